@@ -95,14 +95,18 @@ class Answers:
             raise
         except Exception as error:  # noqa: BLE001 - code of users: what it cannot answer must not stop the others
             answer = [_failed(trigger, parsed, reactor, f"{type(error).__name__}: {error}")]
+        answer = await self._closing(answer, parsed)
         try:
-            position = await self._publish(await self._closing(answer, parsed))
+            position = await self._publish(answer)
         except InvalidEvent as error:  # an event that is too large
-            failed = [_failed(trigger, parsed, reactor, str(error))]
-            position = await self._publish(await self._closing(failed, parsed))
-        # If another process answered first, the position is that of its answer, which is the one that counts.
-        data = await record_at(self._ledger, position.partition, position.offset)
-        reaction = Reaction.of(codec.decode(data), position) if data is not None else None
+            answer = await self._closing([_failed(trigger, parsed, reactor, str(error))], parsed)
+            position = await self._publish(answer)
+        closing: Event | None = answer[-1]
+        if self._ledger.unique_ids:
+            # If another process answered first, the position is that of its answer, which is the one that counts.
+            data = await record_at(self._ledger, position.partition, position.offset)
+            closing = None if data is None else codec.decode(data)
+        reaction = None if closing is None else Reaction.of(closing, position)
         if reaction is None:
             raise InvariantViolation(f"the record at {position} is not the answer that was published")
         return reaction

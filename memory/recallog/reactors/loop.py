@@ -204,11 +204,14 @@ class ReactorLoop:
         The caller ensures that this process does not answer it twice at the same time.
         """
         parsed = triggers.parse(id_)
-        if parsed is None or self.answers.reactor_of(parsed.kind) is None:
+        reactor = None if parsed is None else self.answers.reactor_of(parsed.kind)
+        if parsed is None or reactor is None:
             return None
-        await self._ledger.open()
-        # A trigger that was answered may still be due in views that are behind.
-        await self._memory.catch_up(self._ledger.partition_of(space))
+        if not reactor.pure:
+            # A trigger that was answered may still be due in views that are behind. An answer by a rule is only
+            # repeated then, with the same ids.
+            await self._ledger.open()
+            await self._memory.catch_up(self._ledger.partition_of(space))
         if parsed.kind in triggers.RECURRING:  # whose reactors find out by its number
             return await self.answers.answer(DueTrigger(id_, parsed.kind, space, agent, skip_loops=True))
         work = await self._memory.standing(space, id_)

@@ -18,7 +18,7 @@ from recallog_streams.ledgers.kafka.doorbells import decoded
 from recallog_streams.ledgers.kafka.group import HEARTBEAT_SECONDS, SESSION_SECONDS
 from recallog_streams.stop_signal import StopSignal
 
-BY_RULE_AT_ONCE = 4
+BY_RULE_AT_ONCE = 16
 """How many triggers are answered at the same time whose reactors follow a rule."""
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
