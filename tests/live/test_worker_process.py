@@ -50,7 +50,7 @@ def test_fausts_own_command_starts_it_with_health_and_metrics_and_an_unexpected_
         cluster.publish(numbered(5))
         health = worker.health()
         assert health["status"] == 200
-        assert set(health) == {"status", "healthy", "problems", "partitions"}
+        assert set(health) == {"status", "healthy", "roles", "problems", "partitions"}
         assert {frozenset(each) for each in health["partitions"]} == {
             frozenset({"views", "partition", "state", "lag", "why"})
         }
