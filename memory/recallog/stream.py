@@ -87,7 +87,8 @@ class Stream(FacadePart):
 
         The summary is made without a model: how many memories there are, and the first sentences of the three most
         important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
-        type summary, which names the events as its sources and the span as `range` in its metadata.
+        type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
+        the agent alone, also where the space shares its entries.
         """
         first, end = parameters.moment(since), parameters.moment(until)
         found = await self._access.of_space(
@@ -108,6 +109,7 @@ class Stream(FacadePart):
             entry_id=entry_id,
             source=_SOURCE,
             based_on=found.sources,
+            audience=(agent,),
             metadata={"range": span, "memories": found.memories},
         )
         return found.model_copy(update={"stored": stored})

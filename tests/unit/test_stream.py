@@ -228,6 +228,17 @@ def test_a_stored_summary_is_an_entry_that_names_its_span_and_sources() -> None:
     ended(work)
 
 
+def test_a_stored_summary_is_for_its_agent_alone_where_the_space_shares_entries() -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish(event("space.configured", payload={"shared_kinds": ["memory.retained"]}))
+        await memory.publish(said("The key is under the mat.", 0))
+        assert (await memory.stream.summarize(*VILLAGE, store=True)).stored is not None
+        assert len((await memory.recall(*VILLAGE, "key", types=["summary"])).hits) == 1
+        assert (await memory.recall("village", "stranger", "key", types=["summary"])).hits == ()
+
+    ended(work)
+
+
 def test_a_summary_names_at_most_64_sources_the_most_important_ones() -> None:
     async def work(memory: Memory) -> None:
         clue = said("A clue.", 0, kind="clue.found", id="clue")

@@ -822,6 +822,26 @@ def test_a_reactor_summarises_what_a_plan_has_archived(tell: Tell) -> None:
     tell(work)
 
 
+def test_a_summary_of_private_entries_is_private_where_the_space_shares_entries(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        shared = {"shared_kinds": ["memory.retained"]}
+        await memory.publish_many(
+            [
+                event("space.configured", space="s", agent="a", at=T0, payload=shared),
+                configured(max={"slow": 0, "glacial": 0}),
+                *(kept(f"shared-{number}", "slow") for number in range(2)),
+            ]
+        )
+        await memory.tiers.consolidate(*A, now=T0)
+        private = kept("private", "glacial").model_copy(update={"audience": ("a",)})
+        await memory.publish_many([private, kept("shared", "glacial")])
+        await memory.tiers.consolidate(*A, now=T0)
+        hits = (await memory.recall("s", "b", "What private says.", types=["summary"])).hits
+        assert [hit.text for hit in hits] == ["2 memories: What shared-0 says. · What shared-1 says."]
+
+    tell(work)
+
+
 def test_a_summary_is_made_again_when_one_of_its_sources_is_forgotten(tell: Tell) -> None:
     async def work(memory: Memory) -> None:
         await memory.publish(configured(max={"slow": 0}))

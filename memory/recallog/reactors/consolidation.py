@@ -68,8 +68,9 @@ class Consolidation(Reactor):
 class Summaries(Reactor):
     """Answers `summary.due` with one entry without a tier, which names what it summarises as its sources.
 
-    Its importance is the highest of theirs, and it costs nothing: nobody asked for it. If fewer than two of them are
-    left, because the others were erased meanwhile, there is no summary.
+    Its importance is the highest of theirs, and it costs nothing: nobody asked for it. Unless the space shared all of
+    them, it is for the agent alone. If fewer than two of them are left, because the others were erased meanwhile, there
+    is no summary.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({triggers.SUMMARY})
@@ -90,4 +91,7 @@ class Summaries(Reactor):
             "sources": [id_ for id_ in trigger.entries if id_ in left],
             "cost": 0,
         }
-        return [Event(space=trigger.space, agent=trigger.agent, kind="memory.retained", payload=payload)]
+        audience = None if all(row.shared for row in rows) else (trigger.agent,)
+        return [
+            Event(space=trigger.space, agent=trigger.agent, kind="memory.retained", payload=payload, audience=audience)
+        ]
