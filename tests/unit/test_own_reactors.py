@@ -18,7 +18,14 @@ from recallog.reactors.failures import Failures
 from recallog.reactors.lanes import Lanes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import codec, limits, triggers
-from recallog_schemas.errors import InvalidArgument, LockTimeout, ModelFailed, ModelMisconfigured, StorageUnavailable
+from recallog_schemas.errors import (
+    InvalidArgument,
+    LockTimeout,
+    ModelFailed,
+    ModelMisconfigured,
+    ProjectionError,
+    StorageUnavailable,
+)
 from recallog_streams.ledgers.memory import MemoryLedger
 from support import own_promises
 from support.cli import Result, recallog
@@ -467,6 +474,64 @@ def test_in_the_background_a_trigger_that_failed_is_tried_again_and_others_are_a
     run(work())
 
 
+@pytest.mark.usefixtures("often")
+def test_in_the_background_a_misconfigured_model_is_asked_no_more_for_a_while() -> None:
+    async def work() -> None:
+        asked: list[str] = []
+
+        class Refused(Keeping):
+            async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+                asked.append(trigger.agent)
+                await asyncio.sleep(0)
+                raise ModelMisconfigured("no key")
+
+        async with Memory.in_memory(projections=[Promises()], reactors=[Refused()]) as memory:
+            await memory.publish_many([said("I promise", agent=f"agent-{number}") for number in range(40)])
+
+            async def refused() -> bool:
+                return "misconfigured: no key" in {due.why for due in await memory.pending()}
+
+            await until(refused)
+            await memory.publish_many(turn_with_a_note("smith"))
+
+            async def keeps() -> bool:
+                return bool((await memory.long_term.list(SPACE, "smith")).entries)
+
+            await until(keeps)
+            assert len(asked) <= 8
+            assert len(await memory.pending()) == 40
+
+    run(work())
+
+
+@pytest.mark.usefixtures("often")
+def test_in_the_background_views_that_could_not_be_read_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "RETRY_SECONDS", 0.05)
+
+    async def work() -> None:
+        async with Memory.in_memory(projections=[Promises()], reactors=[reactor := Keeping()]) as memory:
+            (own,) = memory._components.own
+            reading, failures = own.access.reading, 3
+
+            async def failing(*arguments: Any) -> Any:
+                nonlocal failures
+                if failures:
+                    failures -= 1
+                    raise ProjectionError("a defect")
+                return await reading(*arguments)
+
+            monkeypatch.setattr(own.access, "reading", failing)
+            await memory.publish(said("I promise"))
+
+            async def asked() -> bool:
+                return bool(reactor.asked)
+
+            await until(asked)
+            assert not failures
+
+    run(work())
+
+
 def test_a_misconfigured_model_stops_its_own_kind_only() -> None:
     async def work() -> None:
         reactor = Failing(ModelMisconfigured("no key"), "baker", "miller")
@@ -612,8 +677,11 @@ def test_each_further_failure_doubles_the_wait() -> None:
     assert not failures.waits(trigger_of("miller"))
     failures.answered(trigger)
     assert failures.of(trigger.id, trigger.kind) is None
-    failures.failed(trigger, ModelMisconfigured("no key"), 10.0)
-    assert failures.waits(trigger_of("miller"))
+    for agent in ("baker", "miller", "smith"):  # at the same time
+        failures.failed(trigger_of(agent), ModelMisconfigured("no key"), 10.0)
+    assert failures.waits(trigger_of("widow"))
+    now += 10
+    assert not failures.waits(trigger_of("widow"))
 
 
 # The command.

@@ -35,7 +35,10 @@ class Failures:
     def failed(self, trigger: DueTrigger, error: RecallogError, wait_seconds: float) -> None:
         """A try has failed. The next one is in `wait_seconds`, twice as late after each further failure."""
         id_ = trigger.kind if isinstance(error, ModelMisconfigured) else trigger.id
-        before = self._by_id.pop(id_, None)
+        before = self._by_id.get(id_)
+        if before is not None and id_ == trigger.kind and before.again_at > self._clock():
+            return  # of several triggers of the kind that were tried at the same time
+        self._by_id.pop(id_, None)
         count = 1 if before is None else before.count + 1
         again_at = self._clock() + min(wait_seconds * 2.0 ** min(count - 1, 30), _WAIT_SECONDS_MAX)
         self._by_id[id_] = Failure(count, error, again_at)

@@ -5,6 +5,7 @@ On a cluster, workers find them and agents answer (see `recallog_service.reactin
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
@@ -179,7 +180,7 @@ class ReactorLoop:
         The first pass checks all spaces, further passes only spaces that have new events. `published` is set after each
         append of this process; every `POLL_SECONDS` the ledger is checked for appends of others. Answers that take time
         are given beside the passes, which go on. `on_error` is called with each error and returns the seconds to wait
-        before the next try, or raises to end the run.
+        before the next pass if that has failed, or raises to end the run. A trigger that failed waits by itself.
         """
         run = _Run(self, space, published or asyncio.Event())
         try:
@@ -413,7 +414,10 @@ class _Run:
         self._loop = loop
         self._space = space
         self._lanes = Lanes(self._answer, loop._at_once)
-        self._failed: list[tuple[DueTrigger | None, RecallogError]] = []
+        self._errors: list[RecallogError] = []
+        """Those since the last report."""
+        self._again_at = math.inf
+        """When everything is looked at again, since views could not be read."""
         self._looked_at: dict[int, int] = {}
         self._read_to: _ReadTo = {}
         self._left_out = False
@@ -424,14 +428,9 @@ class _Run:
     def report(self, on_error: Callable[[RecallogError], float]) -> None:
         """Call `on_error` with the errors since the last call, equal ones once."""
         self._lanes.check()
-        failed, self._failed = self._failed, []
-        waits: dict[tuple[type[RecallogError], str], float] = {}
-        for trigger, error in failed:
-            same = type(error), str(error)
-            if same not in waits:
-                waits[same] = on_error(error)
-            if trigger is not None:
-                self._loop._failures.failed(trigger, error, waits[same])
+        errors, self._errors = self._errors, []
+        for error in {(type(error), str(error)): error for error in errors}.values():
+            on_error(error)
 
     async def look(self) -> bool:
         """Have answered what is due where something has changed; whether it has."""
@@ -440,8 +439,8 @@ class _Run:
             self._read_to = {}
         if self._left_out and len(self._lanes) < _WAITING_MAX // 2:
             self._left_out, self._read_to, self._looked_at = False, {}, {}
-        if self._loop._failures.take_passed():
-            self._read_to, self._looked_at = {}, {}
+        if self._loop._failures.take_passed() or time.monotonic() >= self._again_at:
+            self._again_at, self._read_to, self._looked_at = math.inf, {}, {}
         ends = await self._loop._ends(self._space)
         if ends == self._looked_at:
             return False
@@ -463,7 +462,8 @@ class _Run:
         return True
 
     def _views_failed(self, error: RecallogError) -> None:
-        self._failed.append((None, error))
+        self._errors.append(error)
+        self._again_at = time.monotonic() + RETRY_SECONDS
 
     async def _take(self, trigger: DueTrigger) -> None:
         reactor = self._loop.answers.reactor_of(trigger.kind)
@@ -477,10 +477,13 @@ class _Run:
             self._left_out = True
 
     async def _answer(self, trigger: DueTrigger) -> None:
+        if self._loop._failures.waits(trigger):
+            return  # the model of its kind has been found misconfigured meanwhile; it is read again
         try:
             await self._loop._answer_unless_closed(trigger)
         except RecallogError as error:
-            self._failed.append((trigger, error))
+            self._loop._failures.failed(trigger, error, RETRY_SECONDS)
+            self._errors.append(error)
             self.published.set()
         else:
             self._loop._failures.answered(trigger)
