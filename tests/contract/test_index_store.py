@@ -204,7 +204,7 @@ def test_points_are_written_before_the_checkpoint_and_a_crash_in_between_changes
         before = await found.points()
         await found.memory.publish_many([event(payload={"text": f"More {n}."}) for n in range(5)])
         found.rows.crashes = True
-        with pytest.raises(Crash):
+        with pytest.raises(IndexUnavailable, match="Crash"):
             await catch_up(found.indexing)
         assert len(await found.points()) == DOCUMENTS + 5
         active = (await found.rows.pointer(0)).active

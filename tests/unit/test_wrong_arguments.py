@@ -56,7 +56,9 @@ GOOD: dict[str, Any] = {
     "event": {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "x"}}, "events": [],
     "model": "minilm", "target": "memory://", "namespace": "notes", "key": "miller", "to": "smith", "value": "x",
     "label": "Goals", "content": "x", "session": "s-1", "text": "{}", "entry_id": "e", "entry_ids": ["e"],
-    "action_type": "bake", "summary": "x", "question": "bread",
+    "action_type": "bake", "summary": "x", "question": "bread", "topic": "bread prices", "type": "risk_warning",
+    "consensus_id": "e-0", "by": "e-1", "conclusion": "x", "confidence": 0.5, "participating": ["baker"],
+    "agreeing": ["baker"],
 }  # fmt: skip
 """A value of each parameter that must be given."""
 
