@@ -67,7 +67,7 @@ NO_ARGUMENT = ["bytes", "a set", "an object", "a class", "a function", "a genera
 
 TAKES_NUMBERS = frozenset({
     "window", "limit", "top_k", "entries_before", "entries_after", "budget_tokens", "turn", "partition",
-    "min_similarity", "value", "content", "base", "cost", "score",
+    "min_similarity", "value", "content", "base", "cost", "score", "rounds", "confidence",
 })  # fmt: skip
 
 

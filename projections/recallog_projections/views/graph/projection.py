@@ -75,8 +75,8 @@ class Place(NamedTuple):
 
 
 def place_of(row: EntryRow) -> Place | None:
-    """None for an entry that names no entity."""
-    keys = () if row.type == TOOL_USAGE else entities(row.text, row.entity)
+    """None for an entry that names no entity, and for the captured call of a tool, which is found as its event."""
+    keys = () if row.type == TOOL_USAGE or row.captured else entities(row.text, row.entity)
     graphs = ("",) if row.shared else (row.owner, *row.audience)
     return Place(row.space, Fact(row.offset, row.owner), graphs, keys) if keys else None
 
