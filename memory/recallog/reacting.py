@@ -66,7 +66,7 @@ class LoopMemory:
 
     async def work(self, partition: int, after: str | None) -> DueWork:
         page = await self._access.router.of_partition(partition, partial(due.work, after=after))
-        return DueWork([row for _, row in page.items], None if page.last else page.items[-1][0])
+        return DueWork([row for _, row in page.items], page.next)
 
     async def known(self, space: str, ids: Sequence[str]) -> Collection[str]:
         ledger = self._access.components.ledger

@@ -25,8 +25,7 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
     after = None
     while True:
         page = await work(reading, after)
-        for key, each in page.items:
-            after = key
+        for _, each in page.items:
             if spaces is None or each.space in spaces:
                 yield PendingTrigger(
                     space=each.space,
@@ -36,7 +35,8 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
                     events=len(each.texts) + len(each.entries) or 1,
                     threshold=None,
                 )
-        if page.last:
+        after = page.next
+        if after is None:
             return
 
 
