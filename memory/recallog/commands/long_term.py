@@ -26,6 +26,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import settings
 from recallog_projections.views.entries import tables, texts
+from recallog_projections.views.entries.kinds import changed_ids
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRef, EntryRow
 from recallog_schemas import Event, Position, Record, limits, seeding
@@ -353,7 +354,7 @@ async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
     for id_, reason in refused.items():
         if reason in _NOT_OWNED:
             raise await _refused(access, event, id_, reason)
-    left = [id_ for id_ in _ids(event) if id_ not in refused]
+    left = [id_ for id_ in changed_ids(event) if id_ not in refused]
     if not left:
         return _nothing(refused)
     if "entries" in event.payload:
@@ -364,7 +365,7 @@ async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
 
 async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) -> EntriesChange:
     """Publish changes of the entries of one agent; with `look` only if the views would make the first one."""
-    first, ids = events[0], [id_ for event in events for id_ in _ids(event)]
+    first, ids = events[0], [id_ for event in events for id_ in changed_ids(event)]
     if look:
         foreseen = await _foreseen(access, first)
         if foreseen:
@@ -383,10 +384,6 @@ async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) 
 
 def _nothing(refused: Mapping[str, str]) -> EntriesChange:
     return EntriesChange(changed=False, ids=(), refused=refused, position=None)
-
-
-def _ids(event: Event) -> Sequence[str]:
-    return event.payload["entries"] if "entries" in event.payload else [event.payload["entry"]]
 
 
 async def _foreseen(access: MemoryAccess, event: Event) -> Mapping[str, str]:
