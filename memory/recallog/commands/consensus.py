@@ -9,7 +9,7 @@ from typing import Any
 
 from recallog import queries
 from recallog.access import MemoryAccess
-from recallog.commands import making
+from recallog.commands.making import made
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
 from recallog_projections.views import consensus
@@ -87,7 +87,7 @@ def _event(space: str, agent: str, kind: str, given: Mapping[str, Any], event_id
         if value is not None
     }
     envelope = {name: stated.pop(name) for name in _ENVELOPE if name in stated}
-    return making.made(space, agent, kind, stated, event_id, **envelope)
+    return made(space, agent, kind, stated, event_id, **envelope)
 
 
 async def _rows(access: MemoryAccess, space: str, *ids: str) -> Mapping[str, ConsensusRow]:

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import uuid_utils
 
 from recallog import queries
 from recallog.access import MemoryAccess
+from recallog.commands.foreseeing import folded
+from recallog.commands.making import made
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession, Snapshot
-from recallog_projections.rows import Rows
 from recallog_projections.tables import LogName
 from recallog_projections.views import items
 from recallog_projections.views.items import Items
-from recallog_schemas import Event, Position, Record, codec, limits
-from recallog_schemas.errors import Conflict, InvalidArgument, InvalidEvent, Refused
+from recallog_schemas import Event, Position, Record, limits
+from recallog_schemas.errors import Conflict, InvalidArgument, Refused
 from recallog_schemas.views import ItemChange
 
 _WHY = {
@@ -69,22 +69,14 @@ def event(address: Address, kind: str, event_id: str | None = None, **fields: An
     if payload.get("base") is None:
         payload.pop("base", None)
     try:
-        return codec.make(
-            {
-                "id": event_id or str(uuid_utils.uuid7()),
-                "space": address.space,
-                "agent": address.agent,
-                "kind": f"item.{kind}",
-                "session": items.session_of(address.namespace),
-                "payload": payload,
-            }
-        )
-    except InvalidEvent as error:
-        path = error.path.removeprefix("payload.")
-        if path == "value" or path.startswith("value."):
-            path = address.argument + path.removeprefix("value")
-        message = str(error).removeprefix(error.path).removeprefix(": ")
-        raise InvalidArgument(f"{path}: {message}", path=path, rule=error.rule) from None
+        session = items.session_of(address.namespace)
+        return made(address.space, address.agent, f"item.{kind}", payload, event_id, session=session)
+    except InvalidArgument as error:
+        if error.path != "value" and not error.path.startswith("value."):
+            raise
+        path = address.argument + error.path.removeprefix("value")
+        message = str(error).removeprefix(error.path)
+        raise InvalidArgument(f"{path}{message}", path=path, rule=error.rule) from None
 
 
 async def change(access: MemoryAccess, address: Address, kind: str, event_id: str | None, **fields: Any) -> ItemChange:
@@ -109,23 +101,12 @@ async def change(access: MemoryAccess, address: Address, kind: str, event_id: st
 
 
 async def foreseen(access: MemoryAccess, events: Sequence[Event]) -> list[str | None]:
-    """For each of some changes of one agent's items, in their order, why the views would refuse it now.
-
-    It is their own fold, over the rows as they are.
-    """
-    fold = Items()
+    """For each of some changes of one agent's items, in their order, why the views would refuse it now."""
     records = [Record(0, offset, each, b"", memorable=True) for offset, each in enumerate(events)]
-    needs = list(dict.fromkeys(need for record in records for need in fold.needs(record)))
-    found = await access.of_space(events[0].space, lambda reading: reading.read(needs), At())
-    rows = Rows(fold.tables, strict=False)
-    for need, data in zip(needs, found.rows, strict=True):
-        rows.load(need, data)
-    reasons: dict[str, str] = {}
-    for record in records:
-        fold.apply(rows, record)
+    rows = await access.of_space(events[0].space, lambda reading: folded(reading, Items(), records), At())
     log = (items.REFUSALS.name, events[0].space, events[0].agent)
-    for entry in items.REFUSALS.decode_all(rows.changes().logs.get(log, ())):
-        reasons[entry.event] = entry.reason
+    refusals = items.REFUSALS.decode_all(rows.changes().logs.get(log, ()))
+    reasons = {refusal.event: refusal.reason for refusal in refusals}
     return [reasons.get(each.id) for each in events]
 
 

@@ -14,17 +14,19 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from recallog.access import MemoryAccess
-from recallog.commands import making
+from recallog.commands.foreseeing import folded
+from recallog.commands.making import made
 from recallog.index.semantic_index import SemanticIndex
 from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.queries.entry_lookup import entries_by_id
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval.similar import SimilarEntry, similar, similar_to_each
 from recallog_projections.index.terms import terms
-from recallog_projections.rows import RowNotLoaded, Rows
+from recallog_projections.rows import Rows
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import settings
 from recallog_projections.views.entries import tables, texts
+from recallog_projections.views.entries.kinds import changed_ids
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRef, EntryRow
 from recallog_schemas import Event, Position, Record, limits, seeding
@@ -43,7 +45,6 @@ _ACTION = "action"
 _MIN_TERMS = "min_terms"
 _NEAREST = 8
 """How many entries similar to one `deduplicate` looks at."""
-_MOST_OF_A_PAGE = limits.SCAN_ITEMS
 _COMPARED_ROWS = 32
 """Entries that `deduplicate` compares at a time: their texts are embedded together."""
 
@@ -121,12 +122,18 @@ async def retain(
 def _entry_event(
     space: str, agent: str, text: str, entry_type: str, entry_id: str | None, options: RetainOptions
 ) -> Event:
-    payload: dict[str, Any] = {"text": text, "type": entry_type}
-    for name, value in options.items():
-        if value is not None and name not in _ENVELOPE:
-            payload[_PAYLOAD_OF_OPTION.get(name, name)] = list(value) if isinstance(value, tuple) else value
-    envelope = {name: options[name] for name in _ENVELOPE if options.get(name) is not None}  # type: ignore[literal-required]
-    return _event(space, agent, "retained", payload, entry_id, **envelope)
+    given, envelope = _given(options)
+    fields = {
+        _PAYLOAD_OF_OPTION.get(name, name): list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
+    return _event(space, agent, "retained", {"text": text, "type": entry_type, **fields}, entry_id, **envelope)
+
+
+def _given(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The options that are not None: those of the payload, and those of the envelope."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return given, {name: given.pop(name) for name in _ENVELOPE if name in given}
 
 
 def _compares(access: MemoryAccess, entry_type: str) -> bool:
@@ -144,10 +151,9 @@ async def record_experience(
     options: ExperienceOptions,
 ) -> Retained:
     """Publish an experience, and answer what became of it."""
-    given = {name: value for name, value in options.items() if value is not None}
-    envelope = {name: given.pop(name) for name in _ENVELOPE if name in given}
+    given, envelope = _given(options)
     payload = {"action_type": action_type, "summary": summary, **given}
-    event = making.made(space, agent, "experience.recorded", payload, entry_id, **envelope)
+    event = made(space, agent, "experience.recorded", payload, entry_id, **envelope)
     (position,) = await access.append([event])
     return _retained(event, await _verdict(access, event, position), position)
 
@@ -337,15 +343,8 @@ async def forget(
 async def _about(reading: ReadSession, space: str, agent: str, subject: str) -> list[str]:
     """The ids of the entries of an agent about a person, retracted and archived ones among them."""
     length = len(tables.subject_key(subject, 0))
-    found: list[str] = []
-    after, last = None, False
-    while not last:
-        page = await reading.page(
-            tables.SUBJECTS, space, agent, prefix=f"{subject}/", after=after, limit=_MOST_OF_A_PAGE
-        )
-        found += [row.id for key, row in page.items if len(key) == length]
-        last, after = page.last, page.items[-1][0] if page.items else None
-    return found
+    rows = await reading.every(tables.SUBJECTS, space, agent, f"{subject}/")
+    return [row.id for key, row in rows if len(key) == length]
 
 
 async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
@@ -355,7 +354,7 @@ async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
     for id_, reason in refused.items():
         if reason in _NOT_OWNED:
             raise await _refused(access, event, id_, reason)
-    left = [id_ for id_ in _ids(event) if id_ not in refused]
+    left = [id_ for id_ in changed_ids(event) if id_ not in refused]
     if not left:
         return _nothing(refused)
     if "entries" in event.payload:
@@ -366,7 +365,7 @@ async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
 
 async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) -> EntriesChange:
     """Publish changes of the entries of one agent; with `look` only if the views would make the first one."""
-    first, ids = events[0], [id_ for event in events for id_ in _ids(event)]
+    first, ids = events[0], [id_ for event in events for id_ in changed_ids(event)]
     if look:
         foreseen = await _foreseen(access, first)
         if foreseen:
@@ -385,10 +384,6 @@ async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) 
 
 def _nothing(refused: Mapping[str, str]) -> EntriesChange:
     return EntriesChange(changed=False, ids=(), refused=refused, position=None)
-
-
-def _ids(event: Event) -> Sequence[str]:
-    return event.payload["entries"] if "entries" in event.payload else [event.payload["entry"]]
 
 
 async def _foreseen(access: MemoryAccess, event: Event) -> Mapping[str, str]:
@@ -527,13 +522,8 @@ def _compared(row: EntryRow) -> tuple[object, ...]:
 
 
 async def _compared_rows(reading: ReadSession, space: str, agent: str) -> list[EntryRow]:
-    found: list[EntryRow] = []
-    after, last = None, False
-    while not last:
-        page = await reading.page(tables.ROWS, space, agent, after=after, limit=_MOST_OF_A_PAGE)
-        found += [row for _, row in page.items if row.type not in texts.NEVER_DEDUPLICATED]
-        last, after = page.last, page.items[-1][0] if page.items else None
-    return found
+    rows = await reading.every(tables.ROWS, space, agent)
+    return [row for _, row in rows if row.type not in texts.NEVER_DEDUPLICATED]
 
 
 # Events, and what the views would make of them
@@ -542,28 +532,14 @@ async def _compared_rows(reading: ReadSession, space: str, agent: str) -> list[E
 def _event(
     space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
 ) -> Event:
-    """The event of a change. Raises `InvalidArgument`, and `EventTooLarge`."""
-    return making.made(space, agent, f"memory.{change}", payload, event_id, **envelope)
+    """The event of a change. Raises as `made` does."""
+    return made(space, agent, f"memory.{change}", payload, event_id, **envelope)
 
 
 async def _folded(reading: ReadSession, event: Event) -> Rows:
     """The rows that the fold of entries would write for an event now. Nothing is written."""
-    fold = Entries()
-    rows = Rows((*fold.tables, settings.SPACES), strict=False)
     record = Record(reading.partition, limits.INTEGER_MAX, event, b"", memorable=False)
-    missing = rows.missing(fold.needs(record))
-    while True:
-        found = await reading.read(missing)
-        for need, data in zip(missing, found.rows, strict=True):
-            rows.load(need, data)
-        try:
-            missing = rows.missing(fold.further_needs(rows, record))
-            if not missing:
-                fold.apply(rows, record)
-                return rows
-        except RowNotLoaded as needed:
-            rows.undo()
-            missing = list(needed.row_keys)
+    return await folded(reading, Entries(), [record], [settings.SPACES])
 
 
 def _ref(rows: Rows, event: Event) -> EntryRef:

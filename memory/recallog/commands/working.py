@@ -9,7 +9,7 @@ from recallog.access import MemoryAccess
 from recallog.commands import items as changes
 from recallog.commands.items import Address
 from recallog.operations.parameters import At
-from recallog.queries.working import WORKING
+from recallog.reading.blocks import WORKING, rows_of
 from recallog.reading.read_session import ReadSession
 from recallog_projections.views import items
 from recallog_projections.views.items import ItemRow
@@ -46,7 +46,7 @@ async def write_document(access: MemoryAccess, space: str, agent: str, text: str
 
     async def read(reading: ReadSession) -> Mapping[str, ItemRow]:
         async def rows(reads: ReadSession) -> Mapping[str, ItemRow]:
-            return (await queries.working.rows_of(reads, space, agent, WORKING, None))[1]
+            return (await rows_of(reads, space, agent, WORKING, None))[1]
 
         return await reading.steady(rows)
 

@@ -41,11 +41,7 @@ async def perform(
     if no service answers, and `IndexUnavailable` if the index cannot answer now, or says nothing for
     `deadline_seconds`; a `patient` call goes on while its process computes.
     """
-    try:
-        encoded = msgspec.json.encode(arguments)
-    except UnicodeEncodeError:
-        raise IndexUnavailable("the process of the index cannot be asked with half of a surrogate pair") from None
-    message = messages.Perform(operation, encoded, log_events)
+    message = messages.Perform(operation, _encoded(arguments), log_events)
     return await remote.call(home, message, progress, deadline_seconds, patient=patient)
 
 
@@ -59,12 +55,15 @@ async def recall(
     deadline_seconds: float = limits.DEADLINE_SECONDS,
 ) -> bytes:
     """The answer of the service to a `RecallQuery` as JSON: see `messages.Recall`. Raises as `perform` does."""
+    message = messages.Recall(_encoded(query), compared, log_events, past)
+    return await remote.call(home, message, deadline_seconds=deadline_seconds)
+
+
+def _encoded(asked: object) -> bytes:
     try:
-        encoded = msgspec.json.encode(query)
+        return msgspec.json.encode(asked)
     except UnicodeEncodeError:
         raise IndexUnavailable("the process of the index cannot be asked with half of a surrogate pair") from None
-    message = messages.Recall(encoded, compared, log_events, past)
-    return await remote.call(home, message, deadline_seconds=deadline_seconds)
 
 
 async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -6,12 +6,10 @@ from typing import TypeVar
 
 import msgspec
 
-from recallog.queries.items import own_log
-from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.reading.subject import of_agent
+from recallog.reading.read_session import ReadSession
+from recallog.reading.subject import of_agent, snapshot_of
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import consensus as view
-from recallog_projections.views import settings
 from recallog_projections.views.consensus import ConsensusRow, DissentRow, Mention
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.views import ConsensusFound, ConsensusView, DissentsView, DissentView, SimilarConsensus
@@ -40,7 +38,7 @@ async def find_similar(
     """
 
     async def read(session: ReadSession) -> ConsensusFound:
-        snapshot = await _of_agent(session, space, agent)
+        snapshot = await snapshot_of(session, space, agent)
 
         def wanted(mention: Mention) -> bool:
             return view.may_read(agent, mention.readers) and mention.confidence >= min_confidence
@@ -77,7 +75,7 @@ async def dissents(
     """
 
     async def read(session: ReadSession) -> DissentsView:
-        snapshot = await _of_agent(session, space, agent)
+        snapshot = await snapshot_of(session, space, agent)
         hashed = hash_of(topic)
 
         on_topic = await _on_topic(session, space, agent, hashed)
@@ -252,7 +250,3 @@ async def _rows(
         found += [(key, row) for key, row in page.items if wanted(row)]
         last, after = page.last, page.items[-1][0] if page.items else None
     return found[:limit]
-
-
-async def _of_agent(reading: ReadSession, space: str, agent: str) -> Snapshot:
-    return await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)])

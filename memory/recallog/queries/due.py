@@ -120,8 +120,7 @@ async def pending_work(reading: ReadSession, spaces: Sequence[str] | None = None
     after = None
     while True:
         page = await work(reading, after)
-        for key, each in page.items:
-            after = key
+        for _, each in page.items:
             if spaces is None or each.space in spaces:
                 yield PendingTrigger(
                     space=each.space,
@@ -132,7 +131,8 @@ async def pending_work(reading: ReadSession, spaces: Sequence[str] | None = None
                     threshold=None,
                     since=timestamps.moment_of(each.at),
                 )
-        if page.last:
+        after = page.next
+        if after is None:
             return
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.reading.subject import of_agent
-from recallog_projections.tables import LogName, RowKey
-from recallog_projections.views import episodic, items, settings
+from recallog.reading.subject import of_agent, own_log, snapshot_of
+from recallog_projections.tables import RowKey
+from recallog_projections.views import items, settings
 from recallog_projections.views.items import ItemRow
 from recallog_schemas import Position
 from recallog_schemas.errors import InvalidArgument
@@ -39,21 +39,20 @@ async def page(
         raise InvalidArgument("cursor: is not the `next` of a page of these items", path="cursor", rule="cursor")
 
     async def read(session: ReadSession) -> ItemsPage:
-        snapshot = await session.snapshot([RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)])
+        snapshot = await snapshot_of(session, space, agent)
         found: Sequence[tuple[str, ItemRow]]
         if newest_first:
             newest = await session.page(
                 items.NEWEST, space, agent, prefix=prefix, newest_first=True, after=cursor, limit=limit
             )
-            found = await _rows(session, space, agent, [row.path for _, row in newest.items])
-            last, behind = newest.last, newest.items[-1][0] if newest.items else None
+            found, following = await _rows(session, space, agent, [row.path for _, row in newest.items]), newest.next
         else:
             by_key = await session.page(items.ROWS, space, agent, prefix=prefix, after=cursor, limit=limit)
-            found, last, behind = by_key.items, by_key.last, by_key.items[-1][0] if by_key.items else None
+            found, following = by_key.items, by_key.next
         return ItemsPage(
             **await of_agent(session, snapshot, space, agent),
             items=tuple(item_view(session.partition, *items.names_of(path), row) for path, row in found),
-            next=None if last else behind,
+            next=following,
         )
 
     return await reading.steady(read)
@@ -63,11 +62,6 @@ async def _rows(session: ReadSession, space: str, agent: str, paths: Sequence[st
     snapshot = await session.snapshot([RowKey(items.ROWS.name, space, agent, path) for path in paths])
     rows = [(path, snapshot.row(items.ROWS, space, agent, path)) for path in paths]
     return [(path, row) for path, row in rows if row is not None]
-
-
-def own_log(space: str, agent: str) -> tuple[LogName, int]:
-    """The log by which `of_agent` knows an agent, without its entries."""
-    return LogName(episodic.OWN.name, space, agent), 0
 
 
 def row_key(space: str, agent: str, namespace: Sequence[str], key: str) -> RowKey:

@@ -7,9 +7,8 @@ from typing import Literal
 
 from recallog.index.semantic_index import SemanticIndex
 from recallog.queries.entry_lookup import entries_by_id
-from recallog.queries.items import own_log
-from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.reading.subject import of_agent
+from recallog.reading.read_session import ReadSession
+from recallog.reading.subject import of_agent, own_log, snapshot_of
 from recallog.retrieval import entries as recalled
 from recallog.retrieval.similar import similar
 from recallog_projections.index.terms import terms
@@ -49,7 +48,7 @@ async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> En
     """The entry with an id, if `agent` may read it."""
 
     async def read(session: ReadSession) -> EntryFound:
-        snapshot = await _of_agent(session, space, agent)
+        snapshot = await snapshot_of(session, space, agent)
         found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
         row = None if found is None else found.readable_by(agent)
         tier = {} if row is None else await tiers_of(session, [row])
@@ -69,12 +68,12 @@ async def newest(
         raise _wrong_cursor()
 
     async def read(session: ReadSession) -> EntriesPage:
-        snapshot = await _of_agent(session, space, agent)
+        snapshot = await snapshot_of(session, space, agent)
         page = await recalled.page_of(session, space, agent, entry_type, cursor, limit)
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
             entries=await _entry_views(session, [row for _, row in page.items]),
-            next=None if page.last or not page.items else page.items[-1][0],
+            next=page.next,
         )
 
     return await reading.steady(read)
@@ -94,7 +93,7 @@ async def by_priority(
     first = int(cursor or 0)
 
     async def read(session: ReadSession) -> EntriesPage:
-        snapshot = await _of_agent(session, space, agent)
+        snapshot = await snapshot_of(session, space, agent)
         page = await recalled.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
         end = first + limit
@@ -223,7 +222,7 @@ async def erasures(reading: ReadSession, space: str, agent: str, limit: int, cur
     """The erasures of the entries of an agent, by the id of the entry."""
 
     async def read(session: ReadSession) -> ErasuresPage:
-        snapshot = await _of_agent(session, space, agent)
+        snapshot = await snapshot_of(session, space, agent)
         page = await session.page(tables.ERASURES, space, agent, after=cursor, limit=limit)
         return ErasuresPage(
             **await of_agent(session, snapshot, space, agent),
@@ -231,7 +230,7 @@ async def erasures(reading: ReadSession, space: str, agent: str, limit: int, cur
                 EntryErasure(id=id_, at=moment_of(row.at), actor=row.actor, reason=row.reason)
                 for id_, row in page.items
             ),
-            next=None if page.last or not page.items else page.items[-1][0],
+            next=page.next,
         )
 
     return await reading.steady(read)
@@ -278,10 +277,6 @@ async def tiers_of(reading: ReadSession, rows: Sequence[EntryRow]) -> dict[int, 
 async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
     tiers = await tiers_of(reading, rows)
     return tuple(entry_view(reading.partition, row, tier=tiers.get(row.offset)) for row in rows)
-
-
-async def _of_agent(reading: ReadSession, space: str, agent: str) -> Snapshot:
-    return await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)])
 
 
 def _wrong_cursor() -> InvalidArgument:

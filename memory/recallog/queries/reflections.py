@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from recallog.queries.salient import clock
 from recallog.reading.read_session import ReadSession, Snapshot, position
-from recallog.reading.subject import of_agent
+from recallog.reading.subject import of_agent, own_log
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, beliefs, due, episodic, reflection, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
@@ -186,10 +186,10 @@ def believed(snapshot: Snapshot, space: str, agent: str, reader: str | None = No
 
 async def beliefs_of(reading: ReadSession, space: str, agent: str, reader: str | None) -> BeliefsView:
     """The newest reflections of `agent` that `reader` may see."""
-    own = LogName(episodic.OWN.name, space, agent)
     shown_to = agent if reader is None else reader
     snapshot = await reading.snapshot(
-        [RowKey(settings.AGENTS.name, space, shown_to)], [belief_log(space, agent, limits.BELIEFS_KEPT), (own, 0)]
+        [RowKey(settings.AGENTS.name, space, shown_to)],
+        [belief_log(space, agent, limits.BELIEFS_KEPT), own_log(space, agent)],
     )
     return BeliefsView(
         **await of_agent(reading, snapshot, space, agent, reader),

@@ -15,7 +15,7 @@ from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.salience import Weights
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexDamaged, IndexUnavailable
+from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.views import Salient, SalientView
 
@@ -110,8 +110,7 @@ async def related(
             return Related(None, f"{WORDS}: the index is {behind:,} positions behind")
         found = await retrieval.by_index.nearest(opened, question, limits.RECALL_CANDIDATES)
     except IndexUnavailable as error:
-        if isinstance(error, IndexDamaged):
-            index.note_damage(snapshot.partition, str(error))
+        retrieval.attempts.note(index, snapshot.partition, error)
         return Related(None, f"{WORDS}: {error}")
     by = MEANING if found.by_vectors else f"{WORDS}: the model cannot read the query"
     return Related(salience.by_rank(found.offsets, snapshot.memories(space, agent)), by)

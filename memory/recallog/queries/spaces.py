@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
-from recallog.reading.subject import of_agent, of_space
+from recallog.reading.subject import of_agent, of_space, snapshot_of
 from recallog_projections.stores.store import StoredRow
-from recallog_projections.tables import LogName, RowKey, Table
-from recallog_projections.views import activity, episodic, settings
+from recallog_projections.tables import RowKey, Table
+from recallog_projections.views import activity, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
 from recallog_schemas import Position, kinds, limits
 from recallog_schemas.kinds import (
@@ -85,8 +85,7 @@ async def _spans(
 
 async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentSettingsView:
     """The settings of `agent`, with defaults."""
-    log = LogName(episodic.OWN.name, space, agent)
-    snapshot = await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [(log, 0)])
+    snapshot = await snapshot_of(reading, space, agent)
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     return AgentSettingsView(
         **await of_agent(reading, snapshot, space, agent),

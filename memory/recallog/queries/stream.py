@@ -13,11 +13,10 @@ from typing import Any, Literal, NamedTuple
 
 from recallog.consolidation.summary import summarized
 from recallog.queries.entry_lookup import entries_by_id
-from recallog.queries.items import own_log
 from recallog.queries.reflections import belief_log
 from recallog.queries.tiers import now_of
 from recallog.reading.read_session import ReadSession, Snapshot, position
-from recallog.reading.subject import of_agent
+from recallog.reading.subject import of_agent, own_log
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import beliefs, clock, episodic, insights, settings
 from recallog_projections.views.entries import linking

@@ -11,9 +11,8 @@ from recallog.consolidation.plan import Aging, Plan
 from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import long_term
 from recallog.queries.entry_lookup import entries_by_id
-from recallog.queries.items import own_log
 from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.reading.subject import of_agent
+from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import entries as recalled
 from recallog.retrieval import in_tiers
 from recallog.retrieval.in_tiers import EntryInTier, Order

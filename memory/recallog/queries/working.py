@@ -4,21 +4,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recallog.queries.items import own_log
+from recallog.reading.blocks import WORKING, block_rows, content_of, present, rows_of
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import items, settings
-from recallog_projections.views.items import ItemRow
 from recallog_projections.views.settings import AgentSettings
-from recallog_schemas import limits
 from recallog_schemas.kinds import WorkingSettings
 from recallog_schemas.timestamps import moment_of
 from recallog_schemas.views import Block, BlocksView, WorkingDocument, WorkingText, one_line
-from recallog_schemas.views.base import shown_json
 
-WORKING = (items.WORKING,)
-"""The namespace of the blocks."""
 _HEADING = "## Working Memory"
 
 
@@ -47,7 +42,7 @@ async def render(reading: ReadSession, space: str, agent: str, labels: Sequence[
 
     async def read(reads: ReadSession) -> WorkingText:
         snapshot, found = await rows_of(reads, space, agent, WORKING, labels)
-        shown = [f"### {label}\n{_content(row)}" for label, row in found.items()]
+        shown = [f"### {label}\n{content_of(row)}" for label, row in found.items()]
         text = "\n".join([_HEADING, *shown]) if shown else ""
         return WorkingText(**await of_agent(reads, snapshot, space, agent), text=text)
 
@@ -70,40 +65,6 @@ async def document(reading: ReadSession, space: str, agent: str) -> WorkingDocum
         )
 
     return await reading.steady(read)
-
-
-async def rows_of(
-    reads: ReadSession, space: str, agent: str, namespace: Sequence[str], labels: Sequence[str] | None
-) -> tuple[Snapshot, Mapping[str, ItemRow]]:
-    """The rows of a namespace whose keys are listed, by key, and the snapshot for `of_agent`. With `labels` only those.
-
-    Two reads, which `ReadSession.steady` makes one.
-    """
-    prefix = items.prefix_of(namespace)
-    snapshot = await reads.snapshot(
-        [RowKey(items.NAMESPACES.name, space, agent, prefix), RowKey(settings.AGENTS.name, space, agent)],
-        [own_log(space, agent)],
-    )
-    listed = snapshot.row(items.NAMESPACES, space, agent, prefix)
-    keys = [key for key in (listed.keys if listed is not None else ()) if labels is None or key in labels]
-    if not keys:
-        return snapshot, {}
-    addresses = block_rows(space, agent, keys, namespace)
-    found = await reads.snapshot(addresses)
-    return snapshot, present(found, space, agent, keys, namespace)
-
-
-def block_rows(space: str, agent: str, labels: Sequence[str], namespace: Sequence[str] = WORKING) -> list[RowKey]:
-    """The addresses of the rows of some blocks."""
-    return [RowKey(items.ROWS.name, space, agent, items.path_of(namespace, label)) for label in labels]
-
-
-def present(
-    snapshot: Snapshot, space: str, agent: str, labels: Sequence[str], namespace: Sequence[str] = WORKING
-) -> Mapping[str, ItemRow]:
-    """The rows of some blocks in a snapshot, by label, in the order of `labels`."""
-    rows = {label: snapshot.row(items.ROWS, space, agent, items.path_of(namespace, label)) for label in labels}
-    return {label: row for label, row in rows.items() if row is not None}
 
 
 def document_text(contents: Mapping[str, Any]) -> str:
@@ -163,7 +124,7 @@ def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
         return cut(document_text({label: items.value_of(row) for label, row in found.items()}), set_to.max_bytes)
     lines = []
     for label, row in found.items():
-        lines += [f"### {one_line(label)}", *(f"  {line}" for line in _content(row).splitlines())]
+        lines += [f"### {one_line(label)}", *(f"  {line}" for line in content_of(row).splitlines())]
     return cut("\n".join(lines), set_to.max_bytes)
 
 
@@ -174,7 +135,3 @@ def _shown_by(snapshot: Snapshot, space: str, agent: str) -> WorkingSettings | N
         return None
     set_to = settings_of(own)
     return set_to if set_to.enabled and set_to.auto_inject else None
-
-
-def _content(row: ItemRow) -> str:
-    return shown_json(items.value_of(row))[: limits.WORKING_BLOCK_CHARS_MAX]

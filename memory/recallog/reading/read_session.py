@@ -31,6 +31,11 @@ class Page(Generic[Row]):
     last: bool
     """Whether no row follows."""
 
+    @property
+    def next(self) -> str | None:
+        """The key behind which the next page begins; None: there is none."""
+        return None if self.last or not self.items else self.items[-1][0]
+
 
 @dataclass(slots=True)
 class ReadSession:
@@ -129,6 +134,15 @@ class ReadSession:
             if chunk.last or len(items) >= limit:
                 return Page(items, chunk.last)
             behind = chunk.items[-1].row_key
+
+    async def every(self, table: Table[Row], space: str, owner: str, prefix: str = "") -> list[tuple[str, Row]]:
+        """All rows of one owner whose keys begin with `prefix`, read page by page, in order of their keys."""
+        page = await self.page(table, space, owner, prefix=prefix, limit=limits.SCAN_ITEMS)
+        found = list(page.items)
+        while page.next is not None:
+            page = await self.page(table, space, owner, prefix=prefix, after=page.next, limit=limits.SCAN_ITEMS)
+            found += page.items
+        return found
 
 
 class ComputedAtFields(TypedDict):

@@ -1,7 +1,7 @@
 """The fields with which answers about a space or an agent begin: the state, the subject, whether that is known."""
 
 from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
-from recallog_projections.tables import RowKey
+from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, settings
 from recallog_schemas.kinds import Dates
 
@@ -25,6 +25,16 @@ class OfAgentFields(ComputedAtFields):
 def of_space(snapshot: Snapshot, space: str) -> OfSpaceFields:
     """The fields of an answer about `space`, whose row of `activity.SPACES` is in `snapshot`."""
     return {**snapshot.computed_at, "space": space, "known": snapshot.row(activity.SPACES, space) is not None}
+
+
+def own_log(space: str, agent: str) -> tuple[LogName, int]:
+    """The log by which `of_agent` knows an agent, without its entries."""
+    return LogName(episodic.OWN.name, space, agent), 0
+
+
+async def snapshot_of(reading: ReadSession, space: str, agent: str) -> Snapshot:
+    """What `of_agent` needs of an agent, and no more."""
+    return await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)])
 
 
 async def of_agent(

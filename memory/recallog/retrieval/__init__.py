@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from recallog.retrieval import attempts as attempts
     from recallog.retrieval import by_index as by_index
     from recallog.retrieval import preset_weights as preset_weights
     from recallog.retrieval import query as query
@@ -17,5 +18,5 @@ else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
         {},
-        submodules=["by_index", "preset_weights", "query", "recall", "reranker"],
+        submodules=["attempts", "by_index", "preset_weights", "query", "recall", "reranker"],
     )

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self, TypeVar
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
 from recallog.retrieval import by_index
+from recallog.retrieval.attempts import attempted
 from recallog.retrieval.channels import KEYWORD, SEMANTIC, Channel
 from recallog.retrieval.query import RecallQuery, query_terms
 from recallog_projections.index.engines.engine import Hit, Search
@@ -17,7 +18,6 @@ from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable
 
 Result = TypeVar("Result")
 
-_TRIES = 3
 _POINTS = 2
 """How many times as many points are searched as entries are wanted: some of them may have changed since."""
 _ADDRESS = ("agent", "offset")
@@ -70,23 +70,17 @@ async def find(index: SemanticIndex | None, partition: int, query: RecallQuery, 
     """
     if index is None or not query.text.strip() or query.channels.isdisjoint((SEMANTIC, KEYWORD)):
         return EntriesByIndex()
-    failed: IndexUnavailable | None = None
-    for _ in range(_TRIES):
-        try:
-            return await _found(await index.open(partition), query, _POINTS * depth)
-        except IndexLost as error:
-            failed = error  # another generation was activated meanwhile
-        except IndexUnavailable as error:
-            failed = error
-            break
-    if isinstance(failed, IndexDamaged):
-        index.note_damage(partition, str(failed))
-    return EntriesByIndex() if failed is None else EntriesByIndex.failed_with(query, failed)
+
+    async def ask() -> EntriesByIndex:
+        return await _found(await index.open(partition), query, _POINTS * depth)
+
+    answer = await attempted(index, partition, ask)
+    return EntriesByIndex.failed_with(query, answer) if isinstance(answer, IndexUnavailable) else answer
 
 
 async def _found(index: IndexSnapshot, query: RecallQuery, limit: int) -> EntriesByIndex:
     nearest, worded = await asyncio.gather(
-        _attempted(_nearest(index, query, limit)), _attempted(_worded(index, query, limit))
+        _of_channel(_nearest(index, query, limit)), _of_channel(_worded(index, query, limit))
     )
     found: dict[Channel, Sequence[IndexedEntry]] = {}
     failures: dict[Channel, IndexUnavailable] = {}
@@ -102,7 +96,7 @@ async def _found(index: IndexSnapshot, query: RecallQuery, limit: int) -> Entrie
     return EntriesByIndex(index if found else None, found, idf, failures)
 
 
-async def _attempted(work: Awaitable[Result]) -> Result | IndexUnavailable:
+async def _of_channel(work: Awaitable[Result]) -> Result | IndexUnavailable:
     """The result, or the error of a channel that cannot answer alone. Raises what concerns the whole index."""
     try:
         return await work

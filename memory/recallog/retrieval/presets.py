@@ -12,7 +12,7 @@ from datetime import datetime
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession, Snapshot, position
-from recallog.reading.subject import of_agent
+from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import (
     by_entities,
     by_index,
@@ -22,21 +22,22 @@ from recallog.retrieval import (
     entries_by_index,
     index_lag,
     quoting,
+    said_once,
 )
 from recallog.retrieval import entries as entries_of
+from recallog.retrieval.attempts import note
 from recallog.retrieval.channels import ENTITY, HYBRID, KEYWORD, RRF, SEMANTIC, TEMPORAL, Channel
 from recallog.retrieval.entries_by_index import EntriesByIndex
 from recallog.retrieval.fusing import RRF_K, fuse
 from recallog.retrieval.query import RecallQuery, query_terms
-from recallog.retrieval.said_once import said_once
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.index.documents import entry_point_id
-from recallog_projections.tables import LogName, RowKey
-from recallog_projections.views import clock, episodic, settings, uses
+from recallog_projections.tables import RowKey
+from recallog_projections.views import clock, settings, uses
 from recallog_projections.views.entries import reading as entry_reading
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_schemas import Position, limits
-from recallog_schemas.errors import IndexDamaged, IndexUnavailable
+from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.timestamps import micros, moment_of
 from recallog_schemas.views import RecallHit, RecallView
 
@@ -70,8 +71,7 @@ async def recall(reading: ReadSession, index: SemanticIndex | None, cache: TermC
     try:
         return await _recalled(reading, cache, query, searching)
     except IndexUnavailable as error:
-        if index is not None and isinstance(error, IndexDamaged):
-            index.note_damage(reading.partition, str(error))
+        note(index, reading.partition, error)
         failed: asyncio.Future[EntriesByIndex] = asyncio.get_running_loop().create_future()
         failed.set_result(EntriesByIndex.failed_with(query, error))
         return await _recalled(reading, cache, query, failed)
@@ -102,7 +102,7 @@ async def _recalled(
     needs += entry_presence.rows(query.space)
 
     async def read(session: ReadSession) -> tuple[Snapshot, _Rankings]:
-        snapshot = await session.snapshot(needs, [(LogName(episodic.OWN.name, query.space, query.agent), 0)])
+        snapshot = await session.snapshot(needs, [own_log(query.space, query.agent)])
         if not query.text.strip() or not entry_presence.has_entries(snapshot, query.space):
             return snapshot, _Rankings()
         return snapshot, await _rankings(session, snapshot, cache, query, searching)
@@ -227,18 +227,20 @@ async def _hits(
         fused = [one for one in fused if found.cosines.get(one[0], least) >= least]
     ranked = sorted(fused, key=lambda one: (-one[1], -one[0]))
     ranks = {channel: {each: rank for rank, each in enumerate(of, 1)} for channel, of in found.offsets.items()}
-    shown: list[RecallHit] = []
-    hits: list[RecallHit] = []
-    while len(hits) < query.top_k and len(shown) < len(ranked):
-        batch = ranked[len(shown) : len(shown) + query.top_k - len(hits)]
+
+    def parts_of(offset: int) -> dict[str, float]:
+        found_by = [channel for channel, of in ranks.items() if offset in of]
+        return {channel: query.weights[channel] / (RRF_K + ranks[channel][offset]) for channel in found_by}
+
+    async def hits_of(first: int, end: int) -> list[RecallHit]:
+        batch = ranked[first:end]
         weak = await _weak(snapshot, cache, query, indexed, found, [offset for offset, _ in batch])
-        for offset, score in batch:
-            parts: dict[str, float] = {
-                channel: query.weights[channel] / (RRF_K + of[offset]) for channel, of in ranks.items() if offset in of
-            }
-            shown.append(_hit(snapshot.partition, found, offset, score, parts, weak=offset in weak))
-        hits = said_once(shown)
-    return hits
+        return [
+            _hit(snapshot.partition, found, offset, score, parts_of(offset), weak=offset in weak)
+            for offset, score in batch
+        ]
+
+    return await said_once.best(query.top_k, len(ranked), hits_of)
 
 
 async def _weak(

@@ -11,7 +11,7 @@ from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession, Snapshot, position
-from recallog.reading.subject import of_agent
+from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import (
     blocks,
     by_index,
@@ -23,29 +23,28 @@ from recallog.retrieval import (
     presets,
     quoting,
     ranking,
+    said_once,
     time_scope,
 )
 from recallog.retrieval import entries as entries_of
+from recallog.retrieval.attempts import attempted
 from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
-from recallog.retrieval.said_once import said_once
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.documents import entry_point_id
 from recallog_projections.index.language import questions
-from recallog_projections.tables import LogName, RowKey
+from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, clock, episodic, outline, salience, settings
 from recallog_projections.views.entries import reading as entry_reading
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec
-from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable
+from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import RecallHit, RecallView
-
-_TRIES = 3
 
 
 @dataclass(slots=True)
@@ -81,21 +80,13 @@ async def recall(
     """
     if query.preset is not None:
         return await presets.recall(reading, index, cache, query)
-    failed: IndexUnavailable | None = None
-    for _ in range(_TRIES if index is not None else 0):
-        try:
-            return await _recalled(reading, index, cache, query, log_events)
-        except IndexLost as error:
-            failed = error  # another generation was activated meanwhile
-        except IndexUnavailable as error:
-            failed = error
-            break
-    if index is not None and isinstance(failed, IndexDamaged):
-        index.note_damage(reading.partition, str(failed))
+    if index is None:
+        return await _recalled(reading, None, cache, query, log_events)
+    answer = await attempted(index, reading.partition, lambda: _recalled(reading, index, cache, query, log_events))
+    if not isinstance(answer, IndexUnavailable):
+        return answer
     view = await _recalled(reading, None, cache, query, log_events)
-    if failed is None:
-        return view
-    return view.model_copy(update={"degraded": f"only words were compared: {failed}"})
+    return view.model_copy(update={"degraded": f"only words were compared: {answer}"})
 
 
 async def _recalled(
@@ -112,9 +103,8 @@ async def _recalled(
     rows.append(RowKey(clock.NOW.name, query.space))
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
-    own = LogName(episodic.OWN.name, query.space, query.agent)
     times = dates.find(query.text) if query.asked else []
-    newest = episodic.logs(query.space, query.agent, 1) if times else [(own, 0)]
+    newest = episodic.logs(query.space, query.agent, 1) if times else [own_log(query.space, query.agent)]
     snapshot = await reading.snapshot(rows, logs if index is None else newest)
     space = snapshot.row(outline.OUTLINES, query.space)
     agents = [name for name in spellings if snapshot.row(activity.AGENTS, query.space, name)]
@@ -265,14 +255,12 @@ async def _best_hits(
     partition: int, query: RecallQuery, gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms
 ) -> list[RecallHit]:
     """The `query.top_k` best memories, of which none is made from another; if some are, further ones follow."""
-    shown: list[RecallHit] = []
-    found: list[RecallHit] = []
-    while len(found) < query.top_k and len(shown) < len(ranked):
-        end = len(shown) + query.top_k - len(found)
+
+    async def hits_of(first: int, end: int) -> list[RecallHit]:
         weak = _weak(gathered, ranked, words, end)
-        shown += await _hits(partition, query, gathered, ranked[len(shown) : end], weak)
-        found = said_once(shown)
-    return found
+        return await _hits(partition, query, gathered, ranked[first:end], weak)
+
+    return await said_once.best(query.top_k, len(ranked), hits_of)
 
 
 async def _hits(

@@ -1,8 +1,23 @@
 """Hits that say the same thing: an entry, and the events and entries that it was made from."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from recallog_schemas.views import RecallHit
+
+
+async def best(
+    wanted: int, ranked: int, hits_of: Callable[[int, int], Awaitable[Sequence[RecallHit]]]
+) -> list[RecallHit]:
+    """The `wanted` best hits, each said once. Where some say the same, further ones of the `ranked` follow.
+
+    `hits_of(first, end)` answers those whose places in the ranking are from `first` to before `end`.
+    """
+    shown: list[RecallHit] = []
+    found: list[RecallHit] = []
+    while len(found) < wanted and len(shown) < ranked:
+        shown += await hits_of(len(shown), min(ranked, len(shown) + wanted - len(found)))
+        found = said_once(shown)
+    return found
 
 
 def said_once(hits: Sequence[RecallHit]) -> list[RecallHit]:

@@ -24,7 +24,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.entries import reading, tables
-from recallog_projections.views.entries.kinds import PLAN, RETAINING
+from recallog_projections.views.entries.kinds import CHANGING, PLAN, RETAINING, changed_ids
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.settings import SpaceSettings
@@ -300,12 +300,11 @@ def _moved(event: Event) -> Iterable[str]:
 
 def _named(event: Event) -> Iterable[str]:
     """The ids of the entries that an event may change, without those that are made from them."""
-    payload = event.payload
     if event.kind == PLAN:
-        return [each["id"] for each in payload.get("archived", ())]
+        return [each["id"] for each in event.payload.get("archived", ())]
     if event.kind in RETAINING:
-        return [nearest["id"]] if (nearest := payload.get("nearest")) is not None else []
-    return payload.get("entries") or ([payload["entry"]] if "entry" in payload else [])
+        return [nearest["id"]] if (nearest := event.payload.get("nearest")) is not None else []
+    return changed_ids(event) if event.kind in CHANGING else []
 
 
 def _of_entry(row: EntryRow, written: int) -> Document:

@@ -18,7 +18,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import migration, settings
 from recallog_projections.views.entries import tables as entries
-from recallog_projections.views.entries.kinds import PLAN
+from recallog_projections.views.entries.kinds import PLAN, changed_ids
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.entries.texts import text_key
 from recallog_schemas import Event, Record, limits, timestamps, triggers
@@ -111,7 +111,7 @@ class Due:
         if event.kind == _ENDING:
             return [each for agent in _leaving(event) for each in migration.needs(event.space, agent, event.session)]
         if event.kind in _RETRACTING:
-            return [entries.ref_key(event.space, id_) for id_ in _changed(record)]
+            return [entries.ref_key(event.space, id_) for id_ in changed_ids(record.event)]
         if event.kind == _TURN:
             return (_turn_key(event), RowKey(settings.AGENTS.name, event.space, event.agent))
         if event.kind == PLAN:
@@ -268,7 +268,7 @@ def _retracted(rows: Rows, record: Record) -> list[str]:
     """The ids of the entries that were retracted because a source is erased, among those that the event changed."""
     space = record.event.space
     found: list[str] = []
-    for id_ in _changed(record):
+    for id_ in changed_ids(record.event):
         ref = rows.get(entries.IDS, space, "", id_)
         if ref is None:
             continue
@@ -327,11 +327,6 @@ def in_equal_parts(ids: Sequence[Item], most: int) -> list[Sequence[Item]]:
     count = -(-len(ids) // most)
     bounds = [len(ids) * number // count for number in range(count + 1)] if count else [0]
     return [ids[first:end] for first, end in itertools.pairwise(bounds)]
-
-
-def _changed(record: Record) -> Iterable[str]:
-    payload = record.event.payload
-    return dict.fromkeys(payload["entries"]) if "entries" in payload else (payload["entry"],)
 
 
 # Extraction: when a turn of an agent that is set to it ends, facts are drawn from what it could see in it.

@@ -5,7 +5,7 @@ sources is lost may be retracted by any agent, as the reactor does that continue
 changes nothing and is noted in the log of its agent. A change of several entries is decided entry by entry.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,20 +13,20 @@ import msgspec
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views.entries import linking, retaining, tables
+from recallog_projections.views.entries.kinds import changed_ids
 from recallog_projections.views.entries.tables import EntryRef, EntryRow, Erasure, Refusal
 from recallog_schemas import Record, kinds, limits, timestamps
 
-_OF_SEVERAL = frozenset({"memory.erased", "memory.transferred"})
 _LABELS = ("entity", "category", "source", "topic")
 
 
 def needs(record: Record) -> Iterable[RowKey]:
-    return [tables.ref_key(record.event.space, id_) for id_ in _ids(record)]
+    return [tables.ref_key(record.event.space, id_) for id_ in changed_ids(record.event)]
 
 
 def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
     event = record.event
-    for id_ in _ids(record):
+    for id_ in changed_ids(record.event):
         ref = rows.get(tables.IDS, event.space, "", id_)
         if ref is None:
             continue
@@ -50,15 +50,9 @@ def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
 
 def apply(rows: Rows, record: Record) -> None:
     event = record.event
-    refused = {id_: reason for id_ in _ids(record) if (reason := _change(rows, record, id_)) is not None}
+    refused = {id_: reason for id_ in changed_ids(event) if (reason := _change(rows, record, id_)) is not None}
     if refused:
         rows.append(tables.REFUSALS, Refusal(event.id, refused), event.space, event.agent)
-
-
-def _ids(record: Record) -> Sequence[str]:
-    """The ids of the entries that the event would change, each once."""
-    payload = record.event.payload
-    return list(dict.fromkeys(payload["entries"])) if record.event.kind in _OF_SEVERAL else [payload["entry"]]
 
 
 def _change(rows: Rows, record: Record, id_: str) -> str | None:
