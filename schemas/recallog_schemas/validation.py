@@ -13,6 +13,9 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
 NOT_A_NAME = "is not a name: letters, digits and . _ @ / - , at most 128"
 
 
+_NAME = re.compile(NAME_PATTERN)
+
+
 class Problem(NamedTuple):
     """One broken rule."""
 
@@ -48,6 +51,11 @@ def _shown(value: object) -> str:
         return reprlib.repr(value)
     except ValueError:  # Python does not write out an integer of more than 4,300 digits
         return "a number of thousands of digits"
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` is a valid name of a space or an agent."""
+    return _NAME.fullmatch(text) is not None
 
 
 def is_text(text: str) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory
-from recallog_service.formats import chat, outcomes
+from recallog.conversations import outcomes
+from recallog_service.formats import chat
 
 TASK = {"role": "user", "content": "Fix the oven.", "agent": "main", "message_type": "observation"}
 

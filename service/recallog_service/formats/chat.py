@@ -26,14 +26,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from recallog.conversations.messages import ASSISTANT, Draft, Omission, Refusal, drafts_of
 from recallog_schemas import codec
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
-from recallog_service.formats import exports
+from recallog_service.formats import exports, swe_agent
 from recallog_service.formats.conversations import Conversation, Layout, alike, layout_of
 from recallog_service.formats.cutting import cut_to_fit
 from recallog_service.formats.guess import wrong_format
 from recallog_service.formats.item import DEFAULT_START, Item, derived_id, made, refused
-from recallog_service.formats.messages import ASSISTANT, Draft, Omission, Refusal, drafts_of
 
 _EXPECTED = 'conversations: a JSON list of objects with "{}", one of them, or one a line'
 _FIRST_OF_USER = ("first message of the user",)
@@ -150,9 +150,9 @@ def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
     if isinstance(system, str | list):
         before = [
             draft if isinstance(draft, Omission) else replace(draft, location="system")
-            for draft in drafts_of([{"role": "system", "content": system}])[0]
+            for draft in drafts_of([(1, {"role": "system", "content": system})])[0]
         ]
-    drafts, turn = drafts_of(conversation.messages, by_position=not conversation.is_certain)
+    drafts, turn = drafts_of(swe_agent.numbered(conversation.messages), by_position=not conversation.is_certain)
     reward, outcome = fields.get("reward"), fields.get("outcome")
     if not isinstance(reward, int | float) or isinstance(reward, bool):
         return [*before, *drafts]

@@ -15,11 +15,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from recallog.conversations.messages import MESSAGE_TIMES, USER, content_of, role_of
+from recallog.conversations.times import time_in
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.item import is_name
-from recallog_service.formats.messages import MESSAGE_TIMES, USER, content_of, role_of
-from recallog_service.formats.times import time_in
+from recallog_schemas.validation import is_name
 
 _PREFIX = "chat"
 _ID_FIELDS = (

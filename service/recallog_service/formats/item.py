@@ -1,7 +1,6 @@
 """Items, which every reader yields: an event, or the error that says what is wrong with the input at that position."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,15 +9,12 @@ from uuid import UUID, uuid5
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.invented_times import INVENTED_FROM
-from recallog_schemas.validation import NAME_PATTERN
 
 DEFAULT_START = INVENTED_FROM
 """Missing times count up from here. A constant and not the clock: the same file must always give the same events."""
 
 ID_NAMESPACE = UUID("6f1c2a52-93c7-5b0e-8d0a-7d5f5b1e4c11")
 """The namespace of ids that readers derive. If it changed, files that were ingested before would be added again."""
-
-_NAME = re.compile(NAME_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +54,3 @@ def made(number: int, location: str, fields: Mapping[str, Any]) -> Item:
 def refused(number: int, location: str, error: InvalidEvent) -> Item:
     """`error` prefixed by its location ("line 57: payload.text: ..."), with the same class, path and rule."""
     return Item(number, error=type(error)(f"{location}: {error}", path=error.path, rule=error.rule))
-
-
-def is_name(text: str) -> bool:
-    """Whether `text` is a valid name of a space or an agent."""
-    return _NAME.fullmatch(text) is not None

@@ -27,8 +27,9 @@ from typing import Any
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
+from recallog_schemas.validation import is_name
 from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.item import Item, derived_id, is_name, made, refused
+from recallog_service.formats.item import Item, derived_id, made, refused
 
 NARRATOR = "narrator"
 

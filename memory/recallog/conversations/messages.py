@@ -19,9 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats import swe_agent
-from recallog_service.formats.blocks import (
+from recallog.conversations.blocks import (
     Block,
     LeftOut,
     Said,
@@ -33,8 +31,9 @@ from recallog_service.formats.blocks import (
     nonempty,
     result_of,
 )
-from recallog_service.formats.item import is_name
-from recallog_service.formats.times import time_in
+from recallog.conversations.times import time_in
+from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.validation import is_name
 
 USER = "user"
 ASSISTANT = "assistant"
@@ -46,6 +45,23 @@ _OTHER_ROLES = {"human": USER, "ai": ASSISTANT, "model": ASSISTANT, "bot": ASSIS
 _ROLES_AS_TYPES = ("human", "ai", "system", "tool", "function")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who speaks in a conversation."""
+
+    agent: str = ASSISTANT
+    """The agent whose messages have the role `assistant`."""
+    writer: str = USER
+    """Who writes the messages with the role `user` that have no name of their own."""
+    kind: str = "user.injected"
+    """The kind of what is written."""
+    audience: tuple[str, ...] = ()
+    """Who else may see what is written."""
+
+
+_CAST = Cast()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +79,7 @@ class Draft:
     """The message's own time, if it has one."""
     arguments_as_written: str | None = None
     """The text of a tool call's arguments, written if the ledger refuses the parsed ones."""
+    audience: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +108,7 @@ class _OpenCall:
 class Dialogue:
     """The drafts so far. `turn` is 0 until the user speaks, and grows by one with each message of the user."""
 
+    cast: Cast
     turn: int = 0
     drafts: list[Draft | Refusal | Omission | None] = field(default_factory=list)
     unanswered: list[_OpenCall] = field(default_factory=list)
@@ -112,7 +130,9 @@ class _Message:
     text_field: str
     said: list[Said] = field(default_factory=list)
 
-    def add(self, kind: str, payload: dict[str, Any], *, agent: str = ASSISTANT, key: tuple[str, ...] = ()) -> Draft:
+    def add(self, kind: str, payload: dict[str, Any], *, agent: str = "", key: tuple[str, ...] = ()) -> Draft:
+        cast = self.dialogue.cast
+        agent = agent or cast.agent
         own_id = self.fields.get("id")
         if isinstance(own_id, str | int) and not isinstance(own_id, bool) and own_id != "":
             derived: tuple[str, ...] = ("message", str(own_id), kind)
@@ -122,7 +142,16 @@ class _Message:
         else:
             derived = (kind, agent, _canonical(payload))
         at = time_in(self.fields, MESSAGE_TIMES)
-        draft = Draft(_location(self.ordinal), self.dialogue.turn, agent, kind, payload, key or derived, at)
+        draft = Draft(
+            _location(self.ordinal),
+            self.dialogue.turn,
+            agent,
+            kind,
+            payload,
+            key or derived,
+            at,
+            audience=cast.audience if agent == cast.writer else (),
+        )
         self.dialogue.drafts.append(draft)
         return draft
 
@@ -137,14 +166,16 @@ class _Message:
             self.add(self.kind, {self.text_field: text} | more, agent=self.agent)
 
 
-def drafts_of(messages: Iterable[object], *, by_position: bool = False) -> tuple[list[Draft | Refusal | Omission], int]:
-    """Drafts in the order of `messages`, and the last turn.
+def drafts_of(
+    messages: Iterable[tuple[int, object]], cast: Cast = _CAST, *, by_position: bool = False
+) -> tuple[list[Draft | Refusal | Omission], int]:
+    """Drafts in the order of `messages`, each with its ordinal, and the last turn.
 
     The keys of messages without an id follow from their content, or `by_position` from their ordinals. A message that
-    cannot be read gives one refusal instead of its drafts.
+    cannot be read gives one refusal instead of its drafts. A `LeftOut` in place of a message is an omission.
     """
-    dialogue = Dialogue(by_position=by_position)
-    for ordinal, message in swe_agent.numbered(messages):
+    dialogue = Dialogue(cast, by_position=by_position)
+    for ordinal, message in messages:
         try:
             _add(dialogue, ordinal, message)
         except InvalidEvent as error:
@@ -155,22 +186,26 @@ def drafts_of(messages: Iterable[object], *, by_position: bool = False) -> tuple
 def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
     if isinstance(message, InvalidEvent):
         raise message
+    if isinstance(message, LeftOut):
+        dialogue.drafts.append(Omission(message.type))
+        return
+    cast = dialogue.cast
     if not isinstance(message, dict):
         raise InvalidEvent("not a JSON object with role and content", rule="dict_type")
     match role_of(message):
         case "user":
-            _add_of_user(_Message(dialogue, ordinal, message, _author(message), "user.injected", "text"))
+            _add_of_user(_Message(dialogue, ordinal, message, _author(message, cast), cast.kind, "text"))
         case "assistant":
-            _add_blocks(_Message(dialogue, ordinal, message, ASSISTANT, "agent.spoke", "text"), _of_assistant(message))
+            _add_blocks(_Message(dialogue, ordinal, message, cast.agent, "agent.spoke", "text"), _of_assistant(message))
         case "system" | "developer":
             _add_blocks(
-                _Message(dialogue, ordinal, message, ASSISTANT, "agent.configured", "persona"),
+                _Message(dialogue, ordinal, message, cast.agent, "agent.configured", "persona"),
                 blocks_of(content_of(message)),
             )
         case "tool" | "function":
-            _add_blocks(_Message(dialogue, ordinal, message, ASSISTANT, "agent.spoke", "text"), [result_of(message)])
+            _add_blocks(_Message(dialogue, ordinal, message, cast.agent, "agent.spoke", "text"), [result_of(message)])
         case None if isinstance(message.get("type"), str):  # an item of OpenAI's Responses: a call, a result, reasoning
-            _add_blocks(_Message(dialogue, ordinal, message, ASSISTANT, "agent.spoke", "text"), blocks_of([message]))
+            _add_blocks(_Message(dialogue, ordinal, message, cast.agent, "agent.spoke", "text"), blocks_of([message]))
         case role:
             raise InvalidEvent(
                 f"role: {role!r} is not one of system, developer, user, assistant, tool, function",
@@ -192,10 +227,10 @@ def content_of(message: Mapping[str, Any]) -> object:
     return message.get("text") if content is None else content
 
 
-def _author(message: dict[str, Any]) -> str:
+def _author(message: dict[str, Any], cast: Cast) -> str:
     """The user's name as an agent's name, with "-" for characters that a name cannot contain."""
-    name = _NOT_IN_A_NAME.sub("-", nonempty(message.get("name")) or USER).strip("-")
-    return name if is_name(name) and name != ASSISTANT else USER
+    name = _NOT_IN_A_NAME.sub("-", nonempty(message.get("name")) or cast.writer).strip("-")
+    return name if is_name(name) and name != cast.agent else cast.writer
 
 
 def _of_assistant(message: dict[str, Any]) -> list[Block]:

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recallog.conversations import outcomes
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats import outcomes
 
 _MEDIA = frozenset({"image", "audio", "video", "file", "document"})
 _THOUGHTS = frozenset({"thinking", "reasoning", "reasoning_text"})

@@ -1,0 +1,1 @@
+"""Conversations: how the messages of a model's API become events."""
