@@ -168,6 +168,17 @@ WORKING_DOCUMENT_BYTES = 4_000
 SCRATCHPAD_KEYS_MAX = 50  # of a session
 SCRATCHPAD_CHARS_MAX = 10_000  # of a value in a scratchpad
 QUEUE_VALUES_MAX = 50  # the newest elements of a list in a scratchpad
+
+# Documents of the workspace, in characters.
+DAILY_CHARS_MAX = 8_000  # of a daily document with a further block of facts
+DAILY_CHARS_UNCOMPACTED = 2_000  # a longer daily document loses repeated bullets
+DAILY_BULLET_CHARS = 80  # by which two bullets are the same
+MEMORY_DOCUMENT_CHARS = 4_000  # from which on MEMORY.md gets no more facts
+DOCUMENT_CHUNK_LINES = 60
+DOCUMENT_CHUNK_CHARS = 4_000  # of several lines; one line is never cut
+DOCUMENT_HEADINGS_MAX = 256  # of a document whose chunks begin at headings
+DOCUMENT_CHUNKS_ENDED = 64  # of a document, in the semantic index: former chunks, for time travel
+DOCUMENT_CHUNKS_COMPARED = 2_000  # of the newest documents, whose words are compared where the index is off or behind
 MIGRATED_PATH_CHARS_MAX = 500
 MIGRATED_BYTES_MAX = 128 * 1024  # of the texts in one row of due work
 CAPTURE_TOOLS_MAX = 256

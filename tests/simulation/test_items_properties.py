@@ -28,10 +28,12 @@ from support.items_oracle import QUEUE, Bounds, Shelf, shelves
 
 SEEDS = st.integers(0, 2**32)
 BATCHES = st.sampled_from((1, 3, 1000))
-BOUNDS = Bounds(blocks=3, keys=3, chars=40, elements=3, bytes=150)
+BOUNDS = Bounds(blocks=3, keys=3, chars=40, elements=3, bytes=150, daily=120, lengthy=70, bullet=6, memory=60)
 """Small, so that random changes meet every limit."""
 NAMESPACES = (["working"], ["session", "x1"], ["session", "x2"], ["notes"], ["notes", "old"], ["notes/old"], ["%"])
 KEYS = ("a", "b", "c", "d/e", "%2F", QUEUE)
+DOCUMENTS = ("MEMORY.md", "memory/2026-03-01.md", "memory/2026-03-01.txt", "memory/today.md", "USER.md")
+FACTS = ("- Bread", "- BREAD!", "- sacks\n- bread, nine loaves", "plain\n# Bread", "- \u017fack\n- SACK")
 VALUES: Sequence[Any] = (
     None, True, 7, "", "Bread!", "x" * 60, "ü" * 39, {"owes": [9, {"b": 1, "a": None}]}, {"x": "y" * 50}, [], ["one"],
     ["x" * 60, 2, "three"], [1, 2, 3, 4, 5],
@@ -48,6 +50,10 @@ def small() -> Iterator[None]:
         patched.setattr(limits, "SCRATCHPAD_CHARS_MAX", BOUNDS.chars)
         patched.setattr(limits, "QUEUE_VALUES_MAX", BOUNDS.elements)
         patched.setattr(limits, "ITEM_VALUE_BYTES_MAX", BOUNDS.bytes)
+        patched.setattr(limits, "DAILY_CHARS_MAX", BOUNDS.daily)
+        patched.setattr(limits, "DAILY_CHARS_UNCOMPACTED", BOUNDS.lengthy)
+        patched.setattr(limits, "DAILY_BULLET_CHARS", BOUNDS.bullet)
+        patched.setattr(limits, "MEMORY_DOCUMENT_CHARS", BOUNDS.memory)
         yield
 
 
@@ -64,10 +70,14 @@ def history(rng: random.Random, events: int) -> list[bytes]:
             "namespace": ["session", "x1"] if in_queue else rng.choice(NAMESPACES),
             "key": QUEUE if in_queue else rng.choice(KEYS),
         }
+        if rng.random() < 0.25 and not in_queue:
+            payload |= {"namespace": ["workspace"], "key": rng.choice(DOCUMENTS)}
         if what == "put":
             payload["value"] = rng.choice(VALUES)
         elif what == "appended":
             payload["text"] = rng.choice(("", "x", "Bread! ", "y" * 30))
+            if rng.random() < 0.5:
+                payload |= {"text": rng.choice(FACTS), "block": rng.random() < 0.9}
         elif what == "moved":
             payload["to"] = rng.choice(KEYS)
         elif what == "drained":

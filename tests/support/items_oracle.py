@@ -26,6 +26,12 @@ class Bounds:
     chars: int = 10_000
     elements: int = 50
     bytes: int = 65_536
+    daily: int = 8_000
+    """Of a daily document, in characters."""
+    lengthy: int = 2_000
+    """A longer daily document is compacted."""
+    bullet: int = 80
+    memory: int = 4_000
 
 
 @dataclass
@@ -123,7 +129,11 @@ def _apply(shelf: Shelf, event: Any, offset: int, bounds: Bounds) -> str | None:
         born = [version] * len(value) if isinstance(value, list) and is_pad else []
     else:
         before = item.value if item is not None else [] if is_pad and payload["key"] == QUEUE else ""
-        if isinstance(before, str):
+        if isinstance(before, str) and payload.get("block"):
+            value, born = _with_block(address, item, payload["text"], event["at"][:10], bounds), []
+            if value in ("unknown", "too_large"):
+                return str(value)
+        elif isinstance(before, str):
             value, born = before + payload["text"], []
         elif isinstance(before, list) and is_pad:
             value, born = [*before, payload["text"]], [*(item.born if item is not None else []), version]
@@ -144,6 +154,30 @@ def _apply(shelf: Shelf, event: Any, offset: int, bounds: Bounds) -> str | None:
         return "full"
     shelf.items[address] = Item(value, version, offset, event["at"], born, item.taken if item is not None else 0)
     return None
+
+
+def _with_block(address: Address, item: Item | None, lines: str, day: str, bounds: Bounds) -> str:
+    """The text of an item with a block of facts, or the reason why it gets none."""
+    namespace, key = address
+    text = "" if item is None else item.value
+    if namespace == ("workspace",) and key == "MEMORY.md":
+        if item is None:
+            return "unknown"
+        return "too_large" if len(text) >= bounds.memory else f"{text}\n## Auto-extracted ({day})\n{lines}"
+    parts = key.removesuffix(".md").removeprefix("memory/").split("-")
+    is_daily = key == f"memory/{'-'.join(parts)}.md" and [len(part) for part in parts] == [4, 2, 2]
+    if namespace != ("workspace",) or not is_daily or not "".join(parts).isdigit():
+        return f"{text}\n{lines}" if text else lines
+    text = f"{text}## Session Facts ({day})\n{lines}\n\n"
+    if len(text) > bounds.daily:
+        return "too_large"
+    if len(text) <= bounds.lengthy:
+        return text
+    first: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n")):
+        name = line[: bounds.bullet].casefold() if line[:2] == "- " else f"#{number}"
+        first.setdefault(name, number)
+    return "\n".join(line for number, line in enumerate(text.split("\n")) if number in first.values())
 
 
 def _cut(value: Any, bounds: Bounds) -> Any:

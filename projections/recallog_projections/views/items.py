@@ -5,7 +5,8 @@ the order of the ledger and never by an exception: a refused change alters nothi
 
 Two namespaces have rules of their own. The blocks of `working` and the keys of each `session/<id>` (a scratchpad) are
 few, and a row lists them. In a session texts are cut, and a list is a queue: a text that is appended becomes its last
-element, and it keeps its newest elements.
+element, and it keeps its newest elements. What a block of facts makes of a document of `workspace` is in
+`views.workspace`.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, RowKey, Table
+from recallog_projections.views import workspace
 from recallog_schemas import Record, limits, timestamps
 
 WORKING = "working"
@@ -29,11 +31,11 @@ CUT_MARK = "[...truncated]"
 
 # Reasons of refusals.
 CONFLICT = "conflict"  # the item is not in the state that the change relies on
-UNKNOWN = "unknown"  # there is no such item
+UNKNOWN = "unknown"  # there is no such item, and this change begins none
 FULL = "full"  # the namespace has as many keys as it may have
 NOT_TEXT = "not_text"  # a text can be added to a text, or to a queue
 NOT_QUEUE = "not_queue"  # only a list in a scratchpad can be drained
-TOO_LARGE = "too_large"  # the value would exceed its limit
+TOO_LARGE = "too_large"  # the value would exceed its limit, or that of a document for further facts
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -100,7 +102,7 @@ class Items:
     """Fold of changes of items. Events that time travel has not reached change nothing."""
 
     name: ClassVar[str] = "items"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kinds = frozenset({"item.put", "item.appended", "item.deleted", "item.moved", "item.drained"})
     tables = (ROWS, NEWEST, NAMESPACES, REFUSALS)
 
@@ -247,7 +249,7 @@ class _Change:
         in_session = session_of(self._namespace) is not None
         before = value_of(row) if row is not None else [] if in_session and key == PENDING else ""
         if isinstance(before, str):
-            whole = before + text
+            whole = self._with_block(key, row, text) if self._payload.get("block") else before + text
             return (_cut(whole) if in_session else whole), ()
         if not in_session or not isinstance(before, list):
             raise _Refused(NOT_TEXT)
@@ -256,6 +258,15 @@ class _Change:
             elements = elements[1:]
         added = [*(row.added if row is not None else ()), _next(row)]
         return elements, added[-len(elements) :]
+
+    def _with_block(self, key: str, row: ItemRow | None, lines: str) -> str:
+        before = value_of(row) if row is not None else None
+        try:
+            return workspace.with_block(self._namespace, key, before, lines, timestamps.moment_of(self._at).date())
+        except workspace.NoDocument:
+            raise _Refused(UNKNOWN) from None
+        except workspace.NoRoom:
+            raise _Refused(TOO_LARGE) from None
 
     def _set(self, key: str, before: ItemRow | None, value: Any, added: Sequence[int], index: bool | None) -> None:
         data = _encode(value)

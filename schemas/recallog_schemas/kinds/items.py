@@ -61,6 +61,9 @@ class ItemAppended(Conditional):
 
     text: str
     """The text that is added."""
+    block: bool = False
+    """Whether the text is the lines of a block of facts: documents of the workspace give it a heading, and have limits
+    for it; other texts get it on a new line."""
 
     _is_small = field_validator("text")(_small)
 
