@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         ReactionsView,
         RecallView,
         ReflectionView,
+        ResumeView,
         SalientView,
         SceneView,
         SearchPage,
@@ -792,6 +793,20 @@ class Memory(Facade):
     async def sessions(self, space: parameters.Space) -> "SessionsView":
         """The sessions of a space with their counts, the one with the newest event first."""
         return await self._access.router.of_space(space, lambda reading: queries.spaces.sessions(reading, space))
+
+    @operation(example="recallog resume village --agent baker")
+    async def resume(
+        self, space: parameters.Space, *, agent: parameters.OneAgent = None, **at: Unpack[At]
+    ) -> "ResumeView":
+        """Where a space stopped, for a program that goes on after a restart: last session, turn, next turn.
+
+        The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
+        memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
+        the shared events; without it, the memories of all agents count. Bookkeeping and entries do not.
+        """
+        return await self._access.of_space(
+            space, lambda reading: queries.spaces.resume(reading, space, agent, self._access.log_events), at
+        )
 
     @operation(example="recallog status --space village", command="status --space")
     async def space(self, space: parameters.Space) -> "SpaceDetail":

@@ -135,6 +135,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("spaces", {}),
     *_of("agents", {"space": "village"}),
     *_of("sessions", {"space": "office"}),
+    *_of("resume", {"space": "village"}, {"space": "office", "agent": "baker"}),
     *_of("space", {"space": "harbour"}),
     *_of("kinds", {"space": "village"}, {"space": "office", "as_of": _MIDDLE}),
     *_of("catalogue", {}),

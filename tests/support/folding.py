@@ -139,11 +139,17 @@ def _check_activity(store: Store, generation: Generation, expected: Expected) ->
     agents = rows_of(store, generation, activity.AGENTS.name)
     turns = {place[:2]: activity.AGENTS.decode(data).turn for place, data in agents.items()}
     assert turns == expected.last_turns()
+    sessions = rows_of(store, generation, activity.SESSIONS.name)
+    of_sessions = {place[:2]: activity.SESSIONS.decode(data).turn for place, data in sessions.items()}
+    assert of_sessions == expected.session_turns()
     totals = [activity.TOTALS.decode(data) for data in rows_of(store, generation, activity.TOTALS.name).values()]
     found_totals = [(row.spaces, row.agents, row.sessions) for row in totals]
     assert found_totals == ([expected.totals()] if expected.counted else [])
     spaces = rows_of(store, generation, activity.SPACES.name)
-    assert sorted(place[0] for place in spaces) == expected.spaces
+    assert {place[0]: activity.SPACES.decode(data).turn for place, data in spaces.items()} == {
+        space: max((event.turn for event in expected.in_space(space) if event.memorable), default=None)
+        for space in expected.spaces
+    }
 
 
 def _check_outlines(store: Store, generation: Generation, expected: Expected) -> None:

@@ -257,6 +257,16 @@ class Expected:
             turns[event.space, event.agent] = max(event.turn, turns.get((event.space, event.agent), 0))
         return turns
 
+    def session_turns(self) -> dict[tuple[str, str], int | None]:
+        """By space and session: the highest turn of its memorable events; None without any."""
+        turns: dict[tuple[str, str], int | None] = {}
+        for event in self.counted:
+            if event.session is not None:
+                known = turns.setdefault((event.space, event.session), None)
+                if event.memorable:
+                    turns[event.space, event.session] = max(event.turn, known or 0)
+        return turns
+
     def totals(self) -> tuple[int, int, int]:
         """Spaces, agents and sessions."""
         return (len(self.spaces), len(self.spans("agent")), len(self.spans("session")))

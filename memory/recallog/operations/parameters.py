@@ -194,6 +194,9 @@ Space = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the spac
 Agent = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent.")]
 Reader = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only the beliefs that this agent may see.")]
 OneSpace = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only this space; default: all.")]
+OneAgent = Annotated[
+    str | None, Field(pattern=NAME_PATTERN, description="Only what this agent may see; default: everything.")
+]
 EventId = Annotated[str, Field(description="Id of the event.")]
 TriggerId = Annotated[str, Field(description="Id of the trigger.")]
 EventIds = Annotated[

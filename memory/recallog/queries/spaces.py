@@ -6,9 +6,9 @@ from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapsho
 from recallog.reading.subject import of_agent, of_space, snapshot_of
 from recallog_projections.stores.store import StoredRow
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import activity, settings
+from recallog_projections.views import activity, episodic, outline, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
-from recallog_schemas import Position, kinds, limits
+from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import (
     CaptureSettings,
     QualitySettings,
@@ -23,16 +23,15 @@ from recallog_schemas.views import (
     AgentView,
     KindsView,
     KindView,
+    ResumeView,
     SessionsView,
     SpaceDetail,
     SpaceView,
 )
 
-_COUNTED: Sequence[Table[activity.AgentSpan] | Table[activity.Span]] = (
-    activity.AGENTS,
-    activity.SESSIONS,
-    activity.KINDS,
-)
+_Span = activity.AgentSpan | activity.SessionSpan | activity.Span
+_SpanTable = Table[activity.AgentSpan] | Table[activity.SessionSpan] | Table[activity.Span]
+_COUNTED: Sequence[_SpanTable] = (activity.AGENTS, activity.SESSIONS, activity.KINDS)
 
 
 async def spaces(reading: ReadSession) -> list[SpaceView]:
@@ -67,8 +66,54 @@ async def sessions(reading: ReadSession, space: str) -> SessionsView:
     return SessionsView(**of_space(found, space), items=tuple(newest_first))
 
 
+async def resume(reading: ReadSession, space: str, agent: str | None, log_events: int) -> ResumeView:
+    """Where `space` stopped; with `agent`, by the events that this agent may see and the views retain."""
+    if agent is not None:
+        return await _resume_of_agent(reading, space, agent, log_events)
+
+    async def read(session: ReadSession) -> tuple[Snapshot, str | None, int | None]:
+        keys = [RowKey(table.name, space) for table in (activity.SPACES, outline.OUTLINES)]
+        snapshot = await session.snapshot(keys)
+        whole, sessions = snapshot.row(activity.SPACES, space), snapshot.row(outline.OUTLINES, space)
+        newest = None if sessions is None else sessions.newest or sessions.previous
+        if newest is None:
+            return snapshot, None, None if whole is None else whole.turn
+        key = RowKey(activity.SESSIONS.name, space, newest)
+        span = (await session.snapshot([key])).row(activity.SESSIONS, space, newest)
+        return snapshot, newest, None if span is None else span.turn
+
+    snapshot, newest, turn = await reading.steady(read)
+    known = snapshot.row(activity.SPACES, space) is not None
+    return _resumed(snapshot.computed_at, space, None, newest, turn, known=known)
+
+
+async def _resume_of_agent(reading: ReadSession, space: str, agent: str, log_events: int) -> ResumeView:
+    snapshot = await reading.snapshot(
+        [RowKey(settings.AGENTS.name, space, agent)], episodic.logs(space, agent, log_events)
+    )
+    memories = episodic.merge(snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space))
+    session, turn = None, None
+    for memory in reversed(memories):
+        event = codec.decode(memory.data)
+        if session is None and event.session is not None:
+            session, turn = event.session, event.turn
+        elif event.session == session:
+            turn = event.turn if turn is None else max(turn, event.turn)
+    known = (await of_agent(reading, snapshot, space, agent))["known"]
+    return _resumed(snapshot.computed_at, space, agent, session, turn, known=known)
+
+
+def _resumed(
+    computed_at: ComputedAtFields, space: str, agent: str | None, session: str | None, turn: int | None, *, known: bool
+) -> ResumeView:
+    next_turn = 0 if turn is None else turn + 1
+    return ResumeView(
+        **computed_at, space=space, agent=agent, known=known, session=session, turn=turn, next_turn=next_turn
+    )
+
+
 async def _spans(
-    reading: ReadSession, space: str, tables: Sequence[Table[activity.AgentSpan] | Table[activity.Span]]
+    reading: ReadSession, space: str, tables: Sequence[_SpanTable]
 ) -> tuple[Snapshot, list[list[AgentView]]]:
     """The row of `space`, and its rows of each of `tables`, by name."""
 
@@ -146,7 +191,7 @@ def _space(partition: int, computed_at: ComputedAtFields, space: str, row: activ
     )
 
 
-def _span(partition: int, name: str, row: activity.Span | activity.AgentSpan) -> AgentView:
+def _span(partition: int, name: str, row: _Span) -> AgentView:
     return AgentView(
         name=name, events=row.events, first=Position(partition, row.first), last=Position(partition, row.last)
     )

@@ -28,6 +28,16 @@ class AgentSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The highest turn of its events."""
 
 
+class SessionSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The events of a session in a space."""
+
+    events: int
+    first: int
+    last: int
+    turn: int | None
+    """The highest turn of its memorable events; None if it has none."""
+
+
 class SpaceSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The events of a space, and the number of its agents and sessions."""
 
@@ -36,6 +46,8 @@ class SpaceSpan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     last: int
     agents: int
     sessions: int
+    turn: int | None
+    """The highest turn of its memorable events; None if it has none."""
 
 
 class Totals(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -49,7 +61,7 @@ class Totals(msgspec.Struct, frozen=True, array_like=True, gc=False):
 TOTALS = Table("activity.totals", Totals)
 SPACES = Table("activity.spaces", SpaceSpan)
 AGENTS = Table("activity.agents", AgentSpan)
-SESSIONS = Table("activity.sessions", Span)
+SESSIONS = Table("activity.sessions", SessionSpan)
 KINDS = Table("activity.kinds", Span)
 
 
@@ -60,7 +72,7 @@ class Activity:
     """
 
     name: ClassVar[str] = "activity"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     tables = (TOTALS, SPACES, AGENTS, SESSIONS, KINDS)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -79,27 +91,32 @@ class Activity:
         agent = rows.get(AGENTS, event.space, event.agent)
         new_agent = agent is None
         agent = agent or AgentSpan(0, offset, offset, event.turn)
-        turn = max(agent.turn, event.turn)
-        rows.put(AGENTS, AgentSpan(agent.events + 1, agent.first, offset, turn), event.space, event.agent)
-        new_session = event.session is not None and _count(rows, SESSIONS, event.space, event.session, offset)
-        _count(rows, KINDS, event.space, event.kind, offset)
+        highest = max(agent.turn, event.turn)
+        rows.put(AGENTS, AgentSpan(agent.events + 1, agent.first, offset, highest), event.space, event.agent)
+        new_session = event.session is not None and _count_in_session(rows, record, event.session)
+        kind = rows.get(KINDS, event.space, event.kind) or Span(0, offset, offset)
+        rows.put(KINDS, Span(kind.events + 1, kind.first, offset), event.space, event.kind)
         old = rows.get(SPACES, event.space)
-        space = old or SpaceSpan(0, offset, offset, 0, 0)
-        rows.put(
-            SPACES,
-            SpaceSpan(space.events + 1, space.first, offset, space.agents + new_agent, space.sessions + new_session),
-            event.space,
-        )
+        space = old or SpaceSpan(0, offset, offset, 0, 0, None)
+        agents, sessions = space.agents + new_agent, space.sessions + new_session
+        turn = _turn(space.turn, record)
+        rows.put(SPACES, SpaceSpan(space.events + 1, space.first, offset, agents, sessions, turn), event.space)
         if old is None or new_agent or new_session:
             totals = rows.get(TOTALS, "") or Totals(0, 0, 0)
             totals = Totals(totals.spaces + (old is None), totals.agents + new_agent, totals.sessions + new_session)
             rows.put(TOTALS, totals, "")
 
 
-def _count(rows: Rows, table: Table[Span], space: str, owner: str, offset: int) -> bool:
-    """Count one event; whether it is the first of the row."""
-    span = rows.get(table, space, owner)
-    rows.put(
-        table, Span(1, offset, offset) if span is None else Span(span.events + 1, span.first, offset), space, owner
-    )
-    return span is None
+def _count_in_session(rows: Rows, record: Record, session: str) -> bool:
+    """Count an event of a session; whether it is the first one."""
+    event, offset = record.event, record.offset
+    old = rows.get(SESSIONS, event.space, session)
+    span = old or SessionSpan(0, offset, offset, None)
+    turn = _turn(span.turn, record)
+    rows.put(SESSIONS, SessionSpan(span.events + 1, span.first, offset, turn), event.space, session)
+    return old is None
+
+
+def _turn(highest: int | None, record: Record) -> int | None:
+    """The highest turn of memorable events, after an event."""
+    return max(record.event.turn, highest or 0) if record.memorable else highest

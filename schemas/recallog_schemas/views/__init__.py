@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.settings import AgentSettingsView as AgentSettingsView
     from recallog_schemas.views.spaces import AgentsView as AgentsView
     from recallog_schemas.views.spaces import AgentView as AgentView
+    from recallog_schemas.views.spaces import ResumeView as ResumeView
     from recallog_schemas.views.spaces import SessionsView as SessionsView
     from recallog_schemas.views.spaces import SpaceDetail as SpaceDetail
     from recallog_schemas.views.spaces import SpacesView as SpacesView
@@ -207,6 +208,7 @@ else:
             "recallog_schemas.views.spaces": [
                 "AgentsView",
                 "AgentView",
+                "ResumeView",
                 "SessionsView",
                 "SpaceDetail",
                 "SpacesView",

@@ -75,3 +75,33 @@ class SpaceDetail(OfSpace):
         for title, rows in (("agents", self.agents), ("sessions", self.sessions), ("kinds", self.kinds)):
             found += ["", title, *(f"  {row.format()}" for row in rows)]
         return "\n".join(found)
+
+
+class ResumeView(ComputedAt):
+    """Where a space, or one of its agents, stopped: what a program needs that continues after a restart."""
+
+    space: str
+    """The name of the space."""
+    agent: str | None
+    """The agent whose memories count; None: those of all agents."""
+    known: bool
+    """Whether the space has any event; with an agent, whether any is by it or addressed to it. If not, a name may be
+    misspelt."""
+    session: str | None
+    """The session of the newest memory that has one; None if no memory has a session."""
+    turn: int | None
+    """The highest turn of that session; without a session, of all. None if there is nothing to restore."""
+    next_turn: int
+    """The turn to go on with: `turn` + 1, or 0 if there is nothing to restore."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is anything to restore."""
+        return self.turn is not None
+
+    def format(self) -> str:
+        """The session, the turn and the next turn in one line; `nothing to restore` if there is nothing."""
+        if self.turn is None:
+            return "nothing to restore"
+        session = "no session" if self.session is None else f"session {self.session}"
+        return f"{session}, turn {self.turn}, next turn {self.next_turn}"

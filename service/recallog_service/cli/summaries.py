@@ -77,6 +77,10 @@ COMMANDS = {
         "derived",
         "The sessions of a space with their counts, the one with the newest event first.",
     ),
+    "resume": (
+        "derived",
+        "Where a space stopped, for a program that goes on after a restart: last session, turn, next turn.",
+    ),
     "status": (
         "derived",
         "The size and progress of the views, dead letters, and due reflections. Folds nothing.",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recallog import ListView, Memory, OfAgent, OfSpace, RecallogError
+from recallog import ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
 
 _LISTED_MAX = 5
 """How many names are listed where none is similar."""
@@ -18,6 +18,8 @@ def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
             return not answer.known and answer.empty
         case OfSpace():
             return not answer.known
+        case ResumeView():
+            return not answer.known and not answer.ok
         case ListView():
             return not answer.items
         case _:
