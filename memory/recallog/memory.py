@@ -361,10 +361,10 @@ class Memory(Facade):
 
         A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
         `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
-        by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule;
-        they are closed by `reaction.done` or `reaction.failed`. The next call answers triggers that fall due because
-        of these answers. Agents that only see each other's reflections would never stop: a call in a loop needs
-        `skip_reflection_loops`.
+        by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
+        the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
+        triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
+        a call in a loop needs `skip_reflection_loops`.
 
         Reactors that ask a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`), and an answer that takes
         longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` has failed.

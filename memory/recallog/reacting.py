@@ -5,9 +5,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from recallog.commands import tiers
-from recallog.queries import due, event_lookup, turns
+from recallog.queries import daily, due, event_lookup, turns
 from recallog.reactors.answering import Answers
 from recallog.reactors.consolidation import Consolidation, Summaries
+from recallog.reactors.daily import Daily
 from recallog.reactors.extraction import Extraction
 from recallog.reactors.loop import DueWork, ReactorLoop
 from recallog.reactors.migration import Migration
@@ -67,6 +68,7 @@ def loop_of(
         _unless_misconfigured(Extraction.kinds, lambda: Extraction(loop_memory, extractor())),
         Consolidation(tiers.Tiers(access)),
         _unless_misconfigured(ReflectionReactor.kinds, lambda: ReflectionReactor(memory, reflector())),
+        Daily(loop_memory),
     ]
     for reactor in own:
         reactor.attach(memory)
@@ -162,6 +164,16 @@ class LoopMemory:
         return await access.of_space(
             trigger.space,
             lambda reading: turns.events_of(reading, ledger, turn, access.log_events, access.progress),
+            {},
+        )
+
+    async def session(self, trigger: "DueTrigger") -> daily.Session:
+        access, ledger = self._access, self._access.components.ledger
+        offsets = trigger.since, trigger.offset
+        turn = turns.Turn(trigger.space, trigger.agent, trigger.session, *offsets, daily.MESSAGES, limits.DAILY_SCANNED)
+        return await access.of_space(
+            trigger.space,
+            lambda reading: daily.session_of(reading, ledger, turn, access.log_events, access.progress),
             {},
         )
 

@@ -114,6 +114,14 @@ DATED_REFLECTIONS = 100  # of those that are due, `pending` shows since when
 REACTION_FAILURES_KEPT = 10_000  # triggers that a process could not answer, with the reason
 BELIEF_CHARS_MAX = 2_000
 
+# The daily log of an agent. The numbers are those of the memory model, section 1.4, rows 3, 5 and 7.
+DAILY_MESSAGES = 6  # of a session since its last lines, before a turn that ends adds some
+DAILY_SCANNED = 20  # the newest of them
+DAILY_LINES_MAX = 8
+DAILY_LINE_CHARS_MAX = 200  # of the message that a line quotes
+DAILY_REQUEST_CHARS = 30  # a request is longer
+MEMORY_LINES_MAX = 4
+
 # Facts: what one extraction reads and writes, and the hits that one answer of `reflect` rests on.
 EXTRACTED_EVENTS = 64  # the newest of a turn
 EXTRACTED_CHARS = 32_000  # of their texts, the newest first, or of the text of a call

@@ -28,6 +28,8 @@ SUMMARY = "summary.due"
 """A plan has archived entries of which no summary has been kept yet."""
 EXTRACTION = "extraction.due"
 """An agent whose facts are extracted has finished a turn."""
+DAILY = "daily.due"
+"""An agent has finished a turn, and its session has as many new messages as its daily log waits for."""
 
 ANSWERS = frozenset({"agent.reflected", "reflection.failed"})
 """The kinds of events that close a reflection."""
@@ -36,7 +38,7 @@ FAILED = "reaction.failed"
 CLOSINGS = frozenset({DONE, FAILED})
 """The kinds of events that close any other trigger."""
 
-KINDS = frozenset({REFLECTION, MIGRATION, RETRACTION, CONSOLIDATION, SUMMARY, EXTRACTION})
+KINDS = frozenset({REFLECTION, MIGRATION, RETRACTION, CONSOLIDATION, SUMMARY, EXTRACTION, DAILY})
 """The kinds of triggers that the built-in views make due."""
 RECURRING = frozenset({REFLECTION, CONSOLIDATION})
 """The kinds that an agent has again and again, numbered; any other trigger is made due by one event."""

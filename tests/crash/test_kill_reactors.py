@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,8 +25,10 @@ from support.events import event, run
 CHAINS = 150
 LINKS = 4
 SESSIONS = 50
+CHATS = 50
 TURNS = 50
 KILLS = 6
+MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 REACT = """
 import asyncio, sys
 from recallog import Memory
@@ -59,10 +63,25 @@ def fact_of(turn: int, number: int) -> str:
     return f"I live in Town{turn} near River{number}."
 
 
+def asked_in(chat: int, number: int) -> str:
+    return f"Please send me loaf {number} of chat {chat}."
+
+
 def history() -> list[Event]:
-    """Chains of entries, each made from the one before, whose first links are erased; sessions that end with notes, and
-    turns that end with facts."""
-    events = [event("agent.configured", agent="smith", payload={"extract_facts": True})]
+    """Chains of entries, each made from the one before, whose first links are erased; sessions that end with notes,
+    turns that end with facts, and chats that become lines of documents."""
+    settings = {"extract_facts": True, "daily": {"enabled": False}}
+    events = [event("agent.configured", agent="smith", payload=settings)]
+    empty = {"namespace": ["workspace"], "key": "MEMORY.md", "value": ""}
+    events.append(event("item.put", agent="clerk", payload=empty))
+    for chat in range(CHATS):
+        chatting: dict[str, Any] = {"session": f"c{chat}", "audience": ("clerk",)}
+        events += [
+            event("user.injected", agent="user", payload={"text": asked_in(chat, number)}, **chatting)
+            for number in range(6)
+        ]
+        at = MONDAY + timedelta(days=chat)
+        events.append(event("turn.ended", id=f"chat-{chat}", agent="clerk", session=f"c{chat}", at=at, payload={}))
     for turn in range(TURNS):
         said = " ".join(fact_of(turn, number) for number in range(3))
         events.append(event(id=f"said-{turn}", agent="smith", session="talk", payload={"text": said}))
@@ -119,9 +138,25 @@ def test_reactors_that_are_killed_leave_no_trigger_open_and_answer_none_twice(
             }
             turns = [(f"said-{turn}",) for turn, _ in sorted(of_turns)]
             assert sorted(tuple(each.payload["sources"]) for each in facts) == sorted(turns)
+            for chat in range(CHATS):
+                lines = "\n".join(f"- User asked: {asked_in(chat, number)}" for number in range(6))
+                day = f"{MONDAY + timedelta(days=chat):%Y-%m-%d}"
+                document = await memory.items.get("village", "clerk", "workspace", f"memory/{day}.md")
+                assert document.item is not None
+                assert document.item.value == f"## Session Facts ({day})\n{lines}\n\n"
+                facts_of_chat = await memory.items.get("village", "clerk", f"session/c{chat}", "session_facts")
+                assert facts_of_chat.item is not None
+                assert facts_of_chat.item.value == lines
+            in_memory = await memory.items.get("village", "clerk", "workspace", "MEMORY.md")
+            assert in_memory.item is not None
+            written = [line for line in in_memory.item.value.splitlines() if line.startswith("- ")]
+            assert written == [
+                f"- User asked: {asked_in(chat, n)}" for chat in range(len(written) // 4) for n in range(4)
+            ]
+            assert 4_000 <= len(in_memory.item.value) < 4_300
             closed = Counter(each.causation_id for each in events if each.kind in triggers.CLOSINGS)
             assert set(closed.values()) == {1}
-            assert len(closed) == CHAINS * (LINKS - 2) + SESSIONS + TURNS
+            assert len(closed) == CHAINS * (LINKS - 2) + SESSIONS + TURNS + CHATS
             assert {each.kind for each in events if each.kind in triggers.CLOSINGS} == {triggers.DONE}
             for chain in range(CHAINS):
                 found = [await memory.row(entries.IDS, "village", "", id_of(chain, link)) for link in range(LINKS)]

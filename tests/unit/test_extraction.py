@@ -38,7 +38,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def configured(agent: str = AGENT, *, extract_facts: bool | None = True) -> Event:
-    return event("agent.configured", agent=agent, payload={"extract_facts": extract_facts})
+    return event("agent.configured", agent=agent, payload={"extract_facts": extract_facts, "daily": {"enabled": False}})
 
 
 def spoke(text: str, agent: str = AGENT, session: str | None = "x1", **fields: Any) -> Event:

@@ -11,6 +11,7 @@ from recallog_projections.views.settings import AgentSettings, SpaceSettings
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import (
     CaptureSettings,
+    DailySettings,
     QualitySettings,
     RagSettings,
     SalienceWeights,
@@ -147,6 +148,7 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
         tiers=TierSettings.model_validate(own.tiers or {}),
         capture=CaptureSettings.model_validate(own.capture or {}),
         extract_facts=own.extract_facts or False,
+        daily=DailySettings.model_validate(own.daily or {}),
         auto_recall=own.auto_recall or False,
         prices=own.prices or {},
     )

@@ -45,6 +45,10 @@ class AnswerMemory(Protocol):
         """Write events, all or none, and return their positions once they are durable. Raises `IdConflict`."""
 
 
+Rank = tuple[int, bool]
+"""Less is earlier: the negative priority of a reactor, and whether it does more than follow a rule."""
+
+
 class Answers:
     """Asks reactors, and publishes what they answer."""
 
@@ -76,6 +80,16 @@ class Answers:
     def reactor_of(self, kind: str) -> Reactor | None:
         """The reactor that answers triggers of a kind; None if there is none."""
         return self._by_kind.get(kind)
+
+    @property
+    def ranks(self) -> list[Rank]:
+        """The ranks of all triggers that there may be, in the order in which they are taken."""
+        return sorted({self.rank_of(kind) for kind in ("", *self._by_kind)})
+
+    def rank_of(self, kind: str) -> Rank:
+        """When triggers of a kind are taken. Those that no reactor answers have the priority 0."""
+        reactor = self._by_kind.get(kind)
+        return (0, True) if reactor is None else (-reactor.priority, not reactor.pure)
 
     async def answer(self, trigger: DueTrigger) -> Reaction | None:
         """The published answer; None for a trigger that no reactor answers, or that its reactor leaves."""

@@ -287,9 +287,10 @@ class ReactorLoop:
     ) -> AsyncIterator[tuple[list[DueTrigger], int]]:
         """The triggers that are due, a few at a time, and how many will follow at least.
 
-        What follows by a rule comes first: a model may take long, and the rest of an erasure does not wait for it. Then
-        the other ones that one event made due, plans, and reflections. `read_to` has the keys to begin behind, and gets
-        those that were read. `failed` is called with the error of views of a user's projection; the others go on.
+        The priority of their reactors decides. Of equal ones, what follows by a rule comes first: a model may take
+        long, and the rest of an erasure does not wait for it. Then the other ones that one event made due, plans, and
+        reflections. `read_to` has the keys to begin behind, and gets those that were read. `failed` is called with the
+        error of views of a user's projection; the others go on.
         """
         ends = await self._ledger.ends()
         # A trigger that was answered may still be due in views that are behind.
@@ -297,23 +298,25 @@ class ReactorLoop:
         recurring = await self._recurring(scopes, skip_loops)
         begin = dict(read_to)
         left = list(product(scopes, range(self._memory.due_groups)))
-        for by_rule in (True, False):
+        for rank in self.answers.ranks:
             looked_at, left = left, []
             for scope, group in looked_at:
-                others = False
+                later = False
                 try:
                     async for key, found in self._work(scope, group, ends, begin, skip_loops):
-                        wanted = [each for each in found if self._is_pure(each) == by_rule]
-                        others |= len(wanted) < len(found)
-                        yield wanted, len(recurring)
+                        ranks = [self.answers.rank_of(each.kind) for each in found]
+                        later |= any(each > rank for each in ranks)
+                        yield [each for each, its in zip(found, ranks, strict=True) if its == rank], len(recurring)
                         read_to[scope.partition, group] = key
                 except RecallogError as error:
                     if group == 0:
                         raise
                     failed(error)
-                if by_rule and others:
+                if later:
                     left.append((scope, group))
-        yield recurring, 0
+            found = [each for each in recurring if self.answers.rank_of(each.kind) == rank]
+            recurring = [each for each in recurring if self.answers.rank_of(each.kind) != rank]
+            yield found, len(recurring)
 
     async def _answer_unless_closed(self, trigger: DueTrigger) -> None:
         """Answer a trigger that was found a while ago. The reactors of numbered ones find out by the number."""

@@ -40,7 +40,8 @@ class DueTrigger:
     """Of a retraction: the ids of the entries that name a retracted one as a source. Of a summary: those of the
     archived entries. Of a trigger of a user's projection: what it names."""
     since: int = -1
-    """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one."""
+    """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one. Of
+    a daily log: the offset behind which the messages are that it has not looked at."""
     offset: int = -1
     """The offset of the event that made it due; -1 for a reflection."""
 
@@ -54,6 +55,8 @@ class Reactor(ABC):
     """Whether the answer follows from the trigger alone. Such a reactor is asked again after a crash, and its events
     take the time, the turn and the session of the trigger's cause. The answer of any other reactor that was interrupted
     is closed with the events that were written, so that no model is asked twice."""
+    priority: ClassVar[int] = 0
+    """Of the triggers that are due in a process, those of reactors with a higher number are taken first."""
     immediate: bool = False
     """Whether it answers at once, without waiting for a model or a server. Such triggers are answered one after another
     in their order, and the others beside them, several at a time."""

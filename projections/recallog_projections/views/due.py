@@ -16,7 +16,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import migration, settings
+from recallog_projections.views import daily, migration, settings
 from recallog_projections.views.entries import tables as entries
 from recallog_projections.views.entries.kinds import PLAN, changed_ids
 from recallog_projections.views.entries.tables import EntryRow
@@ -49,7 +49,8 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a retraction: the ids of the entries that name a retracted one as a source. Of a summary: those of the
     archived entries, in the order of the plan."""
     since: int = -1
-    """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one."""
+    """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one. Of
+    a daily log: the offset behind which the messages are that it has not looked at."""
 
 
 class Scheduled(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -102,9 +103,9 @@ class Due:
     followed by the settings: those before the event hold."""
 
     name: ClassVar[str] = "due"
-    version: ClassVar[int] = 1
-    kinds = _RETRACTING | triggers.CLOSINGS | {_ENDING, _TURN, PLAN}
-    tables = (NOW, STANDING, TURNS)
+    version: ClassVar[int] = 2
+    kinds = _RETRACTING | triggers.CLOSINGS | {_ENDING, _TURN, PLAN} | daily.KINDS
+    tables = (NOW, STANDING, TURNS, daily.MESSAGES)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
@@ -113,7 +114,10 @@ class Due:
         if event.kind in _RETRACTING:
             return [entries.ref_key(event.space, id_) for id_ in changed_ids(record.event)]
         if event.kind == _TURN:
-            return (_turn_key(event), RowKey(settings.AGENTS.name, event.space, event.agent))
+            configured = RowKey(settings.AGENTS.name, event.space, event.agent)
+            return (_turn_key(event), configured, *daily.needs(event))
+        if event.kind in daily.KINDS:
+            return daily.needs(event)
         if event.kind == PLAN:
             return ()
         return closing_needs(record)
@@ -135,6 +139,9 @@ class Due:
         if event.kind == _TURN:
             if _extracts(rows, event):
                 yield RowKey(STANDING.name, event.space, "", _extraction(event).id)
+            yield RowKey(STANDING.name, event.space, "", _log(event).id)
+            return
+        if event.kind in daily.KINDS:
             return
         yield from closed_needs(rows, record)
 
@@ -147,6 +154,9 @@ class Due:
             _continue_erasure(rows, record)
         elif record.event.kind == _TURN:
             _extract(rows, record)
+            _write_log(rows, record)
+        elif record.event.kind in daily.KINDS:
+            daily.count(rows, record)
         elif record.event.kind == PLAN:
             _summarise(rows, record)
         else:
@@ -355,3 +365,20 @@ def _extracts(rows: Rows, event: Event) -> bool:
 
 def _extraction(event: Event) -> Trigger:
     return triggers.caused_by(triggers.EXTRACTION, event.space, event.agent, event.id)
+
+
+# The daily log: when a turn ends in a session with enough new messages, what was asked for and done becomes lines.
+
+
+def _write_log(rows: Rows, record: Record) -> None:
+    event = record.event
+    if daily.is_logged(rows.get(settings.AGENTS, event.space, event.agent)):
+        since = daily.since(rows, event)
+        if since is not None:
+            trigger = _log(event)
+            put(rows, msgspec.structs.replace(work_of(record, trigger, event.agent), since=since), trigger)
+            daily.log(rows, record)
+
+
+def _log(event: Event) -> Trigger:
+    return triggers.caused_by(triggers.DAILY, event.space, event.agent, event.id)

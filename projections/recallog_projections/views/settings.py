@@ -58,6 +58,7 @@ class AgentSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     tiers: dict[str, Any] | None = None
     capture: dict[str, Any] | None = None
     extract_facts: bool | None = None
+    daily: dict[str, Any] | None = None
     auto_recall: bool | None = None
     prices: dict[str, Any] | None = None
 
@@ -103,7 +104,7 @@ class SettingsProjection:
     """
 
     name: ClassVar[str] = "settings"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     kinds = frozenset({"agent.configured", "space.configured", "run.started"})
     tables = (SPACES, AGENTS)
 

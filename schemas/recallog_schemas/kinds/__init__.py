@@ -42,6 +42,7 @@ from recallog_schemas.kinds.settings import AUTOMATIC as AUTOMATIC
 from recallog_schemas.kinds.settings import NEVER as NEVER
 from recallog_schemas.kinds.settings import AgentConfigured as AgentConfigured
 from recallog_schemas.kinds.settings import CaptureSettings as CaptureSettings
+from recallog_schemas.kinds.settings import DailySettings as DailySettings
 from recallog_schemas.kinds.settings import Dates as Dates
 from recallog_schemas.kinds.settings import QualitySettings as QualitySettings
 from recallog_schemas.kinds.settings import RagSettings as RagSettings

@@ -13,6 +13,9 @@ AUTOMATIC: Dates = "automatic"
 ALWAYS: Dates = "always"
 NEVER: Dates = "never"
 
+CueLanguage = Literal["cue", "english", "chinese"]
+"""The language of the lines of a daily log: that of the cue of each line, or always the same."""
+
 Seconds = Annotated[Number, Field(gt=0)]
 
 
@@ -169,6 +172,15 @@ class CaptureSettings(Part):
     """The characters of an entry's text."""
 
 
+class DailySettings(Part):
+    """The daily log: what was asked for and done in a session, as lines of documents."""
+
+    enabled: bool = True
+    """Whether it is written when a turn ends."""
+    language: CueLanguage = "cue"
+    """The language of its lines."""
+
+
 class AgentConfigured(Payload):
     """Settings of one agent. A field that is absent keeps its value; null takes it back to the default. A setting with
     fields of its own is replaced as a whole."""
@@ -201,6 +213,8 @@ class AgentConfigured(Payload):
     """Which of its tool calls become entries."""
     extract_facts: bool | None = None
     """Whether facts are extracted from its turns (false)."""
+    daily: DailySettings | None = None
+    """What a turn that ends adds to its daily log."""
     auto_recall: bool | None = None
     """Whether the newest messages of a session are the query of its section RECALLED (false)."""
     prices: Annotated[dict[Label, Number], Field(max_length=limits.PRICES_MAX)] | None = None

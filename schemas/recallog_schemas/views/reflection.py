@@ -15,6 +15,7 @@ _AMOUNTS = {
     triggers.MIGRATION: ("text", "texts"),
     triggers.EXTRACTION: ("turn", "turns"),
     triggers.CONSOLIDATION: ("plan", "plans"),
+    triggers.DAILY: ("session", "sessions"),
 }
 """What the number of a trigger counts, by its kind; else entries."""
 
@@ -123,13 +124,14 @@ class PendingTrigger(View):
     kind: str
     """What is due: reflection.due, migration.due (a session ended, whose working memory holds what its agent wants to
     keep), retraction.due (an erasure reaches what was made from its dependents), extraction.due (a turn ended, from
-    which facts are extracted), consolidation.due (entries with a tier are to be moved or archived), or summary.due
-    (such entries were archived); or a name of a projection of your own."""
+    which facts are extracted), consolidation.due (entries with a tier are to be moved or archived), summary.due (such
+    entries were archived), or daily.due (a turn ended, and the daily log of the agent is written); or a name of a
+    projection of your own."""
     trigger: str
     """The id of the trigger."""
     events: int
     """Of a reflection, the number of events that the agent could see since its last one; else the number of texts,
-    entries, turns or plans that the answer is about."""
+    entries, turns, plans or sessions that the answer is about."""
     threshold: int | None
     """The number of events that makes a reflection due; None for other kinds."""
     since: datetime | None = None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from recallog_schemas.kinds import (
     CaptureSettings,
+    DailySettings,
     Dates,
     QualitySettings,
     RagSettings,
@@ -46,6 +47,8 @@ class AgentSettingsView(OfAgent):
     """Which of its tool calls become entries."""
     extract_facts: bool
     """Whether facts are extracted from its turns."""
+    daily: DailySettings
+    """Its daily log."""
     auto_recall: bool
     """Whether the newest messages of a session are the query of its section RECALLED."""
     prices: Mapping[str, float]

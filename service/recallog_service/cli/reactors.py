@@ -59,8 +59,9 @@ def react_command(
 
     A due reflection becomes a belief of its agent. What an agent has marked to be
     kept becomes entries when a session ends, and so do the facts of a turn that
-    ends, if its agent is set to extract_facts (RECALLOG_EXTRACTOR). An erasure is continued to what was
-    made from the erased entries.
+    ends, if its agent is set to extract_facts (RECALLOG_EXTRACTOR). What was asked
+    for and done until then becomes lines of the agent's documents. An erasure is
+    continued to what was made from the erased entries.
 
     With a URL as the reflector, texts leave this machine: the events of the agents,
     including private thoughts, are sent to that host, which must support OpenAI's

@@ -50,7 +50,7 @@ def by_session(events: Iterable[Event], agents: Mapping[str, str]) -> Iterator[l
             continue
         if space not in configured:
             configured.add(space)
-            yield [_event(session[0], agent, _CONFIGURED, {"extract_facts": True})]
+            yield [_event(session[0], agent, _CONFIGURED, {"extract_facts": True, "daily": {"enabled": False}})]
         yield list(_with_turns(session, agent))
 
 

@@ -1,0 +1,92 @@
+"""The reactor of daily logs: when a turn ends, what was asked for and done in its session becomes lines."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+from recallog.reactors import daily_cues
+from recallog.reactors.daily_cues import Speaker
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_projections.views import items, workspace
+from recallog_schemas import Event, limits, triggers
+from recallog_schemas.kinds.settings import CueLanguage
+from recallog_schemas.views import Remembered
+
+FACTS = "session_facts"
+"""The key of the scratchpad that gets the lines of a session."""
+_SPOKEN = "agent.spoke"
+
+
+class LoggedSession(Protocol):
+    """What a daily log is written from. `recallog.queries.daily.Session` is one."""
+
+    @property
+    def messages(self) -> Sequence[Remembered]:
+        """The newest messages of the session that the log has not looked at, oldest first."""
+
+    @property
+    def language(self) -> CueLanguage:
+        """The language of the lines."""
+
+    @property
+    def takes_memory(self) -> bool:
+        """Whether the agent has a MEMORY.md that has room."""
+
+
+class DailyMemory(Protocol):
+    """What a daily log needs of a memory."""
+
+    async def session(self, trigger: DueTrigger) -> LoggedSession:
+        """What the daily log of the trigger's agent is written from."""
+
+
+class Daily(Reactor):
+    """Answers `daily.due` with up to three `item.appended`: lines for the document of the day, for the scratchpad of
+    the session, and for MEMORY.md where there is one.
+
+    None of them needs the others: the view of items applies or refuses each by the rules of its document. The day is
+    that of the event that ended the turn, so that the same history always gives the same documents.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.DAILY})
+    pure: ClassVar[bool] = True
+    priority: ClassVar[int] = -10
+
+    def __init__(self, memory: DailyMemory) -> None:
+        self._memory = memory
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
+        session = await self._memory.session(trigger)
+        found: dict[str, Event] = {}
+        for said in session.messages:
+            speaker = _speaker(said.event, trigger.agent)
+            line = None if speaker is None else daily_cues.line_of(speaker, said.text, session.language)
+            if line is not None and len(found) < limits.DAILY_LINES_MAX:
+                found.setdefault(line, said.event)
+        if not found or trigger.at is None:
+            return []
+        lines, subjects = list(found), {event.subject for event in found.values()}
+        subject = subjects.pop() if len(subjects) == 1 else None
+        places: list[tuple[Sequence[str], str, Sequence[str]]] = [
+            (workspace.NAMESPACE, workspace.daily_key(trigger.at), lines)
+        ]
+        if trigger.session is not None:
+            places.append((items.session_namespace(trigger.session), FACTS, lines))
+        if session.takes_memory:  # the last one, since that may change: the others keep their ids
+            places.append((workspace.NAMESPACE, workspace.MEMORY, lines[: limits.MEMORY_LINES_MAX]))
+        return [
+            Event(
+                space=trigger.space,
+                agent=trigger.agent,
+                kind="item.appended",
+                subject=subject,
+                payload={"namespace": list(namespace), "key": key, "text": "\n".join(added), "block": True},
+            )
+            for namespace, key, added in places
+        ]
+
+
+def _speaker(event: Event, agent: str) -> Speaker | None:
+    """Whose message it is: the user's, or the agent's own; None: another agent's."""
+    if event.kind == _SPOKEN:
+        return "agent" if event.agent == agent else None
+    return "user"
