@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
+from typing import Self
 
 from pydantic import Field
 
@@ -55,6 +56,36 @@ class Ingested(View):
     problems: tuple[Problem, ...] = Field(default=())
     left_out: dict[str, int] = Field(default_factory=dict)
     cut: tuple[Problem, ...] = Field(default=())
+
+
+class IngestedFile(Ingested):
+    """The result of the ingest of one file: its name, and the name of its format."""
+
+    file: str
+    read_as: str
+
+
+class IngestedFiles(View):
+    """The result of the ingest of several files, or of a folder.
+
+    `unrecognised` are files of folders whose format is not known; they were not read.
+    """
+
+    added: int
+    known: int
+    refused: int
+    files: tuple[IngestedFile, ...]
+    unrecognised: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, files: Sequence[IngestedFile], unrecognised: Sequence[str]) -> Self:
+        return cls(
+            added=sum(each.added for each in files),
+            known=sum(each.known for each in files),
+            refused=sum(len(each.problems) for each in files),
+            files=tuple(files),
+            unrecognised=tuple(unrecognised),
+        )
 
 
 class _Run:

@@ -44,6 +44,7 @@ from recallog_streams.ledgers.kafka.cloudevents import headers_of
 from recallog_streams.ledgers.kafka.ledger import _id_of
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.memory import MemoryLedger
+from support import formats
 from support.folding import all_rows, dead_letter_offsets, folded
 from support.random_events import AGENTS, SPACES, random_event
 
@@ -196,7 +197,7 @@ def judge_chats(inputs: Sequence[bytes], rng: random.Random) -> None:
     for data in inputs:
         with suppress(InvalidInput):
             key = rng.choice(("messages", "messages", "history", "traj"))
-            items = list(chat.read(data, space=rng.choice((None, "village")), messages_key=key))
+            items = formats.items(chat.FORMAT, data, space=rng.choice((None, "village")), messages_key=key)
             _check_items(items)
             if rng.random() < _INGESTED:
                 asyncio.run(_check_ingest(items))

@@ -94,7 +94,7 @@ def test_an_empty_file_adds_nothing(tmp_path: Path, home: Path) -> None:
     file.write_bytes(b"")
     assert ingest(file, home, "--json").json == {
         "added": 0, "known": 0, "other_times": 0, "first_other_times": [], "spaces": 0, "stopped": False,
-        "problems": [], "left_out": {}, "cut": [],
+        "problems": [], "left_out": {}, "cut": [], "file": str(file), "read_as": "jsonl",
     }  # fmt: skip
 
 
@@ -185,7 +185,7 @@ def test_a_file_exported_again_with_other_times_adds_nothing_and_says_so(
     ingest(exported(tmp_path / "first.jsonl", minute=0), home)
     again = exported(tmp_path / "again.jsonl", minute=30)
     result = ingest(again, home, "--batch", batch)
-    assert (result.code, result.out) == (0, "0 events added, 9 known already, 0 refused, 1 spaces\n")
+    assert (result.code, result.out) == (0, "0 events added, 9 known already, 0 refused, 1 spaces (read as jsonl)\n")
     assert result.err == (
         "3 known events have another time in the ledger, which counts; the first is e-3: "
         "2026-03-01T12:30:00+00:00 in the file, 2026-03-01T12:00:00+00:00 in the ledger at 0:2. Was the file exported "
@@ -350,10 +350,11 @@ def test_what_no_event_holds_and_what_was_cut_is_reported(file: Path, home: Path
 
 def test_a_chat_file_read_as_events_is_refused_with_the_right_format(tmp_path: Path, home: Path) -> None:
     file = write(tmp_path / "chat.json", [json.dumps([{"messages": [{"role": "user", "content": "Hi"}]}])])
-    result = ingest(file, home)
+    result = ingest(file, home, "--format", "jsonl")
     assert result.code == 1
     assert "--format chat" in result.err
-    assert ingest(file, home, "--format", "chat", "--json").json["added"] == 1
+    result = ingest(file, home, "--json")
+    assert (result.json["read_as"], result.json["added"]) == ("chat", 1)
 
 
 def test_a_binary_file_is_reported_without_a_traceback(tmp_path: Path, home: Path) -> None:
@@ -361,10 +362,17 @@ def test_a_binary_file_is_reported_without_a_traceback(tmp_path: Path, home: Pat
     file.write_bytes(bytes(range(256)) * 100)
     result = ingest(file, home)
     assert result.code == 1
-    assert "line 1: not JSON" in result.err
+    assert "the format of this file is not recognised; say which it is with --format" in result.err
+    assert not home.exists()
 
 
-@pytest.mark.parametrize("format", ["jsonl", "chat", "locomo"])
+def test_an_unknown_format_is_a_usage_error(good: Path, home: Path) -> None:
+    result = ingest(good, home, "--format", "xml")
+    assert result.code == 2
+    assert "'xml' is not a format; known are jsonl, locomo," in result.err
+
+
+@pytest.mark.parametrize("format", ["jsonl", "chat", "locomo", "text"])
 def test_a_missing_file_is_a_usage_error(tmp_path: Path, home: Path, format: str) -> None:  # noqa: A002
     result = ingest(tmp_path / "nosuch.jsonl", home, "--format", format)
     assert result.code == 2
@@ -372,8 +380,37 @@ def test_a_missing_file_is_a_usage_error(tmp_path: Path, home: Path, format: str
     assert not home.exists()
 
 
-def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path, home: Path) -> None:
-    assert ingest(tmp_path, home).code == 2
+def test_a_folder_without_a_file_of_a_known_format_is_a_usage_error(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "todo.txt").write_text("Buy flour.")
+    assert ingest(tmp_path / "notes", home).code == 2
+    assert not home.exists()
+
+
+def test_a_folder_is_read_from_its_oldest_file_on_and_says_what_it_left_out(tmp_path: Path, home: Path) -> None:
+    folder = tmp_path / "logs"
+    (folder / "deeper").mkdir(parents=True)
+    old = [line(n, at=f"2025-01-01T00:00:0{n}Z", space="old") for n in range(3)]
+    new = [line(n, at=f"2026-01-01T00:00:0{n}Z", space="new") for n in range(2)]
+    write(folder / "a.jsonl", new)
+    write(folder / "deeper" / "b.jsonl", old)
+    write(folder / "notes.txt", ["Buy flour."])
+    result = ingest(folder, home, "--json")
+    assert (result.code, result.json["added"], result.json["known"], result.json["refused"]) == (0, 5, 0, 0)
+    assert [(Path(each["file"]).name, each["added"]) for each in result.json["files"]] == [
+        ("b.jsonl", 3),
+        ("a.jsonl", 2),
+    ]
+    assert [Path(each).name for each in result.json["unrecognised"]] == ["notes.txt"]
+    again = ingest(folder, home)
+    assert "in all 0 events added, 5 known already" in again.out
+    assert "notes.txt" in again.err
+
+
+def test_several_files_can_be_named(good: Path, tmp_path: Path, home: Path) -> None:
+    other = write(tmp_path / "other.jsonl", [line(n, space="town") for n in range(3)])
+    result = recallog("ingest", good, other, "--home", home, "--json")
+    assert [(each["read_as"], each["added"]) for each in result.json["files"]] == [("jsonl", 100), ("jsonl", 3)]
 
 
 # Export and ingest again.

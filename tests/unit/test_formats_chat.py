@@ -10,8 +10,9 @@ import pytest
 
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
-from recallog_service.formats import DEFAULT_START, Item, chat
-from support import real_data
+from recallog_service.formats import DEFAULT_START, Format, Item, chat, chatgpt, claude
+from recallog_service.formats.conversation_file import ConversationFile
+from support import formats, real_data
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -37,8 +38,14 @@ def result(text: object, **fields: Any) -> Message:
     return {"role": "tool", "content": text, **fields}
 
 
-def read(document: object, **options: Any) -> chat.ChatFile:
-    return chat.read(json.dumps(document).encode(), **options)
+def read(document: object, format: Format = chat.FORMAT, **options: Any) -> ConversationFile:  # noqa: A002
+    found = formats.read(format, json.dumps(document).encode(), **options)
+    assert isinstance(found, ConversationFile)
+    return found
+
+
+def read_text(text: bytes, **options: Any) -> list[Item]:
+    return formats.items(chat.FORMAT, text, **options)
 
 
 def items_of(document: object, **options: Any) -> list[Item]:
@@ -486,7 +493,7 @@ CHATGPT = {
 
 
 def test_an_export_of_chatgpt_is_read_along_its_current_branch() -> None:
-    found = events_of([CHATGPT])
+    found = events_of([CHATGPT], format=chatgpt.FORMAT)
     assert [event.payload.pop("message_id", None) for event in found] == ["id-1b", "id-2", "id-3", None, "id-6", "id-7"]
     assert [(event.turn, event.kind, event.payload) for event in found] == [
         (0, "agent.configured", {"persona": "I bake."}),
@@ -501,14 +508,15 @@ def test_an_export_of_chatgpt_is_read_along_its_current_branch() -> None:
 
 
 def test_messages_of_other_branches_of_an_export_are_counted() -> None:
-    counts = Counter(item.left_out for item in items_of([CHATGPT]) if item.left_out)
-    assert counts == {"message_of_another_branch": 1, "hologram": 1}
+    counts = Counter(item.left_out for item in items_of([CHATGPT], format=chatgpt.FORMAT) if item.left_out)
+    assert counts == {"message_of_another_branch": 1, "hologram": 1, "empty_message": 1}
 
 
 def test_a_first_message_that_was_edited_does_not_make_another_conversation_of_an_export() -> None:
     edited = {**CHATGPT, "current_node": "2x"}
-    assert not {event.id for event in events_of([edited])[1:]} & {event.id for event in events_of([CHATGPT])}
-    assert not any(item.opens for item in items_of([edited]))
+    before, after = (events_of([each], format=chatgpt.FORMAT) for each in (CHATGPT, edited))
+    assert not {event.id for event in after[1:]} & {event.id for event in before}
+    assert not any(item.opens for item in items_of([edited], format=chatgpt.FORMAT))
 
 
 def test_an_export_of_claude_is_one_persons_space() -> None:
@@ -526,7 +534,7 @@ def test_an_export_of_claude_is_one_persons_space() -> None:
             message("assistant", "Flour."),
         ],
     }
-    found = events_of([export, {**export, "uuid": "c-2"}])
+    found = events_of([export, {**export, "uuid": "c-2"}], format=claude.FORMAT)
     assert {(event.space, event.session) for event in found} == {("account/a-1", "c-1"), ("account/a-1", "c-2")}
     assert [(event.agent, event.payload) for event in found[:2]] == [
         ("user", {"text": "Read it.\n(document: recipe.txt)\nFlour", "message_id": "m-Read it."}),
@@ -803,8 +811,8 @@ def test_all_events_of_a_conversation_are_one_session() -> None:
 def test_a_list_one_object_and_jsonl_give_the_same_events() -> None:
     one, two = talk(id="a"), talk(id="b")
     lines = "\n".join(map(json.dumps, (one, two)))
-    assert [event_of(item) for item in chat.read(lines.encode())] == events_of([one, two])
-    assert [event_of(item) for item in chat.read(b"\xef\xbb\xbf" + lines.encode() + b"\n\n")] == events_of([one, two])
+    assert [event_of(item) for item in read_text(lines.encode())] == events_of([one, two])
+    assert [event_of(item) for item in read_text(b"\xef\xbb\xbf" + lines.encode() + b"\n\n")] == events_of([one, two])
     assert events_of(one) == events_of([one])
 
 
@@ -812,7 +820,7 @@ def test_conversations_may_be_bare_lists_and_messages_may_be_lines() -> None:
     messages = [user("a"), assistant("b")]
     assert len(set(spaces([messages, [user("c"), *messages]]))) == 2
     lines = "\n".join(map(json.dumps, messages))
-    assert [event_of(item) for item in chat.read(lines.encode())] == events_of(messages)
+    assert [event_of(item) for item in read_text(lines.encode())] == events_of(messages)
 
 
 def test_messages_may_be_under_another_key() -> None:
@@ -828,10 +836,9 @@ def test_an_empty_list_has_no_events() -> None:
     ("text", "advice"),
     [
         (b"", "not JSON: "),
-        (b"hello\nworld\n", "--format jsonl reads one event per line"),
+        (b"hello\nworld\n", "recallog ingest recognises the format"),
         (b'[\n{"messages": []},\n{"messages": []},\n]', "not JSON: "),
         (b"17", "expected conversations"),
-        (b'[{"traj": [{"role": "user"}]}]', "try --format chat --messages-key traj"),
         (b'[{"sample_id": "a", "conversation": {}}]', "try --format locomo"),
         (b'{"space": "s", "agent": "a", "kind": "x.y"}', "try --format jsonl"),
         (b"[" * 100_000, "not JSON: "),
@@ -839,7 +846,7 @@ def test_an_empty_list_has_no_events() -> None:
 )
 def test_a_file_of_another_format_is_refused_with_the_format_to_try(text: bytes, advice: str) -> None:
     with pytest.raises(InvalidEvent) as refused:
-        list(chat.read(text))
+        (read_text(text))
     assert "expected conversations" in str(refused.value)
     assert advice in str(refused.value)
 
@@ -876,7 +883,7 @@ def test_a_broken_conversation_is_an_error_with_its_ordinal_and_the_next_is_read
 
 
 def test_a_line_that_is_not_json_is_an_error_among_lines_that_are() -> None:
-    items = list(chat.read(b"\n".join([json.dumps(talk()).encode(), b"{", json.dumps(talk(id="c")).encode()])))
+    items = read_text(b"\n".join([json.dumps(talk()).encode(), b"{", json.dumps(talk(id="c")).encode()]))
     assert str(error_of(items[1])).startswith("conversation 2: not JSON: ")
     assert event_of(items[2]).space == "chat/c"
 
@@ -885,10 +892,10 @@ def test_a_first_message_that_is_not_json_is_an_error_among_messages_that_are() 
     # It once ended the ingest with a TypeError: the name of the conversation followed from that line.
     messages = [user("Two loaves."), assistant("Here.")]
     for first in (b"{", b'{"role": "assistant", "content": "cut off'):
-        items = list(chat.read(b"\n".join([first, *(json.dumps(each).encode() for each in messages)])))
+        items = read_text(b"\n".join([first, *(json.dumps(each).encode() for each in messages)]))
         assert str(error_of(items[0])).startswith("conversation 1: message 1: not JSON")
         assert [event_of(item).text for item in items[1:]] == ["Two loaves.", "Here."]
-    only_broken = list(chat.read(b'{"role": "assistant", "content": "Here."}\n{'))
+    only_broken = read_text(b'{"role": "assistant", "content": "Here."}\n{')
     assert [item.error is None for item in only_broken] == [True, False]
 
 
@@ -946,7 +953,7 @@ def test_a_reward_that_is_no_finite_number_is_an_error() -> None:
 
 @pytest.fixture(scope="module")
 def runs() -> list[Event]:
-    return [event_of(item) for item in chat.read(airline(), messages_key="traj")]
+    return [event_of(item) for item in read_text(airline(), messages_key="traj")]
 
 
 def airline() -> bytes:
@@ -996,5 +1003,5 @@ def test_ids_are_unique_and_times_increase_in_a_recorded_run(runs: list[Event]) 
 
 
 def test_recorded_runs_read_twice_are_the_same_and_survive_the_codec(runs: list[Event]) -> None:
-    assert [item.event for item in chat.read(airline(), messages_key="traj")] == runs
+    assert [item.event for item in read_text(airline(), messages_key="traj")] == runs
     assert [codec.decode(codec.encode(event)) for event in runs] == runs

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from recallog_schemas import Event
 from recallog_service.formats import chat
+from support import formats
 
 Message = dict[str, Any]
 
@@ -46,7 +47,7 @@ messages = st.lists(
 
 def events_of(*conversations: object, **options: Any) -> list[Event]:
     """The events, without their times, which depend on the place of a message."""
-    items = chat.read(json.dumps(conversations).encode(), **options)
+    items = formats.items(chat.FORMAT, json.dumps(conversations).encode(), **options)
     return [item.event.model_copy(update={"at": None}) for item in items if item.event is not None]
 
 
@@ -126,6 +127,6 @@ roles = st.sampled_from(["user", "assistant", "tool", "system"])
     anything,
 )
 def test_every_message_is_an_event_a_count_or_an_error(many: list[Message], user: object) -> None:
-    items = list(chat.read(json.dumps({"messages": many, "user": user}).encode()))
+    items = formats.items(chat.FORMAT, json.dumps({"messages": many, "user": user}).encode())
     for item in items:
         assert [item.event, item.error, item.left_out].count(None) == 2

@@ -220,11 +220,11 @@ def test_an_event_of_a_newer_recallog_is_refused_as_such(newer: bytes) -> None:
 @pytest.mark.parametrize(
     ("first", "advice"),
     [
-        (b"[\n", "--format jsonl reads one event per line, chat reads conversations, locomo reads the LoCoMo data set"),
-        (b"{\n", "--format jsonl reads one event per line"),
+        (b"[\n", "recallog ingest recognises the format"),
+        (b"{\n", "recallog ingest recognises the format"),
         (b'[{"role": "user", "content": "hello"}]', "try --format chat"),
         (b'{"messages": [{"role": "user", "content": "hello"}]}\n', "try --format chat"),
-        (b'[{"traj": [{"role": "user", "content": "hello"}]}]', "try --format chat --messages-key traj"),
+        (b'[{"traj": [{"role": "user", "content": "hello"}]}]', "try --format chat"),
         (b'[{"sample_id": "conv-1", "conversation": {}}]', "try --format locomo"),
         (b"[" + whole().rstrip() + b"]", "try --format jsonl with one event per line"),
     ],

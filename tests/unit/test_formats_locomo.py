@@ -117,8 +117,10 @@ def test_a_picture_is_described_by_its_caption_and_not_by_the_annotators_query()
     assert "retriever" not in str(events)
 
 
-def test_a_turn_without_text_and_picture_makes_no_event() -> None:
-    assert [event.id for event in spoken(sample(*HELLO, turn("Ann", "D1:3", "")))] == ["D1:1", "D1:2"]
+def test_a_turn_without_text_and_picture_is_counted_and_makes_no_event() -> None:
+    items = items_of(sample(*HELLO, turn("Ann", "D1:3", "")))
+    assert [item.event.id for item in items if item.event and item.event.kind == "agent.spoke"] == ["D1:1", "D1:2"]
+    assert [item.left_out for item in items if item.left_out] == ["empty_turn"]
 
 
 def test_a_speaker_gets_a_valid_name() -> None:
@@ -192,8 +194,8 @@ def test_a_session_without_a_readable_date_is_an_error_and_the_next_is_read(date
         (b"", "not JSON: "),
         (b'{"kind": "x.y"}', "try --format jsonl"),
         (b'[{"messages": [{"role": "user"}]}]', "try --format chat"),
-        (b'[{"traj": [{"role": "user"}]}]', "try --format chat --messages-key traj"),
-        (b'["a"]', "--format jsonl reads one event per line"),
+        (b'[{"traj": [{"role": "user"}]}]', "try --format chat"),
+        (b'["a"]', "recallog ingest recognises the format"),
         (b"17", "expected LoCoMo"),
     ],
 )

@@ -9,14 +9,16 @@ import pytest
 
 from recallog import Event, Memory
 from recallog.conversations import outcomes
-from recallog_service.formats import chat
+from recallog_service.formats import chat, swe_agent
+from support import formats
 
 TASK = {"role": "user", "content": "Fix the oven.", "agent": "main", "message_type": "observation"}
 
 
 def events_of(messages: list[dict[str, Any]], key: str = "history") -> list[Event]:
     text = json.dumps({key: messages, "info": {}}).encode()
-    items = list(chat.read(text, space="run", start=datetime(2026, 1, 1, tzinfo=UTC), messages_key=key))
+    reader = chat.FORMAT if key == "messages" else swe_agent.FORMAT
+    items = formats.items(reader, text, space="run", start=datetime(2026, 1, 1, tzinfo=UTC))
     assert [item.error for item in items] == [None] * len(items)
     return [item.event for item in items if item.event is not None]
 

@@ -61,7 +61,7 @@ class Cast:
     """Who else may see what is written."""
 
 
-_CAST = Cast()
+CAST = Cast()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,9 @@ class Omission:
     type: str
 
 
+_EMPTY = Omission("empty_message")
+
+
 @dataclass(frozen=True, slots=True)
 class _OpenCall:
     call: ToolCall
@@ -116,6 +119,10 @@ class Dialogue:
     """The calls so far by what their keys follow from."""
     by_position: bool = False
     """Whether keys follow from the position of a message instead of its content."""
+    unit: str = "message"
+
+    def location(self, ordinal: int) -> str:
+        return f"{self.unit} {ordinal}"
 
 
 @dataclass(slots=True)
@@ -143,7 +150,7 @@ class _Message:
             derived = (kind, agent, _canonical(payload))
         at = time_in(self.fields, MESSAGE_TIMES)
         draft = Draft(
-            _location(self.ordinal),
+            self.dialogue.location(self.ordinal),
             self.dialogue.turn,
             agent,
             kind,
@@ -167,19 +174,23 @@ class _Message:
 
 
 def drafts_of(
-    messages: Iterable[tuple[int, object]], cast: Cast = _CAST, *, by_position: bool = False
+    messages: Iterable[tuple[int, object]], cast: Cast = CAST, *, by_position: bool = False, unit: str = "message"
 ) -> tuple[list[Draft | Refusal | Omission], int]:
     """Drafts in the order of `messages`, each with its ordinal, and the last turn.
 
     The keys of messages without an id follow from their content, or `by_position` from their ordinals. A message that
-    cannot be read gives one refusal instead of its drafts. A `LeftOut` in place of a message is an omission.
+    cannot be read gives one refusal instead of its drafts. A `LeftOut` in place of a message is an omission, and so is
+    an empty message: every message is a draft, a part of one, or an omission. `unit` names what an ordinal counts.
     """
-    dialogue = Dialogue(cast, by_position=by_position)
+    dialogue = Dialogue(cast, by_position=by_position, unit=unit)
     for ordinal, message in messages:
+        before = len(dialogue.drafts)
         try:
             _add(dialogue, ordinal, message)
+            if len(dialogue.drafts) == before:
+                dialogue.drafts.append(_EMPTY)
         except InvalidEvent as error:
-            dialogue.drafts.append(Refusal(_location(ordinal), error))
+            dialogue.drafts.append(Refusal(dialogue.location(ordinal), error))
     return [draft for draft in dialogue.drafts if draft is not None], dialogue.turn
 
 
@@ -328,10 +339,6 @@ def _call_of(dialogue: Dialogue, result: ToolResult) -> _OpenCall | None:
         ]
     of_this_turn = [each for each in calls if each.draft.turn == dialogue.turn]
     return next(iter(of_this_turn or calls), None)
-
-
-def _location(ordinal: int) -> str:
-    return f"message {ordinal}"
 
 
 def _canonical(payload: dict[str, Any]) -> str:

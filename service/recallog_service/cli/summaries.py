@@ -10,8 +10,8 @@ COMMANDS = {
         "Write one event to the ledger; print its position once it is durable.",
     ),
     "ingest": (
-        "producers",
-        "Write the events or conversations of a file to the ledger.",
+        "ingesting",
+        "Write the events and conversations of files to the ledger.",
     ),
     "episodic": (
         "derived",

@@ -13,6 +13,7 @@ from recallog_service.cli.app import DERIVED, commands_of
 MODULES = (
     "story",
     "producers",
+    "ingesting",
     DERIVED,
     "reactors",
     "watching",

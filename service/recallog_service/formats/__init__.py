@@ -1,14 +1,16 @@
-"""Ingest formats: pure readers from a file's text to events. They know no ledger; `recallog ingest` appends.
+"""Ingest formats: pure readers from the content of a file to events. They know no ledger; `recallog ingest` appends.
 
-jsonl    one event per line, as `recallog export` or a producer writes it
-chat     conversations in the message formats of OpenAI and Anthropic, and exports of ChatGPT and Claude
-locomo   the LoCoMo data set: many sessions between two speakers
+`format` is the port, `registry` lists the formats and recognises the one of a file, and each format is a module with a
+`FORMAT`. Formats of conversations turn their file into messages as the APIs of models have them, which
+`recallog.conversations.messages` maps to events; `conversation_file` gives those their ids, times, turns and sessions.
 
-Every reader yields one `Item` per event: the event, or the error that took its place. The same input always gives the
-same events with the same ids and times, so ingesting a file twice adds nothing.
+Every reader yields one `Item` per event: the event, or the error that took its place; and one for each record that no
+event holds. The same input always gives the same events with the same ids and times, so ingesting a file twice adds
+nothing.
 """
 
-from recallog_service.formats import chat, jsonl, locomo
+from recallog_service.formats.format import Format, Options, Reading
 from recallog_service.formats.item import DEFAULT_START, Item
+from recallog_service.formats.source import Source
 
-__all__ = ["DEFAULT_START", "Item", "chat", "jsonl", "locomo"]
+__all__ = ["DEFAULT_START", "Format", "Item", "Options", "Reading", "Source"]

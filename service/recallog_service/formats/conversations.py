@@ -8,20 +8,24 @@ too, unless one of them is the other with more messages.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from recallog.conversations.messages import MESSAGE_TIMES, USER, content_of, role_of
+from recallog.conversations.blocks import LeftOut
+from recallog.conversations.messages import CAST, MESSAGE_TIMES, USER, Cast, content_of, role_of
 from recallog.conversations.times import time_in
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.validation import is_name
 
 _PREFIX = "chat"
+_PROJECT = "project"
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]+")
 _ID_FIELDS = (
     "id", "conversation_id", "chat_id", "thread_id", "session_id", "sample_id", "instance_id", "uuid",
 )  # fmt: skip
@@ -51,6 +55,17 @@ class Conversation:
     """Its ordinal in the file, from 1."""
     fields: Mapping[str, Any]
     messages: Sequence[object]
+    ordinals: Sequence[int] = ()
+    """Those of the messages in the file; absent: from 1."""
+    unit: str = "message"
+    """What the ordinals count."""
+    cast: Cast = CAST
+    home: str | None = None
+    """The space that its format knows for it: that of a project."""
+
+    @property
+    def numbered(self) -> Iterable[tuple[int, object]]:
+        return zip(self.ordinals, self.messages, strict=True) if self.ordinals else enumerate(self.messages, 1)
 
     @cached_property
     def own_id(self) -> str | None:
@@ -77,10 +92,10 @@ class Conversation:
     def beginning(self) -> str:
         """A digest of the first user message (else of the first message) with its id and time, and of the person.
 
-        A line that is not JSON is no message.
+        A line that is not JSON is no message, and neither is what the format leaves out.
         """
         of_user = (each for each in self.messages if isinstance(each, dict) and role_of(each) == USER)
-        readable = (each for each in self.messages if not isinstance(each, InvalidEvent))
+        readable = (each for each in self.messages if not isinstance(each, InvalidEvent | LeftOut))
         first = next(of_user, next(readable, None))
         said = [first.get("id"), content_of(first)] if isinstance(first, dict) else first
         return _digest([said, _iso(self._time_of(first)), self.person])
@@ -114,19 +129,22 @@ class Layout:
     """In which space each conversation belongs."""
 
     space: str | None
-    """The one space of all of them, each a session; None: each is a space of its own."""
+    """The one space of all of them, each a session; None: each is in that of its project, or in one of its own."""
     reason: str
     """What was chosen and why: one line for people."""
+    is_shared: bool
+    """Whether several conversations can be in one space."""
 
     def space_of(self, conversation: Conversation) -> str:
-        return self.space or f"{_PREFIX}/{conversation.name}"
+        return self.space or conversation.home or f"{_PREFIX}/{conversation.name}"
 
     def session_of(self, conversation: Conversation) -> str:
-        return "1" if self.space is None else conversation.name
+        return conversation.name if self.space or conversation.home else "1"
 
 
 def layout_of(conversations: Sequence[Conversation], space: str | None) -> Layout:
-    """The given space for all; else one for the person whom the file names; else a space for each conversation.
+    """The given space for all; else that of each one's project, or one for the person whom the file names; else a space
+    for each conversation.
 
     Conversations of different people share no space unless the caller names it: in one space, everyone sees what each
     user said.
@@ -137,19 +155,38 @@ def layout_of(conversations: Sequence[Conversation], space: str | None) -> Layou
     named_people = len(people - {()})
     if space is not None:
         warning = f"; the file names {named_people:,} people: what one of them said can be recalled for the others"
-        return Layout(space, f"one space, {space}, as --space says; {sessions}{warning if named_people > 1 else ''}")
+        reason = f"one space, {space}, as --space says; {sessions}{warning if named_people > 1 else ''}"
+        return Layout(space, reason, is_shared=True)
+    if homes := {conversation.home for conversation in conversations} - {None}:
+        return Layout(None, _of_projects(homes, sessions), is_shared=True)
     if len(people) == 1 and (named := next(iter(people))):
         field_name, _, value = named[0].partition("=")
         person = _space_of_person(field_name, value)
-        return Layout(person, f"one space, {person}: the file names one person ({field_name}); {sessions}")
+        reason = f"one space, {person}: the file names one person ({field_name}); {sessions}"
+        return Layout(person, reason, is_shared=True)
     if named_people == 1:
         why = "not all conversations name the same person"
     else:
         why = "the file names several people" if named_people else "the file names no person"
     if count == 1:
-        return Layout(None, f"one space, {_PREFIX}/{conversations[0].name}: {why}; --space names another one")
+        reason = f"one space, {_PREFIX}/{conversations[0].name}: {why}; --space names another one"
+        return Layout(None, reason, is_shared=False)
     each = f"a space for each of {count:,} conversations, {_PREFIX}/..."
-    return Layout(None, f"{each}: {why}; --space makes them sessions of one space")
+    return Layout(None, f"{each}: {why}; --space makes them sessions of one space", is_shared=False)
+
+
+def _of_projects(homes: set[str | None], sessions: str) -> str:
+    if len(homes) == 1:
+        return f"one space, {next(iter(homes))}, for the project; {sessions}"
+    return f"a space for each of {len(homes):,} projects, {_PROJECT}/...; {sessions}"
+
+
+def space_of_project(folder: object) -> str | None:
+    """The space of the project in a folder: "project/home/alice/app" for /home/alice/app; None without a folder."""
+    if not isinstance(folder, str) or not folder.strip("/\\. "):
+        return None
+    space = f"{_PROJECT}/{_NOT_IN_A_NAME.sub('-', folder).strip('/')}"
+    return space if is_name(space) else f"{_PROJECT}/{_digest(folder)}"
 
 
 def _space_of_person(field_name: str, value: str) -> str:

@@ -1,8 +1,11 @@
 """Guesses the format of a file that is not in the format that was named, for the error message."""
 
+from typing import Any
+
 from recallog_schemas.errors import InvalidEvent
 
-_ALL = "--format jsonl reads one event per line, chat reads conversations, locomo reads the LoCoMo data set"
+_ALL = "recallog ingest recognises the format of a file without --format, and --help lists the formats"
+_MESSAGES = "messages"
 
 
 def wrong_format(expected: str, document: object = None) -> InvalidEvent:
@@ -14,7 +17,7 @@ def wrong_format(expected: str, document: object = None) -> InvalidEvent:
 def guess(document: object) -> str:
     """The options that would read `document` (parsed JSON), judged by its first element; "" if it is unknown."""
     first = document[0] if isinstance(document, list) and document else document
-    if _is_message(first) or (isinstance(first, list) and first and _is_message(first[0])):
+    if is_message(first) or (isinstance(first, list) and first and is_message(first[0])):
         return "--format chat"
     if not isinstance(first, dict):
         return ""
@@ -22,13 +25,28 @@ def guess(document: object) -> str:
         return "--format jsonl with one event per line"
     if isinstance(first.get("conversation"), dict):
         return "--format locomo"
-    if isinstance(first.get("mapping"), dict) or isinstance(first.get("chat_messages"), list):
-        return "--format chat"
-    for key, value in first.items():
-        if isinstance(value, list) and value and _is_message(value[0]):
-            return "--format chat" if key == "messages" else f"--format chat --messages-key {key}"
-    return ""
+    if isinstance(first.get("mapping"), dict):
+        return "--format chatgpt"
+    if isinstance(first.get("chat_messages"), list):
+        return "--format claude"
+    return "" if key_of_messages(first) is None else "--format chat"
 
 
-def _is_message(value: object) -> bool:
+def key_of_messages(document: object) -> str | None:
+    """The key under which an object has a list of messages: "messages", else the first one that has one."""
+    if not isinstance(document, dict):
+        return None
+    if isinstance(document.get(_MESSAGES), list):
+        return _MESSAGES
+    found = (key for key, value in document.items() if isinstance(value, list) and value and is_message(value[0]))
+    return next(found, None)
+
+
+def is_message(value: object) -> bool:
+    """Whether `value` is a message of a model's API."""
     return isinstance(value, dict) and "role" in value
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """The objects of a list; empty if `value` is not one."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -18,8 +18,10 @@ from typing import Any
 
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.format import Format, Items, Options
 from recallog_service.formats.guess import guess, wrong_format
 from recallog_service.formats.item import DEFAULT_START, Item, derived_id, refused
+from recallog_service.formats.source import Sample, Source
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -116,3 +118,15 @@ def _document(first: bytes) -> object:
         return json.loads(first)
     except (ValueError, RecursionError):
         return None
+
+
+def _read(source: Source, options: Options) -> Items:
+    return Items(read(source.lines(), options.start), "line")
+
+
+def _recognises(sample: Sample) -> bool:
+    events = ("kind" in each and ("space" in each or "run_id" in each) for each in sample.objects[:3])
+    return sample.is_blank or any(events)
+
+
+FORMAT = Format("jsonl", "one event per line, as recallog export and producers write them", _recognises, _read)

@@ -28,8 +28,10 @@ from recallog_schemas import codec, limits
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
 from recallog_schemas.validation import is_name
+from recallog_service.formats.format import Format, Items, Options
 from recallog_service.formats.guess import wrong_format
 from recallog_service.formats.item import Item, derived_id, made, refused
+from recallog_service.formats.source import Sample, Source
 
 NARRATOR = "narrator"
 
@@ -175,6 +177,8 @@ def _turn(reading: _Reading, session: _Session, ordinal: int, turn: object) -> I
             kind="agent.spoke", at=session.begins + timedelta(seconds=ordinal - 1),
             payload={"text": text} | ({"dia_id": dia_id} if isinstance(dia_id, str) else {}),
         )  # fmt: skip
+    else:
+        yield Item(reading.number, left_out="empty_turn")
 
 
 def _text(turn: Mapping[str, Any]) -> str:
@@ -198,3 +202,14 @@ def _speaker(turn: object) -> str:
     """
     speaker = turn.get("speaker") if isinstance(turn, dict) else None
     return _NOT_IN_A_NAME.sub("-", speaker) if isinstance(speaker, str) else ""
+
+
+def _read(source: Source, options: Options) -> Items:
+    return Items(read(source.text(), space=options.space), "conversation")
+
+
+def _recognises(sample: Sample) -> bool:
+    return any("sample_id" in each and isinstance(each.get("conversation"), dict) for each in sample.objects[:3])
+
+
+FORMAT = Format("locomo", "the LoCoMo data set: many sessions between two speakers", _recognises, _read)

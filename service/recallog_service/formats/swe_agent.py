@@ -1,20 +1,47 @@
-"""Messages of SWE-agent trajectories in OpenAI's form.
+"""Trajectories of SWE-agent: `.traj` files, whose messages are read as those of OpenAI.
 
-A `.traj` file has the messages of the model under `history`, and the steps of the agent under `trajectory`. With
-function calling, messages are those of OpenAI, except that a result names its calls in a list. Otherwise an answer of
-the model has its command under `action`, and the output of the command is the next message of the user. A step is an
-answer and the output of its command in one object.
+A file has the messages of the model under `history`, and the steps of the agent under `trajectory`, which are read
+where there is no history. With function calling, messages are those of OpenAI, except that a result names its calls in
+a list. Otherwise an answer of the model has its command under `action`, and the output of the command is the next
+message of the user. A step is an answer and the output of its command in one object. A demonstration, which shows the
+model another run, is left out.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from recallog.conversations.blocks import LeftOut
+from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.conversation_file import reader_of_each
+from recallog_service.formats.conversations import Conversation
+from recallog_service.formats.format import Format
+from recallog_service.formats.source import Sample
+
 SHELL = "bash"
 """The tool that runs an `action`: commands such as `edit` are functions of the agent's shell."""
 
 
-def numbered(messages: Iterable[object]) -> Iterator[tuple[int, object]]:
-    """Each message with its ordinal in the file, from 1; those of SWE-agent in OpenAI's form, all others unchanged."""
+_EXPECTED = 'a trajectory of SWE-agent: an object with "history" or "trajectory"'
+
+
+def _conversation(number: int, document: object) -> Conversation | InvalidEvent:
+    messages = _messages(document)
+    if not isinstance(document, dict) or messages is None:
+        return InvalidEvent('not an object with a list of "history" or "trajectory"', path="history")
+    pairs = list(_numbered(messages))
+    return Conversation(number, document, [each for _, each in pairs], [ordinal for ordinal, _ in pairs])
+
+
+def _messages(document: object) -> list[object] | None:
+    if not isinstance(document, dict):
+        return None
+    found = (document.get(name) for name in ("history", "trajectory"))
+    lists = [each for each in found if isinstance(each, list)]
+    return next((each for each in lists if each), lists[0] if lists else None)
+
+
+def _numbered(messages: Iterable[object]) -> Iterator[tuple[int, object]]:
+    """Each message with its ordinal in the file, from 1, in OpenAI's form."""
     call_id: str | None = None
     """The id of the command whose output may follow."""
     for ordinal, message in enumerate(messages, 1):
@@ -22,7 +49,9 @@ def numbered(messages: Iterable[object]) -> Iterator[tuple[int, object]]:
             yield ordinal, message
             continue
         output_of, call_id = call_id, None
-        if _is_step(message):
+        if message.get("is_demo") is True:
+            yield ordinal, LeftOut("demonstration")
+        elif _is_step(message):
             call_id = f"action-{ordinal}"
             answer = {"role": "assistant", "content": message.get("response") or message.get("thought")}
             yield ordinal, _with_call(answer, message["action"], call_id)
@@ -61,3 +90,15 @@ def _with_call_id(message: dict[str, Any]) -> dict[str, Any]:
         case {"role": "tool", "tool_call_ids": [str(call_id), *_]} if not message.get("tool_call_id"):
             return message | {"tool_call_id": call_id}
     return message
+
+
+def _recognises(sample: Sample) -> bool:
+    return any(isinstance(each.get("trajectory"), list) or _has_history(each) for each in sample.objects[:3])
+
+
+def _has_history(document: dict[str, Any]) -> bool:
+    history = document.get("history")
+    return isinstance(history, list) and any(isinstance(each, dict) and "agent" in each for each in history)
+
+
+FORMAT = Format("swe-agent", "trajectories of SWE-agent (.traj)", _recognises, reader_of_each(_EXPECTED, _conversation))

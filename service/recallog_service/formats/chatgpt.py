@@ -1,28 +1,32 @@
-"""Conversations as ChatGPT and Claude export them (`conversations.json`), as messages with roles.
+"""Conversations that ChatGPT exports: `conversations.json` of the archive that it sends.
 
-ChatGPT   `mapping` is a tree of messages; the conversation is the branch that ends at `current_node`. The messages of
-          other branches, which were edited or generated again, are left out.
-Claude    `chat_messages` with `sender`, `text`, `content` and the text of `attachments`
+`mapping` is a tree of messages; the conversation is the branch that ends at `current_node`. The messages of other
+branches, which were edited or generated again, are left out.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from recallog.conversations.blocks import LeftOut
+from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.conversation_file import reader_of_each
+from recallog_service.formats.conversations import Conversation
+from recallog_service.formats.format import Format
+from recallog_service.formats.guess import objects
+from recallog_service.formats.source import Sample
+
+_EXPECTED = 'an export of ChatGPT: a JSON list of conversations with "mapping"'
 _HIDDEN_CONTEXT = ("user_profile", "user_instructions")
 OTHER_BRANCH = "message_of_another_branch"
 
 
-def messages_of(conversation: Mapping[str, Any]) -> list[object] | None:
-    """The messages of an exported conversation; None if it is not one."""
-    mapping, chat = conversation.get("mapping"), conversation.get("chat_messages")
-    if isinstance(mapping, dict):
-        return list(_of_chatgpt(mapping, conversation.get("current_node")))
-    if isinstance(chat, list):
-        return [_of_claude(message) for message in chat]
-    return None
+def _conversation(number: int, document: object) -> Conversation | InvalidEvent:
+    if not isinstance(document, dict) or not isinstance(document.get("mapping"), dict):
+        return InvalidEvent('not an object with a "mapping" of messages', path="mapping")
+    return Conversation(number, document, list(_messages(document["mapping"], document.get("current_node"))))
 
 
-def _of_chatgpt(mapping: Mapping[str, Any], current: object) -> Iterator[object]:
+def _messages(mapping: Mapping[str, Any], current: object) -> Iterator[object]:
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     branch: dict[str, None] = {}  # from its end to its beginning
     key = current if isinstance(current, str) and current in nodes else next(reversed(nodes), None)
@@ -31,21 +35,21 @@ def _of_chatgpt(mapping: Mapping[str, Any], current: object) -> Iterator[object]
         key = nodes[key].get("parent")
     for key in reversed(branch):
         if isinstance(message := nodes[key].get("message"), dict):
-            yield from _chatgpt_message(message)
+            yield from _message(message)
     for key, node in nodes.items():
         if (
             key not in branch
             and isinstance(message := node.get("message"), dict)
-            and any(map(_says, _chatgpt_message(message)))
+            and any(map(_says, _message(message)))
         ):
-            yield {"type": OTHER_BRANCH}
+            yield LeftOut(OTHER_BRANCH)
 
 
 def _says(message: Mapping[str, Any]) -> bool:
     return bool(message.get("tool_calls") or any(message.get("content") or ()))
 
 
-def _chatgpt_message(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _message(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     author, content = message.get("author"), message.get("content")
     author = author if isinstance(author, dict) else {}
     content = content if isinstance(content, dict) else {}
@@ -53,24 +57,24 @@ def _chatgpt_message(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     made: dict[str, Any] = {"role": role, "id": message.get("id"), "create_time": message.get("create_time")}
     kind = content.get("content_type")
     if role == "tool":
-        yield made | {"name": author.get("name"), "content": _chatgpt_parts(content)}
+        yield made | {"name": author.get("name"), "content": _parts(content)}
     elif role == "assistant" and isinstance(recipient, str) and recipient != "all":
-        arguments = "\n".join(part for part in _chatgpt_parts(content) if isinstance(part, str))
+        arguments = "\n".join(part for part in _parts(content) if isinstance(part, str))
         yield made | {"tool_calls": [{"function": {"name": recipient, "arguments": arguments}}]}
     elif kind == "user_editable_context":  # what the user has told ChatGPT about themselves, hidden in the chat
         texts = [content[name] for name in _HIDDEN_CONTEXT if isinstance(content.get(name), str)]
         yield made | {"role": "system", "content": texts}
     else:
-        yield made | {"content": _chatgpt_parts(content)}
+        yield made | {"content": _parts(content)}
 
 
-def _chatgpt_parts(content: Mapping[str, Any]) -> list[object]:
+def _parts(content: Mapping[str, Any]) -> list[object]:
     """The content as the parts that `blocks` reads."""
     kind, parts, thoughts = content.get("content_type"), content.get("parts"), content.get("thoughts")
     if isinstance(parts, list):
-        return [_chatgpt_part(part) if isinstance(part, dict) else part for part in parts if part]
+        return [_part(part) if isinstance(part, dict) else part for part in parts if part]
     if isinstance(thoughts, list):
-        texts = (thought.get("content") for thought in _objects(thoughts))
+        texts = (thought.get("content") for thought in objects(thoughts))
         return [{"type": "thinking", "thinking": text} for text in texts if isinstance(text, str) and text]
     for name in ("text", "result"):
         if isinstance(content.get(name), str):
@@ -78,7 +82,7 @@ def _chatgpt_parts(content: Mapping[str, Any]) -> list[object]:
     return [{"type": str(kind)}] if kind and kind != "reasoning_recap" else []
 
 
-def _chatgpt_part(part: Mapping[str, Any]) -> dict[str, Any]:
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     kind = str(part.get("content_type"))
     if kind == "image_asset_pointer":
         width, height = part.get("width"), part.get("height")
@@ -87,27 +91,10 @@ def _chatgpt_part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {**part, "type": kind}
 
 
-def _of_claude(message: object) -> object:
-    if not isinstance(message, dict):
-        return message
-    sender, content = message.get("sender"), message.get("content")
-    documents = [
-        {
-            "type": "document",
-            "title": each.get("file_name"),
-            "source": {"type": "text", "data": each.get("extracted_content")},
-        }
-        for each in _objects(message.get("attachments"))
-    ]
-    files = [{**each, "type": "file"} for each in _objects(message.get("files"))]
-    own = content if isinstance(content, list) and content else [message.get("text") or ""]
-    return {
-        "role": "user" if sender == "human" else sender,
-        "id": message.get("uuid"),
-        "created_at": message.get("created_at"),
-        "content": [*own, *documents, *files],
-    }
+def _recognises(sample: Sample) -> bool:
+    return any(isinstance(each.get("mapping"), dict) for each in sample.objects[:3])
 
 
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+FORMAT = Format(
+    "chatgpt", "conversations.json of an export of ChatGPT", _recognises, reader_of_each(_EXPECTED, _conversation)
+)

@@ -1,0 +1,218 @@
+"""`ingest`: writes the events and conversations of files to the ledger."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from inspect import cleandoc
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recallog import Memory
+from recallog_schemas.errors import IndexUnavailable
+from recallog_service.cli import console, terminal
+from recallog_service.cli.terminal import Home, Json
+from recallog_service.formats import DEFAULT_START, Format, Options, Source, registry
+from recallog_service.ingest import Ingested, IngestedFile, IngestedFiles, ingest
+
+_STDIN = "-"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("ingest", help=_help(), epilog="Example: recallog ingest ~/.claude/projects")(ingest_command)
+
+
+def ingest_command(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files or folders to read, or - for stdin.")],
+    format: Annotated[  # noqa: A002
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Format of the files; by default it is recognised.",
+        ),
+    ] = None,
+    space: Annotated[
+        str | None, typer.Option(help="One space for all conversations; locomo: prefix of spaces.")
+    ] = None,
+    messages_key: Annotated[
+        str | None, typer.Option(help="Field of a chat's messages, for example traj; by default it is found.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time from which missing times count up; default: 2000-01-01.")
+    ] = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Skip and list items that are refused.")] = False,
+    acknowledge: Annotated[
+        bool, typer.Option("--acknowledge", help="Print the position and id of each event once it is durable.")
+    ] = False,
+    batch: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Events per durable write; use 1 for a live pipe.")
+    ] = 500,
+    no_index: Annotated[
+        bool,
+        typer.Option("--no-index", help="Do not start to make the index in the background."),
+    ] = False,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Write the events and conversations of files to the ledger.
+
+    The format of a file is recognised by its content. Of a folder, all files
+    of a known format are read, the oldest first.
+
+    A second run adds nothing, and of a file that has grown it adds what is
+    new. By default it stops at the first item that is refused, after writing
+    those before it. The index for recall is made by a process that goes on
+    after the command has ended.
+
+    The conversations of a file become sessions of one space if --space names
+    it, if all of them name the same person (user_id, user, email, ...), or if
+    they are those of a project. Otherwise each conversation is a space of its
+    own, so that what one customer said is not recalled for another. The
+    command says which was chosen and why. A conversation is identified by its
+    id, else by the first message of its user.
+    """
+
+    async def work() -> tuple[list[IngestedFile], list[str], str | None]:
+        inputs, others = _inputs(files, None if format is None else registry.named(format))
+        options = Options(space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key)
+        results: list[IngestedFile] = []
+        with terminal.opened(home, missing="create") as (memory, _):
+            async with memory:
+                for each in inputs:
+                    results.append(await _ingest(memory, each, options, keep_going, acknowledge, batch))
+                    if results[-1].stopped:
+                        break
+                is_new = any(each.added for each in results)
+                return results, others, await _start_index(memory) if is_new and not no_index else None
+
+    results, others, indexing = terminal.run(work, as_json=as_json)
+    is_one = len(results) == 1 and not others
+    if as_json:
+        terminal.print_json(results[0] if is_one else IngestedFiles.of(results, others))
+    else:
+        for each in results:
+            _report(each, "" if is_one else f"{each.file}: ")
+        if others:
+            terminal.note(f"left out, because their format is not recognised: {', '.join(others)}")
+        if not is_one:
+            total = IngestedFiles.of(results, others)
+            console.out.print(f"in all {total.added:,} events added, {total.known:,} known already")
+    if indexing is not None:
+        terminal.note(indexing)
+    raise typer.Exit(1 if any(each.problems for each in results) else 0)
+
+
+def _help() -> str:
+    """The docstring of the command, and the formats."""
+    width = max(map(len, registry.BY_NAME))
+    formats = "\n".join(f"{each.name:{width}}  {each.about}" for each in registry.FORMATS)
+    return f"{cleandoc(ingest_command.__doc__ or '')}\n\nFormats:\n\n\b\n{formats}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """A file to read, and its format."""
+
+    file: str
+    format: Format
+    source: Source
+
+
+async def _ingest(
+    memory: Memory, each: _Input, options: Options, keep_going: bool, acknowledge: bool, batch: int
+) -> IngestedFile:
+    reading = each.format.read(each.source, options)
+    if reading.note is not None:
+        terminal.note(reading.note)
+    with terminal.bar(f"ingesting {each.file}") as advance:
+        result = await ingest(
+            memory,
+            reading,
+            unit=reading.unit,
+            batch=batch,
+            keep_going=keep_going,
+            progress=advance,
+            acknowledged=_print_acknowledged if acknowledge else None,
+        )
+    return IngestedFile(file=each.file, read_as=each.format.name, **result.model_dump())
+
+
+def _inputs(files: Sequence[str], chosen: Format | None) -> tuple[list[_Input], list[str]]:
+    """The files to read, those of a folder in the order of their times, and those of folders in no known format."""
+    found: list[_Input] = []
+    others: list[str] = []
+    for file in files:
+        if file == _STDIN or not Path(file).is_dir():
+            source = Source(_lines(file))
+            found.append(_Input(file, chosen or registry.format_of(source.sample), source))
+            continue
+        of_folder: list[tuple[datetime, _Input]] = []
+        for path in sorted(each for each in Path(file).rglob("*") if each.is_file()):
+            sample = Source(_lines(str(path))).sample
+            known = chosen or registry.recognised(sample)
+            if known is None:
+                others.append(str(path))
+            else:
+                of_folder.append((sample.first_time, _Input(str(path), known, Source(_lines(str(path))))))
+        found += [each for _, each in sorted(of_folder, key=lambda pair: pair[0])]
+    if not found:
+        raise typer.BadParameter(f"no file of a known format in {', '.join(files)}")
+    return found, others
+
+
+def _lines(file: str) -> Iterator[bytes]:
+    if file == _STDIN:
+        yield from sys.stdin.buffer
+        return
+    try:
+        with Path(file).open("rb") as lines:
+            yield from lines
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {file}: {error.strerror}") from None
+
+
+async def _start_index(memory: Memory) -> str | None:
+    """Start to index what was written, and say so; None if the index is off, or if a server has it."""
+    try:
+        started = await memory.start_index()
+    except IndexUnavailable as error:
+        return f"not indexed yet: {error}"
+    return "indexing in the background for recall; recallog status shows how far it is" if started else None
+
+
+def _print_acknowledged(position: str, id_: str) -> None:
+    sys.stdout.write(f"{position} {id_}\n")
+    sys.stdout.flush()
+
+
+def _report(result: IngestedFile, prefix: str) -> None:
+    for problem in result.problems:
+        console.err.print(problem.message, markup=False, style="red")
+    for cut in result.cut:
+        terminal.note(cut.message)
+    terminal.print_lines(
+        f"{prefix}{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
+        f"{result.spaces:,} spaces (read as {result.read_as})"
+    )
+    if result.other_times:
+        terminal.note(_other_times(result))
+    if result.left_out:
+        counts = ", ".join(f"{count:,} {name}" for name, count in result.left_out.items())
+        terminal.print_lines(f"left out, because no event holds it: {counts}")
+    if result.stopped:
+        console.err.print(
+            "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
+            "skip refused items with --keep-going"
+        )
+
+
+def _other_times(result: Ingested) -> str:
+    first = result.first_other_times[0]
+    events = "1 known event has" if result.other_times == 1 else f"{result.other_times:,} known events have"
+    return (
+        f"{events} another time in the ledger, which counts; the first is {first.id}: {first.at.isoformat()} in the "
+        f"file, {first.at_in_ledger.isoformat()} in the ledger at {first.position}. Was the file exported again with "
+        "other times?"
+    )

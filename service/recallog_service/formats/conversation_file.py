@@ -1,0 +1,217 @@
+"""The items of a file of conversations: the events of each, with their ids, times, turns and sessions.
+
+The mapping of messages to events is `recallog.conversations.messages`, after a `system` text of the conversation. A
+numeric `reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by its agent. The module
+`conversations` says what identifies a conversation (its name), and which spaces there are.
+
+space     the given one, or the one of the person or of the project that the file names; else "chat/<name>" for each
+          conversation
+session   the conversation's name in a space of many, "1" in a space of its own
+turn      0 until the user speaks, then one more with each message of the user
+at        the message's own time, else one second after the previous event; the first event is at the time at which
+          the conversation began, else at `start`
+id        uuid5 of (space, session, key), where the key is the message's own id; else the id of its tool call or the
+          content of the event; a number tells events with the same key apart
+
+A conversation that has grown gives its earlier events with the same ids. Another conversation may have the same name if
+that is a short id, or follows from the beginning. There the key of the user's first message is fixed, and the keys of
+other messages without an id are their positions, so that another conversation under the name is an `IdConflict`.
+Conversations of one space are read in the order of their times if all of them have times.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from recallog.conversations.messages import Draft, Omission, Refusal, drafts_of
+from recallog_schemas import codec
+from recallog_schemas.errors import EventTooLarge, InvalidEvent
+from recallog_service.formats.conversations import Conversation, Layout, alike, layout_of
+from recallog_service.formats.cutting import cut_to_fit
+from recallog_service.formats.format import Options
+from recallog_service.formats.guess import wrong_format
+from recallog_service.formats.item import Item, derived_id, made, refused
+from recallog_service.formats.source import Source
+
+_FIRST_OF_USER = ("first message of the user",)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFile:
+    """The conversations of a file and the spaces that were chosen for them. Iterating gives the items."""
+
+    layout: Layout
+    conversations: tuple[Conversation | InvalidEvent, ...]
+    start: datetime
+    left_out: tuple[str, ...] = ()
+    """Records of the file that belong to no conversation, by their types."""
+    unit: str = "conversation"
+
+    @property
+    def note(self) -> str | None:
+        return self.layout.reason if any(isinstance(each, Conversation) for each in self.conversations) else None
+
+    def __iter__(self) -> Iterator[Item]:
+        """The events of all conversations; `Item.number` is the conversation's ordinal in the file, from 1."""
+        whole = [each for each in self.conversations if isinstance(each, Conversation)]
+        not_unique = alike(whole)
+        for number, conversation in self._in_order():
+            error = conversation if isinstance(conversation, InvalidEvent) else not_unique.get(number)
+            if error is not None:
+                yield refused(number, f"conversation {number}", error)
+            elif isinstance(conversation, Conversation):
+                yield from _items(conversation, self.layout, self.start)
+        for kind in self.left_out:
+            yield Item(0, left_out=kind)
+
+    def _in_order(self) -> list[tuple[int, Conversation | InvalidEvent]]:
+        numbered = list(enumerate(self.conversations, 1))
+        times = {
+            number: time
+            for number, each in numbered
+            if isinstance(each, Conversation) and (time := each.first_time) is not None
+        }
+        if not self.layout.is_shared or len(times) < len(numbered):
+            return numbered
+        return sorted(numbered, key=lambda pair: times[pair[0]])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a format finds in the documents of a file."""
+
+    conversations: Sequence[Conversation | InvalidEvent]
+    """Numbered from 1 in this order."""
+    left_out: Sequence[str] = ()
+    """Records that belong to no conversation, by their types."""
+
+
+def reader(
+    expected: str, find: Callable[[Sequence[object], Options], Found]
+) -> Callable[[Source, Options], ConversationFile]:
+    """The `Format.read` of a format of JSON documents. `expected` describes them in errors; `find` raises
+    `InvalidEvent` if the documents are others."""
+
+    def read(source: Source, options: Options) -> ConversationFile:
+        if options.space is not None:
+            codec.check_name(options.space)
+        try:
+            documents = source.documents()
+        except InvalidEvent as error:
+            raise InvalidEvent(f"{error}; {wrong_format(expected)}", rule="unparsable") from None
+        found = find(documents, options)
+        return file_of(found.conversations, options, found.left_out)
+
+    return read
+
+
+def file_of(
+    conversations: Sequence[Conversation | InvalidEvent], options: Options, left_out: Sequence[str] = ()
+) -> ConversationFile:
+    """The file with these conversations."""
+    whole = [each for each in conversations if isinstance(each, Conversation)]
+    layout = layout_of(whole, options.space)
+    return ConversationFile(layout, tuple(conversations), options.start, tuple(left_out))
+
+
+def reader_of_each(
+    expected: str, conversation: Callable[[int, object], Conversation | InvalidEvent]
+) -> Callable[[Source, Options], ConversationFile]:
+    """The `Format.read` of a format whose documents are one conversation each."""
+
+    def find(documents: Sequence[object], _options: Options) -> Found:
+        found = [
+            document if isinstance(document, InvalidEvent) else conversation(number, document)
+            for number, document in enumerate(documents, 1)
+        ]
+        if found and all(isinstance(each, InvalidEvent) for each in found):
+            raise wrong_format(expected, documents)
+        return Found(found)
+
+    return reader(expected, find)
+
+
+def _items(conversation: Conversation, layout: Layout, start: datetime) -> Iterator[Item]:
+    space, session = layout.space_of(conversation), layout.session_of(conversation)
+    start = conversation.begins or start
+    at: datetime | None = None
+    used: Counter[tuple[str, ...]] = Counter()
+    drafts = _drafts(conversation)
+    first_of_user, last_of_opening = (-1, -1) if conversation.is_certain else _opening(drafts)
+    for index, draft in enumerate(drafts):
+        if isinstance(draft, Omission):
+            yield Item(conversation.number, left_out=draft.type)
+            continue
+        own = draft.at if isinstance(draft, Draft) else None
+        at = own or (start if at is None else at + timedelta(seconds=1))
+        location = f"conversation {conversation.number}: {draft.location}"
+        if isinstance(draft, Refusal):
+            yield refused(conversation.number, location, draft.error)
+            continue
+        key = _FIRST_OF_USER if index == first_of_user else draft.key
+        used[key] += 1
+        fields: dict[str, object] = {
+            "id": derived_id(space, session, [*key, used[key]]),
+            "space": space,
+            "session": session,
+            "agent": draft.agent,
+            "kind": draft.kind,
+            "turn": draft.turn,
+            "at": at,
+            "payload": draft.payload,
+        }
+        if draft.audience:
+            fields["audience"] = list(draft.audience)
+        item = _item(conversation.number, location, fields, draft.arguments_as_written)
+        yield replace(item, opens=index <= last_of_opening, in_sequence=not conversation.is_certain)
+
+
+def _item(number: int, location: str, fields: dict[str, object], arguments: str | None) -> Item:
+    """The event with these fields, cut if it is too large.
+
+    `arguments` of a tool call are tried as they were written if the ledger refuses them as JSON: a model may write
+    1e999 or a number of 30 digits.
+    """
+    item = made(number, location, fields)
+    payload = fields["payload"]
+    if item.error is not None and arguments is not None and isinstance(payload, dict):
+        fields = fields | {"payload": payload | {"arguments": arguments}}
+        second = made(number, location, fields)
+        if second.event is not None:
+            return second
+        item = second if isinstance(second.error, EventTooLarge) else item
+    if isinstance(item.error, EventTooLarge):
+        shorter, missing = cut_to_fit(fields)
+        item = made(number, location, shorter)
+        return replace(item, cut=f"{location}: cut, {missing} are missing") if item.event is not None else item
+    return item
+
+
+def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
+    """The drafts of the messages, between those of the conversation's own `system` and `reward`."""
+    fields = conversation.fields
+    system = fields.get("system")
+    before: list[Draft | Refusal | Omission] = []
+    if isinstance(system, str | list):
+        before = [
+            draft if isinstance(draft, Omission) else replace(draft, location="system")
+            for draft in drafts_of([(1, {"role": "system", "content": system})], conversation.cast)[0]
+        ]
+    drafts, turn = drafts_of(
+        conversation.numbered, conversation.cast, by_position=not conversation.is_certain, unit=conversation.unit
+    )
+    reward, outcome = fields.get("reward"), fields.get("outcome")
+    if not isinstance(reward, int | float) or isinstance(reward, bool):
+        return [*before, *drafts]
+    payload = {"reward": reward} | ({"outcome": outcome} if isinstance(outcome, str) else {})
+    key = ("session.ended", str(turn), json.dumps(payload, sort_keys=True))
+    return [*before, *drafts, Draft("reward", turn, conversation.cast.agent, "session.ended", payload, key)]
+
+
+def _opening(drafts: list[Draft | Refusal | Omission]) -> tuple[int, int]:
+    """The index of the user's first message, and that of the next event, if there are any; else -1."""
+    events = [(index, draft) for index, draft in enumerate(drafts) if isinstance(draft, Draft)]
+    first = next((index for index, draft in events if draft.kind == "user.injected"), -1)
+    return first, next((index for index, _ in events if index > first >= 0), first)

@@ -1,0 +1,62 @@
+"""The port of ingest formats: how a format recognises a file, and what it makes of one."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from recallog_service.formats.item import DEFAULT_START, Item
+from recallog_service.formats.source import Sample, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller of a reader chooses. A format uses those that concern it."""
+
+    space: str | None = None
+    """The one space for all conversations; LoCoMo: the prefix of spaces."""
+    start: datetime = DEFAULT_START
+    """The time from which missing times count up."""
+    messages_key: str | None = None
+    """The field that has the messages of a conversation; None: the format finds it."""
+
+
+class Reading(Protocol):
+    """The items of one file."""
+
+    @property
+    def unit(self) -> str:
+        """What `Item.number` counts: "line" or "conversation"."""
+
+    @property
+    def note(self) -> str | None:
+        """What was chosen for this file, for example its spaces, and why: one line for people."""
+
+    def __iter__(self) -> Iterator[Item]:
+        """One item for each event, and for each part of the file that is not one. Raises `InvalidEvent` for a file in
+        another format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A reading whose items are made elsewhere."""
+
+    items: Iterator[Item]
+    unit: str
+    note: str | None = None
+
+    def __iter__(self) -> Iterator[Item]:
+        return self.items
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format that `recallog ingest` reads."""
+
+    name: str
+    about: str
+    """The files, in one line."""
+    recognises: Callable[[Sample], bool]
+    """Whether a file that begins like this is in the format. The first format that recognises a file reads it."""
+    read: Callable[[Source, Options], Reading]
+    """Raises `InvalidEvent` for a file in another format, and `InvalidArgument` for a space that is not a name."""

@@ -1,0 +1,144 @@
+"""The content of a file: its first documents, by which its format is recognised, and all of them."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from recallog.conversations.messages import MESSAGE_TIMES
+from recallog.conversations.times import time_in
+from recallog_schemas.errors import InvalidEvent
+
+SAMPLE_LINES = 200
+"""Lines that are read in order to recognise a format. Transcripts of agents begin with records of any kind."""
+SAMPLE_BYTES = 4 * 1024 * 1024
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The beginning of a file, as JSON and as text."""
+
+    documents: tuple[object, ...] = ()
+    """The first lines that are JSON, the first elements of a JSON list, or the one document; parsed."""
+    lines: tuple[str, ...] = ()
+    """The first lines of a file that has no JSON; empty if they are not UTF-8."""
+    is_list: bool = False
+    """Whether the file is one JSON list."""
+    is_blank: bool = False
+    """Whether the file has nothing but white space."""
+
+    @property
+    def first_time(self) -> datetime:
+        """The first time of its documents; the last possible one if they have no times."""
+        times = (time_in(place, MESSAGE_TIMES) for each in self.objects for place in (each, _inner(each)))
+        return next((time for time in times if time is not None), datetime.max.replace(tzinfo=UTC))
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [each for each in self.documents if isinstance(each, dict)]
+
+
+def _inner(document: dict[str, Any]) -> dict[str, Any]:
+    """The first message of a conversation."""
+    messages = document.get("messages")
+    first = messages[0] if isinstance(messages, list) and messages else None
+    return first if isinstance(first, dict) else {}
+
+
+class Source:
+    """The lines of a file, read once and lazily, so that a pipe works too."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._rest = iter(lines)
+        self._head: list[bytes] = []
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Reads one line if it is an event, the whole file if it is one JSON document, else the first lines."""
+        first = next(self._read(lambda line: bool(line.strip())), b"").removeprefix(_BYTE_ORDER_MARK)
+        if not first.strip():
+            return Sample(is_blank=True)
+        value = _parsed(first)
+        if isinstance(value, dict) and "kind" in value:
+            return Sample((value,))
+        if isinstance(value, list) or (value is None and first.lstrip()[:1] in (b"[", b"{")):
+            try:
+                return Sample(tuple(self.documents()[:SAMPLE_LINES]), is_list=first.lstrip().startswith(b"["))
+            except InvalidEvent:
+                return Sample()
+        for _ in self._read(lambda _: len(self._head) >= SAMPLE_LINES or sum(map(len, self._head)) >= SAMPLE_BYTES):
+            break
+        documents = [value for line in self._head if (value := _parsed(line)) is not None]
+        if any(isinstance(each, dict | list) for each in documents):
+            return Sample(tuple(documents))
+        try:
+            lines = b"".join(self._head).decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            return Sample()
+        return Sample(lines=() if any("\0" in line for line in lines) else tuple(lines))
+
+    def lines(self) -> Iterator[bytes]:
+        """All lines, from the first one. Only one reader can read them."""
+        return chain(self._head, self._rest)
+
+    def text(self) -> bytes:
+        self._head = [b"".join(self.lines())]
+        return self._head[0]
+
+    @cached_property
+    def _documents(self) -> list[object]:
+        return documents_of(self.text())
+
+    def documents(self) -> list[object]:
+        """The elements of a JSON list, or the one object, or the lines; a line that is not JSON as an error.
+
+        Raises `InvalidEvent` for a file that is not JSON.
+        """
+        return self._documents
+
+    def _read(self, enough: Callable[[bytes], bool]) -> Iterator[bytes]:
+        """Read lines into the head; yields each one for which `enough` is true."""
+        for line in self._rest:
+            self._head.append(line)
+            if enough(line):
+                yield line
+
+
+def documents_of(text: bytes) -> list[object]:
+    """The elements of a JSON list, or the one object, or the lines; a line that is not JSON as an error.
+
+    Raises `InvalidEvent` for a text that is not JSON.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        lines = [_line(line) for line in text.removeprefix(_BYTE_ORDER_MARK).splitlines() if line.strip()]
+        # In a JSON document with a syntax error almost no line is JSON by itself; in JSONL with an error most are.
+        broken = sum(isinstance(line, InvalidEvent) for line in lines)
+        if len(lines) < 2 or broken > len(lines) / 2:
+            raise InvalidEvent(f"not JSON: {error}", rule="unparsable") from None
+        return lines
+    return document if isinstance(document, list) else [document]
+
+
+def _line(line: bytes) -> object:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return InvalidEvent(f"not JSON: {error}", rule="unparsable")
+    return (
+        value if isinstance(value, dict | list) else InvalidEvent("neither a JSON object nor a list", rule="unparsable")
+    )
+
+
+def _parsed(line: bytes) -> object:
+    """The JSON of a line; None if it is not JSON (or null)."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
