@@ -12,6 +12,9 @@ from recallog_schemas.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from recallog.admin import Admin as Admin
     from recallog.consensus import Consensus as Consensus
+    from recallog.conversation import Conversation as Conversation
+    from recallog.conversations.compaction import Compacted as Compacted
+    from recallog.conversations.compaction import compact as compact
     from recallog.errors import *  # noqa: F403 - every error is public
     from recallog.items import Items as Items
     from recallog.long_term import LongTerm as LongTerm
@@ -35,6 +38,8 @@ else:
         {
             "recallog.admin": ["Admin"],
             "recallog.consensus": ["Consensus"],
+            "recallog.conversation": ["Conversation"],
+            "recallog.conversations.compaction": ["Compacted", "compact"],
             "recallog.errors": errors.__all__,
             "recallog.items": ["Items"],
             "recallog.long_term": ["LongTerm"],

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
     from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.reflector import Reflector
+    from recallog.reactors.summarizer import Summarizer
     from recallog.reactors.synthesizer import Synthesizer
     from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
@@ -214,6 +215,20 @@ def synthesizer(settings: Settings | None) -> "Synthesizer":
         _model_of("synthesizer", settings.synthesizer_model),
         api_key=_secret(settings.synthesizer_api_key),
         timeout_seconds=settings.synthesizer_timeout_seconds,
+    )
+
+
+def summarizer(settings: Settings | None) -> "Summarizer | None":
+    """The summarizer that the settings name; None for quotes, without a model. Raises `ModelMisconfigured`."""
+    if settings is None or settings.summarizer == "extractive":
+        return None
+    from recallog.reactors.summarizer_endpoint import EndpointSummarizer
+
+    return EndpointSummarizer(
+        settings.summarizer,
+        _model_of("summarizer", settings.summarizer_model),
+        api_key=_secret(settings.summarizer_api_key),
+        timeout_seconds=settings.summarizer_timeout_seconds,
     )
 
 

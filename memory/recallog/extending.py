@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recallog.reactors.reflector import ReflectionAnswer as ReflectionAnswer
     from recallog.reactors.reflector import ReflectionRequest as ReflectionRequest
     from recallog.reactors.reflector import Reflector as Reflector
+    from recallog.reactors.summarizer import Summarizer as Summarizer
     from recallog.reactors.synthesizer import Synthesizer as Synthesizer
     from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
     from recallog.retrieval.reranker import Reranker as Reranker
@@ -74,6 +75,7 @@ else:
             "recallog.reactors.extractor": ["ExtractionRequest", "Fact", "FactExtractor", "Utterance"],
             "recallog.reactors.reactor": ["DueTrigger", "Reactor"],
             "recallog.reactors.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
+            "recallog.reactors.summarizer": ["Summarizer"],
             "recallog.reactors.synthesizer": ["Synthesizer"],
             "recallog.retrieval.memory_index": ["MemoryIndex"],
             "recallog.retrieval.reranker": ["Reranker"],

@@ -13,6 +13,7 @@ from recallog import queries, reactors, retrieval
 from recallog.access import MemoryAccess
 from recallog.admin import Admin
 from recallog.consensus import Consensus
+from recallog.conversation import Conversation
 from recallog.items import Items
 from recallog.long_term import LongTerm
 from recallog.operations import parameters
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reactor import Reactor
     from recallog.reactors.reflector import Reflector
+    from recallog.reactors.summarizer import Summarizer
     from recallog.reactors.synthesizer import Synthesizer
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
@@ -108,6 +110,7 @@ class Memory(Facade):
         "consensus": Consensus,
         "stream": Stream,
         "tiers": Tiers,
+        "conversation": Conversation,
     }
 
     def __init__(
@@ -119,6 +122,7 @@ class Memory(Facade):
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
+        summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
         index: "MemoryIndex | None" = None,
         count_accesses: bool = True,
@@ -137,6 +141,7 @@ class Memory(Facade):
         self._reflector = reflector
         self._given_extractor = extractor
         self._given_synthesizer = synthesizer
+        self._given_summarizer = summarizer
         self._own_reactors: Sequence[Reactor] = () if isinstance(reactors, bool) else tuple(reactors)
         self._in_background = reactors is not False
         self._reactor: ReactorLoop | None = None
@@ -153,6 +158,7 @@ class Memory(Facade):
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
+        summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
         embedder: "Embedder | None" = None,
         index: "MemoryIndex | None" = None,
@@ -170,8 +176,9 @@ class Memory(Facade):
         With a list, also an empty one, or True, and inside `async with`, triggers that fall due are answered in the
         background; otherwise `react` answers them. Reflections are written by `reflector` (default: the one that
         `RECALLOG_REFLECTOR` names, else the offline one). `extractor` draws facts from turns and for
-        `long_term.extract_facts`, and `synthesizer` answers `long_term.reflect` (defaults: `RECALLOG_EXTRACTOR` and
-        `RECALLOG_SYNTHESIZER`, else offline ones). `reranker` scores the best hits of `recall` again, each together
+        `long_term.extract_facts`, `synthesizer` answers `long_term.reflect`, and `summarizer` writes the summaries of
+        conversations (defaults: `RECALLOG_EXTRACTOR`, `RECALLOG_SYNTHESIZER` and `RECALLOG_SUMMARIZER`, else offline
+        ones). `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
@@ -194,6 +201,7 @@ class Memory(Facade):
             reflector=reflector,
             extractor=extractor,
             synthesizer=synthesizer,
+            summarizer=summarizer,
             reranker=reranker,
             index=index,
             count_accesses=settings.count_accesses,
@@ -210,6 +218,7 @@ class Memory(Facade):
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
+        summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
         index: "MemoryIndex | None" = None,
     ) -> Self:
@@ -228,6 +237,7 @@ class Memory(Facade):
             reflector=reflector,
             extractor=extractor,
             synthesizer=synthesizer,
+            summarizer=summarizer,
             reranker=reranker,
             index=index,
         )
@@ -250,8 +260,8 @@ class Memory(Facade):
                 await self._background.stop()
             if self._reactor is not None:
                 await self._reactor.close()
-            for used in ("_extractor", "_synthesizer"):
-                if used in self.__dict__:
+            for used in ("_extractor", "_synthesizer", "_summarizer"):
+                if self.__dict__.get(used) is not None:
                     await self.__dict__[used].close()
         finally:
             await self._access.close()
@@ -306,6 +316,11 @@ class Memory(Facade):
     def tiers(self) -> Tiers:
         """Entries that age: tiers, and the plans that move and archive what is in them."""
         return Tiers(self._access)
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        """Conversations: messages of sessions, in and out."""
+        return Conversation(self._access, lambda: self._summarizer)
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
@@ -893,7 +908,12 @@ class Memory(Facade):
             from recallog import reacting
 
             self._reactor = reacting.loop_of(
-                self, self._access, self._own_reflector, lambda: self._extractor, self._own_reactors
+                self,
+                self._access,
+                self._own_reflector,
+                lambda: self._extractor,
+                lambda: self._summarizer,
+                self._own_reactors,
             )
         return self._reactor
 
@@ -915,6 +935,13 @@ class Memory(Facade):
 
         self._access.check_open()
         return self._given_synthesizer or composition.synthesizer(self._access.settings)
+
+    @cached_property
+    def _summarizer(self) -> "Summarizer | None":
+        from recallog import composition
+
+        self._access.check_open()
+        return self._given_summarizer or composition.summarizer(self._access.settings)
 
     async def _last_positions(self, partition: int | None) -> list[Position]:
         """The position of the last record of each partition that has any, or only of `partition`."""

@@ -5,8 +5,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from recallog.commands import tiers
-from recallog.queries import daily, due, event_lookup, turns
+from recallog.queries import conversation, daily, due, event_lookup, turns
 from recallog.reactors.answering import Answers
+from recallog.reactors.compaction import Compaction
 from recallog.reactors.consolidation import Consolidation, Summaries
 from recallog.reactors.daily import Daily
 from recallog.reactors.extraction import Extraction
@@ -16,6 +17,7 @@ from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
+from recallog.reading.messages import Owner
 from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import ModelMisconfigured
@@ -24,9 +26,11 @@ from recallog_schemas.views import PendingTrigger, Remembered
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
     from recallog.long_term import LongTerm
+    from recallog.queries.conversation import Planned
     from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.reactor import DueTrigger, Reactor
     from recallog.reactors.reflector import Reflector
+    from recallog.reactors.summarizer import Summarizer
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
 
@@ -52,11 +56,13 @@ def loop_of(
     access: "MemoryAccess",
     reflector: "Callable[[], Reflector]",
     extractor: "Callable[[], FactExtractor]",
+    summarizer: "Callable[[], Summarizer | None]",
     own: "Sequence[Reactor]" = (),
 ) -> ReactorLoop:
     """The loop that answers the triggers of `memory`: `own` reactors answer theirs, and the built-in ones all others.
 
-    `reflector` makes what writes beliefs, and `extractor` what draws facts. If they raise `ModelMisconfigured`, their
+    `reflector` makes what writes beliefs, `extractor` what draws facts, and `summarizer` what summarises conversations,
+    None: without a model. If they raise `ModelMisconfigured`, their
     triggers stay due, and others are answered.
     """
     loop_memory, components, settings = LoopMemory(memory, access), access.components, access.settings
@@ -67,6 +73,7 @@ def loop_of(
         Summaries(tiers.Tiers(access)),
         _unless_misconfigured(Extraction.kinds, lambda: Extraction(loop_memory, extractor())),
         Consolidation(tiers.Tiers(access)),
+        _unless_misconfigured(Compaction.kinds, lambda: Compaction(loop_memory, summarizer())),
         _unless_misconfigured(ReflectionReactor.kinds, lambda: ReflectionReactor(memory, reflector())),
         Daily(loop_memory),
     ]
@@ -176,6 +183,11 @@ class LoopMemory:
             lambda reading: daily.session_of(reading, ledger, turn, access.log_events, access.progress),
             {},
         )
+
+    async def compaction(self, space: str, agent: str, session: str) -> "Planned":
+        ledger = self._access.components.ledger
+        owner = Owner(space, agent, session)
+        return await self._access.of_space(space, lambda reading: conversation.planned(reading, ledger, owner), {})
 
     async def prepared(self, event: Event) -> Event | None:
         payload = event.payload

@@ -125,6 +125,15 @@ class Settings(BaseSettings):
     """The API key that is sent to the synthesizer's endpoint."""
     synthesizer_timeout_seconds: float = Field(default=30.0, gt=0)
     """How long to wait for an answer of the synthesizer's endpoint."""
+    summarizer: str = "extractive"
+    """What summarises the beginning of long conversations: `extractive` (offline, quotes messages), or the URL of an
+    endpoint for OpenAI's chat completions. With a URL, messages of users and agents leave this machine."""
+    summarizer_model: str | None = None
+    """The name of the summarizer's model."""
+    summarizer_api_key: SecretStr | None = None
+    """The API key that is sent to the summarizer's endpoint."""
+    summarizer_timeout_seconds: float = Field(default=30.0, gt=0)
+    """How long to wait for an answer of the summarizer's endpoint."""
 
 
 def _folder(home: object) -> Path:

@@ -30,6 +30,8 @@ EXTRACTION = "extraction.due"
 """An agent whose facts are extracted has finished a turn."""
 DAILY = "daily.due"
 """An agent has finished a turn, and its session has as many new messages as its daily log waits for."""
+COMPACTION = "compaction.due"
+"""A conversation of an agent has become so long that its beginning is to be replaced by a summary."""
 
 ANSWERS = frozenset({"agent.reflected", "reflection.failed"})
 """The kinds of events that close a reflection."""
@@ -38,7 +40,7 @@ FAILED = "reaction.failed"
 CLOSINGS = frozenset({DONE, FAILED})
 """The kinds of events that close any other trigger."""
 
-KINDS = frozenset({REFLECTION, MIGRATION, RETRACTION, CONSOLIDATION, SUMMARY, EXTRACTION, DAILY})
+KINDS = frozenset({REFLECTION, MIGRATION, RETRACTION, CONSOLIDATION, SUMMARY, EXTRACTION, DAILY, COMPACTION})
 """The kinds of triggers that the built-in views make due."""
 RECURRING = frozenset({REFLECTION, CONSOLIDATION})
 """The kinds that an agent has again and again, numbered; any other trigger is made due by one event."""

@@ -51,6 +51,8 @@ LEAST: Mapping[str, Mapping[str, Any]] = {
     "item.deleted": _ITEM,
     "item.moved": _ITEM | {"to": "Aims"},
     "item.drained": _ITEM | {"upto": 1},
+    "message.added": {"message": {"role": "system", "content": "Be kind."}},
+    "message.part": {"message": "e-1", "number": 1, "data": "{}"},
     "conversation.compacted": {"session": "x1", "upto": "e-1", "count": 1, "summary": "They met.", "by": "extractive"},
     "message.removed": {"id": "e-1"},
     "turn.ended": {},

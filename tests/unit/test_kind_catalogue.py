@@ -19,7 +19,8 @@ BOOKKEEPING = {
     "agent.configured", "space.configured", "clock.ticked", "reflection.failed", "consensus.superseded",
     "memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred", "memory.metered",
     "memory.accessed", "memory.outcome_reported", "memory.tier_changed", "memory.consolidated",
-    "conversation.compacted", "message.removed", "turn.ended", "reaction.done", "reaction.failed",
+    "message.added", "message.part", "conversation.compacted", "message.removed", "turn.ended",
+    "reaction.done", "reaction.failed",
 }  # fmt: skip
 NOT_EPISODES = sorted(ENTRIES | BOOKKEEPING)
 NEAREST = {"id": "e", "version": 1, "similarity": 1, "model": "m"}

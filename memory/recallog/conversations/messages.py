@@ -205,7 +205,7 @@ def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
         raise InvalidEvent("not a JSON object with role and content", rule="dict_type")
     match role_of(message):
         case "user":
-            _add_of_user(_Message(dialogue, ordinal, message, _author(message, cast), cast.kind, "text"))
+            _add_of_user(_Message(dialogue, ordinal, message, author_of(message, cast), cast.kind, "text"))
         case "assistant":
             _add_blocks(_Message(dialogue, ordinal, message, cast.agent, "agent.spoke", "text"), _of_assistant(message))
         case "system" | "developer":
@@ -238,7 +238,7 @@ def content_of(message: Mapping[str, Any]) -> object:
     return message.get("text") if content is None else content
 
 
-def _author(message: dict[str, Any], cast: Cast) -> str:
+def author_of(message: Mapping[str, Any], cast: Cast) -> str:
     """The user's name as an agent's name, with "-" for characters that a name cannot contain."""
     name = _NOT_IN_A_NAME.sub("-", nonempty(message.get("name")) or cast.writer).strip("-")
     return name if is_name(name) and name != cast.agent else cast.writer

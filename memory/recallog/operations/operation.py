@@ -42,6 +42,13 @@ class _InProcess:
 IN_PROCESS = _InProcess()
 
 
+class _FromFile:
+    """Marks a parameter whose value is JSON: a command reads it from a file, or from its standard input."""
+
+
+FROM_FILE = _FromFile()
+
+
 @dataclass(eq=False)
 class CheckedMethod:
     """A method whose arguments are checked when it is called."""

@@ -14,7 +14,7 @@ import msgspec
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from recallog.operations.operation import IN_PROCESS
+from recallog.operations.operation import FROM_FILE, IN_PROCESS
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
@@ -181,6 +181,26 @@ def _json_object(value: object) -> Mapping[str, Any]:
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return value
     raise PydanticCustomError("json_object", "should be a JSON object, or its text")
+
+
+def _messages(value: object) -> Sequence[Mapping[str, Any]]:
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise PydanticCustomError("json_invalid", "is no JSON: {why}", {"why": str(error)}) from None
+    given = value if isinstance(value, list | tuple) else [value]
+    if len(given) > limits.MESSAGES_MAX:
+        raise PydanticCustomError("too_long", f"should be at most {limits.MESSAGES_MAX:,} messages in one call")
+    return [_message(each) for each in given]
+
+
+def _message(value: object) -> Mapping[str, Any]:
+    dumped = getattr(value, "model_dump", None)  # the objects of OpenAI's client
+    value = dumped(exclude_none=True) if callable(dumped) else value
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    raise PydanticCustomError("message", "should be messages, each an object with a role")
 
 
 def clamped(least: int, most: int) -> AfterValidator:
@@ -415,6 +435,54 @@ Keys = Annotated[Sequence[str] | None, Field(description="Only these keys; defau
 Content = Annotated[
     Any, Field(description=f"The content: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes, usually a text.")
 ]
+ConversationSession = Annotated[
+    str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Session whose messages they are.")
+]
+Messages = Annotated[
+    Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
+    PlainValidator(_messages),
+    Field(description="Messages in the form of OpenAI's chat completions, oldest first, or one, or their JSON."),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "maxItems": limits.MESSAGES_MAX, "items": {"type": "object", "required": ["role"]}},
+                {"type": "object", "required": ["role"]},
+                {"type": "string"},
+            ],
+            "examples": [[{"role": "user", "content": "Who owes the miller?"}]],
+        }
+    ),
+    FROM_FILE,
+]
+Continues = Annotated[
+    bool, Field(description="Messages without an id are new, also if they repeat what was said before.")
+]
+MessageTurn = Annotated[
+    int | None,
+    Field(
+        ge=0,
+        le=limits.TURN_MAX,
+        description="Turn of the messages; default: each message of the user begins the next one.",
+    ),
+]
+MessageSubject = Annotated[
+    str | None, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The person whose data they are.")
+]
+Whole = Annotated[bool, Field(description="With what a compaction has replaced, and without its summary.")]
+CompactMessages = Annotated[
+    int, clamped(limits.COMPACT_MESSAGES_LEAST, limits.INTEGER_MAX), Field(description="More messages are compacted.")
+]
+CompactChars = Annotated[
+    int, clamped(limits.COMPACT_CHARS_LEAST, limits.INTEGER_MAX), Field(description="More characters are compacted.")
+]
+CompactKept = Annotated[
+    int, clamped(limits.COMPACT_KEPT_LEAST, limits.INTEGER_MAX), Field(description="Newest messages that stay.")
+]
+MessageIds = Annotated[
+    Sequence[str],
+    Field(min_length=1, max_length=limits.MESSAGES_MAX, description="Ids of messages, of their events or their own."),
+]
+PoppedMessages = Annotated[int, Field(ge=1, le=limits.MESSAGES_MAX, description="How many messages.")]
 PadSession = Annotated[
     str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Session that the scratchpad is of.")
 ]
@@ -869,6 +937,11 @@ def names(given: Sequence[str] | str) -> Sequence[str]:
 def headed(given: Sequence[Mapping[str, str] | str]) -> Sequence[tuple[str, str]]:
     """Validated components, each as its heading and its text."""
     return [(each["heading"], each["text"]) for each in cast("Sequence[Mapping[str, str]]", given)]
+
+
+def message_list(given: object) -> Sequence[Mapping[str, Any]]:
+    """Validated messages: a list, no longer a text."""
+    return cast("Sequence[Mapping[str, Any]]", given)
 
 
 def moment(given: datetime | str | None) -> datetime | None:

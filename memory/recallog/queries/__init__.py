@@ -11,6 +11,7 @@ from recallog_schemas.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from recallog.queries import consensus as consensus
     from recallog.queries import context as context
+    from recallog.queries import conversation as conversation
     from recallog.queries import dead_letters as dead_letters
     from recallog.queries import due as due
     from recallog.queries import event_lookup as event_lookup
@@ -35,6 +36,7 @@ else:
         submodules=[
             "consensus",
             "context",
+            "conversation",
             "dead_letters",
             "due",
             "event_lookup",

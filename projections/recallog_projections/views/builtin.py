@@ -8,6 +8,7 @@ from recallog_projections.views.activity import Activity
 from recallog_projections.views.beliefs import Beliefs
 from recallog_projections.views.clock import Clock
 from recallog_projections.views.consensus import ConsensusProjection
+from recallog_projections.views.conversations.projection import Conversations
 from recallog_projections.views.due import Due
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
@@ -36,6 +37,7 @@ _BUILTIN = (
     | OutlineProjection
     | Clock
     | ConsensusProjection
+    | Conversations
     | Entries
     | Graph
     | Uses
@@ -50,11 +52,11 @@ def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections in the order of folding. Logs of events retain the newest `log_events`.
 
     Reflection follows episodic, whose log totals it reads; the graph, uses and tiers follow entries, and due work
-    follows entries and items. Settings come last, so that the others apply the settings before the record.
+    follows entries, items and conversations. Settings come last, so that the others apply those before the record.
     """
     return [
         Episodic(log_events), Salience(), Reflection(), Beliefs(), Insights(), Scene(), Activity(), OutlineProjection(),
-        Clock(), ConsensusProjection(), *of_entries(), Graph(), Items(), Due(), SettingsProjection(),
+        Clock(), ConsensusProjection(), *of_entries(), Graph(), Items(), Conversations(), Due(), SettingsProjection(),
     ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ import msgspec
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import daily, migration, settings
+from recallog_projections.views.conversations import projection as conversations
 from recallog_projections.views.entries import tables as entries
 from recallog_projections.views.entries.kinds import PLAN, changed_ids
 from recallog_projections.views.entries.tables import EntryRow
@@ -99,12 +100,12 @@ _RETRACTING = frozenset({"memory.erased", "memory.retracted"})
 
 
 class Due:
-    """Folds causes and closing events into `due.now`. It follows `entries` and `items`, whose rows it reads, and is
-    followed by the settings: those before the event hold."""
+    """Folds causes and closing events into `due.now`. It follows `entries`, `items` and `conversations`, whose rows it
+    reads, and is followed by the settings: those before the event hold."""
 
     name: ClassVar[str] = "due"
     version: ClassVar[int] = 2
-    kinds = _RETRACTING | triggers.CLOSINGS | {_ENDING, _TURN, PLAN} | daily.KINDS
+    kinds = _RETRACTING | triggers.CLOSINGS | daily.KINDS | conversations.KINDS | {_ENDING, _TURN, PLAN}
     tables = (NOW, STANDING, TURNS, daily.MESSAGES)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -118,7 +119,7 @@ class Due:
             return (_turn_key(event), configured, *daily.needs(event))
         if event.kind in daily.KINDS:
             return daily.needs(event)
-        if event.kind == PLAN:
+        if event.kind == PLAN or event.kind in conversations.KINDS:
             return ()
         return closing_needs(record)
 
@@ -141,7 +142,9 @@ class Due:
                 yield RowKey(STANDING.name, event.space, "", _extraction(event).id)
             yield RowKey(STANDING.name, event.space, "", _log(event).id)
             return
-        if event.kind in daily.KINDS:
+        if event.kind in conversations.KINDS:
+            for _, trigger in conversations.made_due(rows, record):
+                yield RowKey(STANDING.name, event.space, "", trigger.id)
             return
         yield from closed_needs(rows, record)
 
@@ -155,10 +158,13 @@ class Due:
         elif record.event.kind == _TURN:
             _extract(rows, record)
             _write_log(rows, record)
-        elif record.event.kind in daily.KINDS:
-            daily.count(rows, record)
         elif record.event.kind == PLAN:
             _summarise(rows, record)
+        elif record.event.kind in conversations.KINDS:
+            if record.event.kind in daily.KINDS:
+                daily.count(rows, record)
+            for agent, trigger in conversations.made_due(rows, record):
+                put(rows, work_of(record, trigger, agent), trigger)
         else:
             close(rows, record)
 

@@ -220,6 +220,10 @@ CATALOGUE: Mapping[str, Kind] = {
         _entry("item.moved", "An item got another key.", items.ItemMoved, _NONE, "", recalled=False),
         _entry("item.drained", "The values of a queue were taken.", items.ItemDrained, _NONE, "", recalled=False),
         _bookkeeping(
+            "message.added", "A message of a conversation that is no episode.", conversation.MessageAdded, "message"
+        ),
+        _bookkeeping("message.part", "A part of a large message.", conversation.MessagePart, "data"),
+        _bookkeeping(
             "conversation.compacted",
             "The beginning of a session is replaced by a summary.",
             conversation.ConversationCompacted,

@@ -1,8 +1,28 @@
-"""The payloads of conversations: turns, removed messages, and compacted histories."""
+"""The payloads of conversations: messages that are no episodes, turns, removed messages, and compacted histories."""
+
+from typing import Any
 
 from pydantic import Field
 
 from recallog_schemas.kinds.payload import Id, Label, Payload, Positive
+
+
+class MessageAdded(Payload):
+    """A message of a conversation that is no episode: instructions, or calls of tools whose results follow."""
+
+    message: dict[str, Any]
+    """The message, in the form of OpenAI's chat completions."""
+
+
+class MessagePart(Payload):
+    """A part of a message that is larger than an event. The message's own event follows its parts."""
+
+    message: Id
+    """The id of the message's event."""
+    number: Positive
+    """The number of the part, from 1."""
+    data: str
+    """A part of the message as JSON."""
 
 
 class ConversationCompacted(Payload):

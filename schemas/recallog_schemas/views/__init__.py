@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from recallog_schemas.views.consensus import DissentView as DissentView
     from recallog_schemas.views.consensus import SimilarConsensus as SimilarConsensus
     from recallog_schemas.views.context import ContextView as ContextView
+    from recallog_schemas.views.conversation import CompactionView as CompactionView
+    from recallog_schemas.views.conversation import ConversationView as ConversationView
+    from recallog_schemas.views.conversation import MessagesAdded as MessagesAdded
+    from recallog_schemas.views.conversation import MessagesRemoved as MessagesRemoved
     from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter
     from recallog_schemas.views.dead_letters import DeadLetterDetail as DeadLetterDetail
     from recallog_schemas.views.dead_letters import DeadLettersView as DeadLettersView
@@ -148,6 +152,12 @@ else:
                 "SimilarConsensus",
             ],
             "recallog_schemas.views.context": ["ContextView"],
+            "recallog_schemas.views.conversation": [
+                "CompactionView",
+                "ConversationView",
+                "MessagesAdded",
+                "MessagesRemoved",
+            ],
             "recallog_schemas.views.dead_letters": [
                 "DeadLetter",
                 "DeadLetterDetail",

@@ -8,12 +8,13 @@ import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from recallog import Memory, Progress
-from recallog.operations.operation import Operation, Scope, all_operations
+from recallog.operations.operation import FROM_FILE, Operation, Scope, all_operations
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_service.cli import rendering, terminal, unknown_names
@@ -197,11 +198,24 @@ class _Command:
 def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments in the types of the operation. An error names an option as it was written."""
     try:
-        return operation.validated(arguments, strict=False)
+        return operation.validated(_with_files(operation, arguments), strict=False)
     except InvalidArgument as error:
         name = error.path.partition(".")[0]
         message = str(error).removeprefix(error.path)
         raise InvalidArgument(f"{written(operation, name)}{message}", path=error.path, rule=error.rule) from None
+
+
+def _with_files(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with what the files contain that some of them name; "-" is the standard input."""
+    found = dict(arguments)
+    for name in found:
+        if FROM_FILE in operation.arguments.model_fields[name].metadata:
+            try:
+                data = sys.stdin.buffer.read() if found[name] == "-" else Path(found[name]).read_bytes()
+                found[name] = data.decode("utf-8-sig")
+            except (OSError, UnicodeError) as error:
+                raise InvalidArgument(f"{name}: {found[name]} cannot be read: {error}", path=name) from None
+    return found
 
 
 def _if_missing(operation: Operation) -> Literal["refuse", "create", "empty"]:

@@ -12,7 +12,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from recallog import Memory, Position
-from recallog.operations.operation import Operation, resolved
+from recallog.operations.operation import FROM_FILE, Operation, resolved
 
 
 def made(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -24,6 +24,9 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
     """One parameter of an operation. Typer takes simple types: what is no number or truth value is a text or a list of
     texts, and the operation parses it."""
     given = operation.arguments.model_fields[name]
+    if FROM_FILE in given.metadata:
+        text = f"File with JSON, or - for stdin. {spoken(given.description or '', operation)}"
+        return made(name, Annotated[str, typer.Argument(help=text, metavar="FILE")])
     kind, repeated = _kind(given.annotation)
     info: dict[str, Any] = {"help": spoken(given.description or "", operation)}
     simple: Any = kind if kind in (bool, int, float) else str

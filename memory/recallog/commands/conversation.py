@@ -1,0 +1,324 @@
+"""Changes of conversations: messages are added and taken out, and the beginning is replaced by a summary."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recallog import queries
+from recallog.access import MemoryAccess
+from recallog.commands.making import made
+from recallog.conversations import adding, compaction
+from recallog.conversations.adding import Conversation
+from recallog.conversations.blocks import ToolCall
+from recallog.operations.parameters import At
+from recallog.queries.conversation import Counts, Planned
+from recallog.reactors import compaction as reactor
+from recallog.reactors.summarizer import Summarizer
+from recallog.reading import messages as stored
+from recallog.reading.messages import Owner, Shown
+from recallog.reading.read_session import ReadSession
+from recallog_projections.tables import RowKey
+from recallog_projections.views import activity
+from recallog_projections.views.conversations import projection, rendering, tables
+from recallog_projections.views.conversations.tables import MessageRow
+from recallog_projections.views.conversations.thresholds import Thresholds
+from recallog_schemas import Event, Position, limits
+from recallog_schemas.errors import IdConflict
+from recallog_schemas.views import CompactionView, MessagesAdded, MessagesRemoved
+
+_TRIES = 20
+"""How often messages are aligned anew because another process added to the conversation at the same moment."""
+_APPENDED = 1_000
+"""Events of one append: a batch of an adding that is interrupted is written as a whole, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A message that is to be added."""
+
+    message: Mapping[str, Any]
+    path: str
+    digest: str
+    own_id: str | None
+
+    @property
+    def instructs(self) -> bool:
+        return self.message["role"] in rendering.INSTRUCTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """What of the conversation is known when messages are added."""
+
+    counts: Counts
+    turn: int
+    """The highest turn of the agent, or of the conversation."""
+    known: frozenset[int]
+    """The indexes of the given messages that the conversation has."""
+    calls: Mapping[str, ToolCall]
+    """The calls that the given results may answer, by id."""
+
+
+async def add(
+    access: MemoryAccess,
+    conversation: Conversation,
+    messages: Sequence[Mapping[str, Any]],
+    turn: int | None,
+    after: Position | None,
+    *,
+    continues: bool,
+) -> MessagesAdded:
+    """Add those messages to a conversation that it does not have. `after` is the position of an earlier adding.
+
+    Raises `InvalidArgument`, and `EventTooLarge` for a message of more than 16 MiB.
+    """
+    given = [_given(message, f"messages.{number}") for number, message in enumerate(messages)]
+    tries = 0
+    while True:
+        present = await access.of_space(
+            conversation.space,
+            lambda reading: _present(reading, access, conversation, given, continues=continues),
+            At(after=after),
+        )
+        events, ids = _events(conversation, given, present, turn)
+        tries += 1
+        try:
+            position = await _append(access, events)
+        except IdConflict:
+            # Another process has added the same messages at another turn: they are known now.
+            if tries == _TRIES:
+                raise
+            continue
+        return MessagesAdded(added=len(ids), known=len(given) - len(ids), ids=tuple(ids), position=position)
+
+
+def _given(message: Mapping[str, Any], path: str) -> _Given:
+    plain = adding.checked(message, path)
+    return _Given(plain, path, rendering.digest_of(plain), adding.own_id(plain))
+
+
+async def _append(access: MemoryAccess, events: Sequence[Event]) -> Position | None:
+    position = None
+    for start in range(0, len(events), _APPENDED):
+        position = (await access.append(events[start : start + _APPENDED]))[-1]
+    return position
+
+
+def _events(
+    conversation: Conversation, given: Sequence[_Given], present: _Present, turn: int | None
+) -> tuple[list[Event], list[str]]:
+    """The events of the new messages, and the ids of the messages' own."""
+    events: list[Event] = []
+    ids: list[str] = []
+    calls = dict(present.calls)
+    now = present.turn if turn is None else turn
+    for number, each in enumerate(given):
+        calls |= adding.calls_by_id([each.message])
+        if number in present.known:
+            continue
+        if each.message["role"] == rendering.USER and turn is None:
+            now += 1
+        ordinal = present.counts.ever + len(ids)
+        key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
+        id_ = adding.id_of(conversation, *key)
+        events += adding.events_of(conversation, each.message, id_, turn=now, calls=calls, path=each.path)
+        ids.append(id_)
+    return events, ids
+
+
+async def _present(
+    reading: ReadSession,
+    access: MemoryAccess,
+    conversation: Conversation,
+    given: Sequence[_Given],
+    *,
+    continues: bool,
+) -> _Present:
+    owner = Owner(conversation.space, conversation.agent, conversation.session)
+
+    async def read(session: ReadSession) -> _Present:
+        by_id = {each.own_id: adding.id_of(conversation, "id", each.own_id) for each in given if each.own_id}
+        keys = projection.keys_of(owner.space, owner.agent, owner.session)
+        refs = [RowKey(tables.REFS.name, owner.space, "", id_) for id_ in by_id.values()]
+        agent = RowKey(activity.AGENTS.name, owner.space, owner.agent)
+        snapshot = await session.snapshot([*keys, *refs, agent])
+        span, counts = snapshot.row(activity.AGENTS, owner.space, owner.agent), Counts.of(snapshot, owner)
+        added = {own for own, id_ in by_id.items() if snapshot.row(tables.REFS, owner.space, "", id_) is not None}
+        known = {number for number, each in enumerate(given) if each.own_id in added}
+        if not continues and any(each.own_id is None for each in given):
+            known |= await _aligned(session, owner, given)
+        return _Present(
+            counts,
+            max(counts.turn, 0 if span is None else span.turn),
+            frozenset(known),
+            await _calls(session, access, owner, [each for number, each in enumerate(given) if number not in known]),
+        )
+
+    return await reading.steady(read)
+
+
+async def _aligned(session: ReadSession, owner: Owner, given: Sequence[_Given]) -> set[int]:
+    """The indexes of the given messages that the conversation has: it begins as they do, or ends as they begin.
+
+    Instructions are compared apart: a program may change them from call to call. The message with the summary of a
+    compaction, which `messages` has answered, counts as known.
+    """
+    said = [number for number, each in enumerate(given) if not each.instructs]
+    digests = [given[number].digest for number in said]
+    summaries = {number for number, each in enumerate(given) if compaction.is_summary(each.message)}
+    instructions: set[str] = set()
+    everything: list[str] = []
+    begins: list[str] = []
+    async for row in stored.rows_of(session, owner):
+        if len(everything) < len(given):
+            everything.append(row.digest)
+        if row.role in rendering.INSTRUCTIONS:
+            instructions.add(row.digest)
+        elif len(begins) < len(said):
+            begins.append(row.digest)
+        else:
+            break
+    if everything == [each.digest for each in given[: len(everything)]]:
+        return set(range(len(everything)))
+    if not summaries and begins == digests[: len(begins)]:
+        count = len(begins)
+    else:
+        count = _overlap(await _end(session, owner, len(said), instructions), digests)
+    until = said[count] if count < len(said) else len(given)
+    return {
+        number for number in range(until) if not given[number].instructs or given[number].digest in instructions
+    } | (summaries)
+
+
+async def _end(session: ReadSession, owner: Owner, count: int, instructions: set[str]) -> list[str]:
+    """The digests of the newest `count` messages, oldest first; those of instructions among them are added to these."""
+    newest: list[str] = []
+    if count:
+        async for row in stored.rows_of(session, owner, newest_first=True, page=min(count + 8, limits.SCAN_ITEMS)):
+            if row.role in rendering.INSTRUCTIONS:
+                instructions.add(row.digest)
+            else:
+                newest.append(row.digest)
+            if len(newest) == count:
+                break
+    return newest[::-1]
+
+
+def _overlap(end: Sequence[str], begins: Sequence[str]) -> int:
+    """How many of the last elements of `end` are the first ones of `begins`: the most that are."""
+    lengths = range(min(len(end), len(begins)), 0, -1)
+    return next((length for length in lengths if list(end[len(end) - length :]) == list(begins[:length])), 0)
+
+
+async def _calls(
+    session: ReadSession, access: MemoryAccess, owner: Owner, given: Sequence[_Given]
+) -> Mapping[str, ToolCall]:
+    """The calls in the newest messages that results among the given ones answer."""
+    wanted = {call for each in given if (call := adding.called_by(each.message)) is not None}
+    wanted -= adding.calls_by_id([each.message for each in given]).keys()
+    found: dict[str, ToolCall] = {}
+    if not wanted:
+        return found
+    rows: list[MessageRow] = []
+    searched = 0
+    async for row in stored.rows_of(session, owner, newest_first=True, page=16):
+        searched += 1
+        if row.role == rendering.ASSISTANT and row.author == owner.agent:
+            rows.append(row)
+        if len(rows) == 8 or searched >= limits.MESSAGE_CALLS_SEARCHED:
+            found |= await _calls_in(session, access, owner, rows)
+            rows = []
+            if wanted <= found.keys() or searched >= limits.MESSAGE_CALLS_SEARCHED:
+                return found
+    return found | await _calls_in(session, access, owner, rows)
+
+
+async def _calls_in(
+    session: ReadSession, access: MemoryAccess, owner: Owner, rows: Sequence[MessageRow]
+) -> dict[str, ToolCall]:
+    shown = await stored.shown(session, access.components.ledger, owner, rows)
+    return adding.calls_by_id([each.message for each in shown])
+
+
+async def remove(access: MemoryAccess, owner: Owner, ids: Sequence[str], after: Position | None) -> MessagesRemoved:
+    """Take messages out of a conversation, by the ids of their events or their own. Others are left out."""
+    conversation = Conversation(owner.space, owner.agent, owner.session)
+    wanted = {*ids, *(adding.id_of(conversation, "id", id_) for id_ in ids)}
+
+    async def chosen(session: ReadSession) -> list[MessageRow]:
+        return [row async for row in stored.rows_of(session, owner) if row.id in wanted]
+
+    return await _removed(access, owner, chosen, after)
+
+
+async def pop(access: MemoryAccess, owner: Owner, newest: int | None, after: Position | None) -> MessagesRemoved:
+    """Take the newest messages out of a conversation; None: all of them."""
+
+    async def chosen(session: ReadSession) -> list[MessageRow]:
+        rows: list[MessageRow] = []
+        async for row in stored.rows_of(session, owner, newest_first=True, page=newest or limits.SCAN_ITEMS):
+            rows.append(row)
+            if len(rows) == newest:
+                break
+        return rows[::-1]
+
+    return await _removed(access, owner, chosen, after)
+
+
+async def _removed(
+    access: MemoryAccess,
+    owner: Owner,
+    chosen: Callable[[ReadSession], Awaitable[list[MessageRow]]],
+    after: Position | None,
+) -> MessagesRemoved:
+    """Take the chosen messages out of a conversation."""
+
+    async def read(session: ReadSession) -> list[Shown]:
+        return await stored.shown(session, access.components.ledger, owner, await chosen(session))
+
+    found = await access.of_space(owner.space, lambda reading: reading.steady(read), At(after=after))
+    conversation = Conversation(owner.space, owner.agent, owner.session)
+    ids = list(dict.fromkeys(each.id for each in found))
+    events = [
+        made(
+            owner.space,
+            owner.agent,
+            "message.removed",
+            {"id": id_},
+            adding.id_of(conversation, "removed", id_),
+            session=owner.session,
+        )
+        for id_ in ids
+    ]
+    position = await _append(access, events)
+    return MessagesRemoved(removed=tuple(ids), messages=tuple(dict(each.message) for each in found), position=position)
+
+
+async def compact(
+    access: MemoryAccess,
+    owner: Owner,
+    summarizer: Summarizer | None,
+    thresholds: Thresholds,
+    after: Position | None,
+) -> CompactionView:
+    """Replace the beginning of a conversation by a summary if it is longer than `thresholds` allow."""
+    planned: Planned = await access.of_space(
+        owner.space,
+        lambda reading: queries.conversation.planned(reading, access.components.ledger, owner, thresholds),
+        At(after=after),
+    )
+    plan = planned.plan
+    if planned.upto is None:
+        return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=None, position=None)
+    summary, by, failed = await reactor.summarised(plan, summarizer)
+    payload = reactor.payload_of(owner.session, planned, summary, by)
+    event = made(owner.space, owner.agent, reactor.COMPACTED, payload, session=owner.session)
+    (position,) = await access.append([event])
+    return CompactionView(
+        compacted=len(plan.head),
+        kept=len(plan.kept),
+        summary=str(summary),
+        by=by,
+        failed=failed,
+        position=position,
+    )

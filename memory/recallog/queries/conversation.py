@@ -1,0 +1,126 @@
+"""Conversations: the messages of a session as a model reads them, and what a compaction of them would replace."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recallog.conversations import compaction
+from recallog.conversations.compaction import Plan
+from recallog.reading import messages as stored
+from recallog.reading.messages import Owner, Shown
+from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.subject import of_agent, own_log
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings
+from recallog_projections.views.conversations import projection, rendering
+from recallog_projections.views.conversations.rendering import Message
+from recallog_projections.views.conversations.tables import (
+    COMPACTIONS,
+    STATES,
+    CompactionRow,
+    ConversationRow,
+    MessageRow,
+)
+from recallog_projections.views.conversations.thresholds import DEFAULT, Thresholds
+from recallog_schemas.views import ConversationView
+from recallog_streams.ledgers.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The numbers of a conversation, its shared messages included."""
+
+    ever: int
+    """How many messages it has ever had."""
+    counted: int
+    """How many came since its last compaction."""
+    turn: int
+    """The highest turn of its messages."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, owner: Owner) -> "Counts":
+        """From a snapshot that has the rows of `projection.keys_of`."""
+        own = snapshot.row(STATES, owner.space, owner.agent, owner.session) or ConversationRow()
+        shared = snapshot.row(STATES, owner.space, projection.SHARED, owner.session) or ConversationRow()
+        counted = own.count + shared.count - own.shared_count
+        return cls(own.ever + shared.ever, max(counted, 0), max(own.turn, shared.turn))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A compaction that is possible now."""
+
+    plan: Plan
+    upto: str | None
+    """The id of the last message that is replaced; None: nothing is."""
+
+
+async def messages(reading: ReadSession, ledger: Ledger, owner: Owner, *, whole: bool) -> ConversationView:
+    """The conversation; `whole`: with what a compaction has replaced, and without its summary."""
+
+    async def read(session: ReadSession) -> ConversationView:
+        keys = [*projection.keys_of(owner.space, owner.agent, owner.session), _settings_of(owner)]
+        snapshot = await session.snapshot(keys, [own_log(owner.space, owner.agent)])
+        compacted = None if whole else snapshot.row(COMPACTIONS, owner.space, owner.agent, owner.session)
+        found = await _shown(session, ledger, owner, compacted)
+        return ConversationView(
+            **await of_agent(session, snapshot, owner.space, owner.agent),
+            session=owner.session,
+            messages=tuple(dict(each.message) for each in found),
+            ids=tuple(each.id for each in found),
+            compacted=0 if compacted is None else compacted.count,
+            chars=sum(rendering.chars_of(each.message) for each in found),
+        )
+
+    return await reading.steady(read)
+
+
+async def planned(reading: ReadSession, ledger: Ledger, owner: Owner, thresholds: Thresholds = DEFAULT) -> Planned:
+    """What a compaction would replace now."""
+
+    async def read(session: ReadSession) -> Planned:
+        snapshot = await session.snapshot(projection.keys_of(owner.space, owner.agent, owner.session))
+        compacted = snapshot.row(COMPACTIONS, owner.space, owner.agent, owner.session)
+        found = await _shown(session, ledger, owner, compacted)
+        plan = compaction.plan([each.message for each in found], thresholds, Counts.of(snapshot, owner).counted)
+        replaced = len(found) - len(plan.kept)
+        return Planned(plan, found[replaced - 1].id if plan.head else None)
+
+    return await reading.steady(read)
+
+
+async def _shown(
+    session: ReadSession, ledger: Ledger, owner: Owner, compacted: CompactionRow | None
+) -> Sequence[Shown]:
+    """The messages as a model reads them: where there is a compaction, instructions that stay, and its summary."""
+    if compacted is None:
+        return await stored.shown(session, ledger, owner, [row async for row in stored.rows_of(session, owner)])
+    instructions = await stored.shown(session, ledger, owner, await _instructions(session, owner, compacted.upto))
+    rows = [row async for row in stored.rows_of(session, owner, after=compacted.upto)]
+    summary = Shown(compacted.id, compaction.message_of(compacted.summary))
+    return [*instructions, summary, *await stored.shown(session, ledger, owner, rows)]
+
+
+async def _instructions(session: ReadSession, owner: Owner, upto: int) -> list[MessageRow]:
+    """The instructions with which the conversation begins, up to an offset."""
+    found: list[MessageRow] = []
+    async for row in stored.rows_of(session, owner, page=8):
+        if row.role not in rendering.INSTRUCTIONS or row.offset > upto:
+            break
+        found.append(row)
+    return found
+
+
+async def user_messages(reading: ReadSession, ledger: Ledger, owner: Owner, newest: int) -> Sequence[Message]:
+    """The newest messages of the user, oldest first."""
+    rows: list[MessageRow] = []
+    async for row in stored.rows_of(reading, owner, newest_first=True, page=32):
+        said_by_other = row.role == rendering.ASSISTANT and row.author != owner.agent
+        if row.role == rendering.USER or said_by_other:
+            rows.append(row)
+        if len(rows) == newest:
+            break
+    return [each.message for each in await stored.shown(reading, ledger, owner, rows[::-1])]
+
+
+def _settings_of(owner: Owner) -> RowKey:
+    return RowKey(settings.AGENTS.name, owner.space, owner.agent)

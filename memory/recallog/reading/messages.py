@@ -1,0 +1,130 @@
+"""The messages of a conversation: their rows from the views, and their content from the ledger."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from recallog.reading.read_session import ReadSession
+from recallog_projections.tables import RowKey
+from recallog_projections.views.conversations import projection, rendering, tables
+from recallog_projections.views.conversations.rendering import Message
+from recallog_projections.views.conversations.tables import MESSAGES, PARTS, REMOVED, MessageRow
+from recallog_schemas import Event, codec, limits
+from recallog_schemas.errors import InvariantViolation
+from recallog_streams.ledgers.ledger import Ledger
+
+_GAP = 64
+"""Records of a space between two messages that one read skips; beyond that the ledger is read twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose conversation it is."""
+
+    space: str
+    agent: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One message as its reader sees it."""
+
+    id: str
+    """The id of its event."""
+    message: Message
+
+
+async def rows_of(
+    reading: ReadSession,
+    owner: Owner,
+    *,
+    after: int | None = None,
+    newest_first: bool = False,
+    page: int = limits.SCAN_ITEMS,
+) -> AsyncIterator[MessageRow]:
+    """The messages of a conversation that were not removed, in their order, or the newest first.
+
+    With `after` they begin behind this offset, which is before it if the newest come first. `page` rows are read at a
+    time.
+    """
+    streams = [
+        _pages(reading, owner, of, after=after, newest_first=newest_first, page=page)
+        for of in (owner.agent, projection.SHARED)
+    ]
+    waiting = [await anext(stream, []) for stream in streams]
+    while any(waiting):
+        # A page is complete up to the first of the last offsets of both, or to its end if there is no other one.
+        bounds = [rows[-1].offset for rows in waiting if rows]
+        bound = max(bounds) if newest_first else min(bounds)
+        ready: list[MessageRow] = []
+        for number, rows in enumerate(waiting):
+            taken = [row for row in rows if (row.offset >= bound if newest_first else row.offset <= bound)]
+            ready += taken
+            waiting[number] = rows[len(taken) :] or (await anext(streams[number], []) if taken else rows)
+        ready.sort(key=lambda row: row.offset, reverse=newest_first)
+        for row in await _present(reading, owner, ready):
+            yield row
+
+
+async def _pages(
+    reading: ReadSession, owner: Owner, of: str, *, after: int | None, newest_first: bool, page: int
+) -> AsyncIterator[list[MessageRow]]:
+    """The rows of one owner in pages; none of them is empty."""
+    behind = None if after is None else tables.message_key(owner.session, after)
+    prefix = tables.session_prefix(owner.session)
+    while True:
+        found = await reading.page(
+            MESSAGES, owner.space, of, prefix=prefix, newest_first=newest_first, after=behind, limit=page
+        )
+        if found.items:
+            yield [row for _, row in found.items]
+        if found.next is None:
+            return
+        behind = found.next
+
+
+async def _present(reading: ReadSession, owner: Owner, rows: Sequence[MessageRow]) -> list[MessageRow]:
+    """Those of the messages that were not removed."""
+    keys = [RowKey(REMOVED.name, owner.space, owner.agent, row.id) for row in rows]
+    snapshot = await reading.snapshot(keys)
+    return [row for row in rows if snapshot.row(REMOVED, owner.space, owner.agent, row.id) is None]
+
+
+async def shown(reading: ReadSession, ledger: Ledger, owner: Owner, rows: Sequence[MessageRow]) -> list[Shown]:
+    """The messages in the events of `rows`, in their order; a call of a tool and its result are two."""
+    events = await _events(reading, ledger, owner, [row.offset for row in rows])
+    found: list[Shown] = []
+    for row in rows:
+        whole = await _whole(reading, ledger, owner, row) if row.parts else None
+        found += [Shown(row.id, message) for message in rendering.messages_of(events[row.offset], owner.agent, whole)]
+    return found
+
+
+async def _whole(reading: ReadSession, ledger: Ledger, owner: Owner, row: MessageRow) -> bytes | None:
+    """A large message as JSON; None if a part of it is missing."""
+    keys = [RowKey(PARTS.name, owner.space, "", tables.part_key(row.id, number + 1)) for number in range(row.parts)]
+    snapshot = await reading.snapshot(keys)
+    places = [snapshot.row(PARTS, *key[1:]) for key in keys]
+    offsets = [place.offset for place in places if place is not None]
+    if len(offsets) < row.parts:
+        return None
+    events = await _events(reading, ledger, owner, offsets)
+    return "".join(events[offset].payload["data"] for offset in offsets).encode()
+
+
+async def _events(reading: ReadSession, ledger: Ledger, owner: Owner, offsets: Sequence[int]) -> dict[int, Event]:
+    """The events at `offsets`, read in as few ranges as possible."""
+    found: dict[int, Event] = {}
+    wanted = sorted(set(offsets))
+    breaks = [index + 1 for index, (one, other) in enumerate(pairwise(wanted)) if other - one > _GAP]
+    for first, end in pairwise([0, *breaks, len(wanted)]):
+        if first == end:
+            continue
+        needed = set(wanted[first:end])
+        partition = reading.partition
+        async for batch in ledger.read(partition, wanted[first], wanted[end - 1] + 1, space=owner.space):
+            found |= {offset: codec.decode(data) for offset, data in batch.records if offset in needed}
+    if missing := set(wanted) - found.keys():
+        raise InvariantViolation(f"the ledger has no event at {min(missing)}, which the views have")
+    return found

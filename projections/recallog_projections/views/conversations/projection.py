@@ -1,0 +1,253 @@
+"""The fold of messages, removals and compactions into conversations, and when one has to be compacted."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings, visibility
+from recallog_projections.views.conversations import rendering, tables, thresholds
+from recallog_projections.views.conversations.tables import (
+    COMPACTIONS,
+    MESSAGES,
+    PARTS,
+    REFS,
+    REMOVED,
+    STATES,
+    CompactionRow,
+    ConversationRow,
+    MessageRef,
+    MessageRow,
+    PartRow,
+    Removed,
+)
+from recallog_schemas import Event, Record, limits, timestamps, triggers
+from recallog_schemas.triggers import Trigger
+
+KINDS = frozenset({rendering.USER_SAID, rendering.AGENT_SAID, rendering.TOOL_USED, rendering.ADDED})
+"""The kinds of events that are messages."""
+SHARED = ""
+"""The owner of messages that the space shares."""
+
+_REMOVAL = "message.removed"
+_COMPACTION = "conversation.compacted"
+_REST_MICROS = limits.COMPACT_REST_SECONDS * 1_000_000
+
+
+class Conversations:
+    """Fold of the messages of sessions. A change that names a message of another conversation alters nothing.
+
+    A conversation to which `conversation.add` has added a message is due to be compacted when it has more than 20
+    messages, or 48,000 characters in more than 8; after a compaction, only later messages count. After three failures
+    in a row it rests for ten minutes of the events' time.
+    """
+
+    name: ClassVar[str] = "conversations"
+    version: ClassVar[int] = 1
+    kinds = KINDS | triggers.CLOSINGS | {rendering.PART, _REMOVAL, _COMPACTION}
+    tables = (MESSAGES, REFS, STATES, COMPACTIONS, PARTS, REMOVED)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        if event.kind in KINDS:
+            if event.session is None:
+                return
+            yield RowKey(settings.SPACES.name, event.space)
+            yield RowKey(REFS.name, event.space, "", event.id)
+            for owner in (SHARED, *visibility.readers(event)):
+                yield RowKey(STATES.name, event.space, owner, event.session)
+        elif event.kind == _REMOVAL:
+            yield RowKey(REFS.name, event.space, "", event.payload["id"])
+            yield RowKey(REMOVED.name, event.space, event.agent, event.payload["id"])
+        elif event.kind == _COMPACTION:
+            session = event.payload["session"]
+            yield RowKey(REFS.name, event.space, "", event.payload["upto"])
+            yield RowKey(STATES.name, event.space, event.agent, session)
+            yield RowKey(STATES.name, event.space, SHARED, session)
+            yield RowKey(COMPACTIONS.name, event.space, event.agent, session)
+        elif event.kind in triggers.CLOSINGS and event.session is not None and _closed(event) is not None:
+            yield RowKey(STATES.name, event.space, event.agent, event.session)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        event = record.event
+        if not record.reached:
+            return
+        if event.kind in KINDS:
+            if event.session is not None:
+                _add(rows, record, event.session)
+        elif event.kind == rendering.PART:
+            key = tables.part_key(event.payload["message"], event.payload["number"])
+            rows.put(PARTS, PartRow(record.offset), event.space, "", key)
+        elif event.kind == _REMOVAL:
+            _remove(rows, record)
+        elif event.kind == _COMPACTION:
+            _compact(rows, record)
+        elif event.session is not None:
+            _close(rows, event, event.session)
+
+
+def made_due(rows: Rows, record: Record) -> list[tuple[str, Trigger]]:
+    """The agents whose conversation the record has made due to be compacted, each with its trigger."""
+    event = record.event
+    if event.session is None:
+        return []
+    states = ((owner, rows.get(STATES, event.space, owner, event.session)) for owner in visibility.readers(event))
+    due = [owner for owner, state in states if state is not None and state.due_at == record.offset]
+    return [(owner, _trigger(event, owner)) for owner in due]
+
+
+def _add(rows: Rows, record: Record, session: str) -> None:
+    event = record.event
+    owners = _owners(rows, event)
+    if not owners:
+        return
+    at = (event.space, "", event.id)
+    shown = rendering.messages_of(event, event.agent) if not rendering.parts_of(event) else []
+    chars = sum(map(rendering.chars_of, shown)) if shown else _stated(event, "chars")
+    digest = rendering.digest_of(shown[0]) if len(shown) == 1 else "" if shown else _digest(event)
+    role = rendering.role_of(event)
+    row = MessageRow(event.id, record.offset, event.agent, role, digest, rendering.parts_of(event))
+    counted = len(shown) or 1
+    for owner in owners:
+        state = rows.get(STATES, event.space, owner, session) or ConversationRow()
+        if role in rendering.INSTRUCTIONS and not state.begun:
+            state, counted, chars = msgspec.structs.replace(state, ever=state.ever + counted), 0, 0
+        else:
+            state = msgspec.structs.replace(
+                state,
+                ever=state.ever + counted,
+                live=state.live + counted,
+                count=state.count + counted,
+                chars=state.chars + chars,
+                begun=True,
+            )
+        state = msgspec.structs.replace(state, turn=max(state.turn, event.turn))
+        if owner != SHARED and rendering.is_added(event):
+            state = _judged(rows, record, owner, session, state)
+        rows.put(STATES, state, event.space, owner, session)
+        rows.put(MESSAGES, row, event.space, owner, tables.message_key(session, record.offset))
+    rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), *at)
+
+
+def _owners(rows: Rows, event: Event) -> tuple[str, ...]:
+    """Whose conversations the message is in; none if it is in nobody's."""
+    if event.kind in (rendering.TOOL_USED, rendering.ADDED):
+        return (event.agent,)
+    if visibility.is_shared(event, rows.get(settings.SPACES, event.space)):
+        return (SHARED,)
+    readers = visibility.readers(event)
+    # The author of what a user says is a person, who has no conversation.
+    return readers if event.kind == rendering.AGENT_SAID else tuple(each for each in readers if each != event.agent)
+
+
+def _judged(rows: Rows, record: Record, owner: str, session: str, state: ConversationRow) -> ConversationRow:
+    """The state, with the trigger of its compaction if that is due now."""
+    event = record.event
+    shared = rows.get(STATES, event.space, SHARED, session) or ConversationRow()
+    count = state.count + shared.count - state.shared_count
+    chars = state.chars + shared.chars - state.shared_chars
+    rests = timestamps.micros(event.at) < state.rests_until
+    if state.due or rests or not thresholds.DEFAULT.exceeded(count, chars, state.live + shared.live):
+        return state
+    return msgspec.structs.replace(state, due=_trigger(event, owner).id, due_at=record.offset)
+
+
+def _trigger(event: Event, owner: str) -> Trigger:
+    return triggers.caused_by(triggers.COMPACTION, event.space, owner, event.id)
+
+
+def _remove(rows: Rows, record: Record) -> None:
+    event = record.event
+    id_ = event.payload["id"]
+    ref = rows.get(REFS, event.space, "", id_)
+    if ref is None or rows.get(REMOVED, event.space, event.agent, id_) is not None:
+        return
+    if not _is_in(ref, event.agent):
+        return
+    rows.put(REMOVED, Removed(record.offset), event.space, event.agent, id_)
+    compaction = rows.get(COMPACTIONS, event.space, event.agent, ref.session)
+    if compaction is not None and ref.offset <= compaction.upto:
+        return
+    state = rows.get(STATES, event.space, event.agent, ref.session) or ConversationRow()
+    state = msgspec.structs.replace(state, live=state.live - ref.messages)
+    if compaction is None or ref.offset > compaction.offset:
+        state = msgspec.structs.replace(state, count=state.count - ref.messages, chars=state.chars - ref.chars)
+    rows.put(STATES, state, event.space, event.agent, ref.session)
+
+
+def _compact(rows: Rows, record: Record) -> None:
+    event = record.event
+    session, count = event.payload["session"], event.payload["count"]
+    at = (event.space, event.agent, session)
+    ref, before = rows.get(REFS, event.space, "", event.payload["upto"]), rows.get(COMPACTIONS, *at)
+    if ref is None or ref.session != session or not _is_in(ref, event.agent):
+        return
+    if before is not None and ref.offset <= before.upto:
+        return
+    covered = count + (0 if before is None else before.count)
+    row = CompactionRow(
+        event.id,
+        record.offset,
+        ref.offset,
+        covered,
+        event.payload["summary"],
+        event.payload["by"],
+        timestamps.micros(event.at),
+    )
+    rows.put(COMPACTIONS, row, *at)
+    shared = rows.get(STATES, event.space, SHARED, session) or ConversationRow()
+    state = rows.get(STATES, *at) or ConversationRow()
+    state = msgspec.structs.replace(
+        state,
+        live=state.live - count,
+        count=0,
+        chars=0,
+        shared_count=shared.count,
+        shared_chars=shared.chars,
+    )
+    rows.put(STATES, state, *at)
+
+
+def _closed(event: Event) -> Trigger | None:
+    """The trigger of a compaction that the event closes; None if it closes none."""
+    trigger = triggers.named_by(event)
+    return trigger if trigger is not None and trigger.kind == triggers.COMPACTION else None
+
+
+def _close(rows: Rows, event: Event, session: str) -> None:
+    trigger = _closed(event)
+    state = None if trigger is None else rows.get(STATES, event.space, event.agent, session)
+    if trigger is None or state is None or state.due != trigger.id:
+        return
+    failures = state.failures + 1 if event.kind == triggers.FAILED else 0
+    rests = failures >= limits.COMPACT_FAILURES
+    rests_until = timestamps.micros(event.at) + _REST_MICROS if rests else 0
+    state = msgspec.structs.replace(state, due="", due_at=-1, failures=failures, rests_until=rests_until)
+    rows.put(STATES, state, event.space, event.agent, session)
+
+
+def _is_in(ref: MessageRef, agent: str) -> bool:
+    """Whether a message is in the conversation of an agent."""
+    return agent in ref.owners or SHARED in ref.owners
+
+
+def _stated(event: Event, field: str) -> int:
+    """A number that the event of a large message states of it."""
+    value = event.payload["parts"].get(field)
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _digest(event: Event) -> str:
+    value = event.payload["parts"].get("digest")
+    return value if isinstance(value, str) and len(value) <= limits.ID_CHARS_MAX else ""
+
+
+def keys_of(space: str, agent: str, session: str) -> Sequence[RowKey]:
+    """The rows of the state of a conversation."""
+    return (
+        RowKey(STATES.name, space, agent, session),
+        RowKey(STATES.name, space, SHARED, session),
+        RowKey(COMPACTIONS.name, space, agent, session),
+    )

@@ -1,0 +1,136 @@
+"""The messages in events, in the form of OpenAI's chat completions.
+
+An event that `conversation.add` wrote has in `payload.message` what its other fields do not say of its message. Other
+events of a session are messages too:
+
+user.injected    a message of the user
+agent.spoke      a message of the assistant, or, for other agents that see it, of a user with the speaker's name
+tool.used        a call by the assistant and its result, with the event's id as the id of the call
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from recallog_schemas import Event
+
+USER_SAID = "user.injected"
+AGENT_SAID = "agent.spoke"
+TOOL_USED = "tool.used"
+ADDED = "message.added"
+PART = "message.part"
+
+USER = "user"
+ASSISTANT = "assistant"
+TOOL = "tool"
+INSTRUCTIONS = frozenset({"system", "developer"})
+"""The roles of messages that instruct the model."""
+RESULTS = frozenset({"tool", "function"})
+"""The roles of messages with the result of a tool."""
+
+ROLE_OF: Mapping[str, str] = {USER_SAID: USER, AGENT_SAID: ASSISTANT, TOOL_USED: TOOL}
+"""The role of the messages in events of a kind, unless an event says another one."""
+
+Message = Mapping[str, Any]
+"""A message in the form of OpenAI's chat completions."""
+
+_TEXT = {USER_SAID: "text", AGENT_SAID: "text", TOOL_USED: "result"}
+_OWN_ID = "id"
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def is_added(event: Event) -> bool:
+    """Whether the event is a message that was added to a conversation."""
+    return isinstance(event.payload.get("message"), Mapping) and event.kind != PART
+
+
+def parts_of(event: Event) -> int:
+    """How many parts a message has that is larger than its event; 0 for any other."""
+    parts = event.payload.get("parts")
+    count = parts.get("count") if isinstance(parts, Mapping) and is_added(event) else None
+    return count if type(count) is int and count > 0 else 0
+
+
+def messages_of(event: Event, reader: str, whole: bytes | None = None) -> list[dict[str, Any]]:
+    """The message in an event as `reader` sees it: one, or a call and its result.
+
+    `whole` is the message as JSON that the parts of a large one have.
+    """
+    if whole is not None:
+        return [msgspec.json.decode(whole)]
+    payload = event.payload
+    if is_added(event):
+        rest = dict(payload["message"])
+        if event.kind == ADDED:
+            return [rest]
+        message = {"role": rest.pop("role", ROLE_OF[event.kind])}
+        if event.kind == AGENT_SAID and event.agent != reader:
+            return [_of_other(event)]
+        if "content" not in rest:
+            message["content"] = payload.get(_TEXT[event.kind])
+        return [message | rest]
+    if event.kind == USER_SAID:
+        named = {} if event.agent == USER else {"name": event.agent}
+        return [{"role": USER, "content": event.text} | named]
+    if event.kind == AGENT_SAID:
+        return [{"role": ASSISTANT, "content": event.text} if event.agent == reader else _of_other(event)]
+    function = {"name": payload["tool"], "arguments": _as_text(payload.get("arguments"), "{}")}
+    call = {"id": event.id, "type": "function", "function": function}
+    return [
+        {"role": ASSISTANT, "content": None, "tool_calls": [call]},
+        {"role": TOOL, "tool_call_id": event.id, "content": _outcome(payload)},
+    ]
+
+
+def role_of(event: Event) -> str:
+    """The role of an event's message, or of the first of two: that in the conversation of its author."""
+    if is_added(event):
+        role = event.payload["message"].get("role", ROLE_OF.get(event.kind, ""))
+        return role if isinstance(role, str) else ""
+    return ASSISTANT if event.kind == TOOL_USED else ROLE_OF[event.kind]
+
+
+def chars_of(message: Message) -> int:
+    """The characters of a message that a model reads as text: its content, and the calls of tools in it."""
+    content = message.get("content")
+    texts: list[object] = [message.get("refusal")]
+    if isinstance(content, str):
+        texts.append(content)
+    elif isinstance(content, Sequence):
+        texts += [part.get("text") for part in content if isinstance(part, Mapping)]
+    for call in calls_in(message):
+        texts += [call.get("name"), call.get("arguments")]
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
+def calls_in(message: Message) -> list[Mapping[str, Any]]:
+    """The functions in the calls of a message."""
+    calls = message.get("tool_calls")
+    listed = calls if isinstance(calls, Sequence) and not isinstance(calls, str) else ()
+    functions = [call.get("function") for call in listed if isinstance(call, Mapping)]
+    return [each for each in (*functions, message.get("function_call")) if isinstance(each, Mapping)]
+
+
+def digest_of(message: Message) -> str:
+    """16 hex digits by which equal messages are known, whatever their ids. A field that is null counts as absent."""
+    fields = {name: value for name, value in message.items() if value is not None and name != _OWN_ID}
+    return hashlib.blake2b(_encode_sorted(fields), digest_size=8).hexdigest()
+
+
+def _of_other(event: Event) -> dict[str, Any]:
+    return {"role": USER, "name": event.agent, "content": event.text}
+
+
+def _outcome(payload: Mapping[str, Any]) -> str:
+    """The result of a call, for a model."""
+    texts = [_as_text(payload.get(name)) for name in ("error", "result")]
+    return "\n".join(text for text in texts if text)
+
+
+def _as_text(value: object, absent: str = "") -> str:
+    """A text as it is, and any other JSON value as JSON."""
+    if value is None:
+        return absent
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

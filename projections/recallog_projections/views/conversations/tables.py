@@ -1,0 +1,121 @@
+"""The rows of conversations.
+
+A conversation belongs to a space, an agent and a session. Its messages are the agent's own, those that are addressed to
+it, and those that the space shares: these have the owner "".
+"""
+
+import msgspec
+
+from recallog_projections.tables import Table
+from recallog_projections.views import items
+
+
+class MessageRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One message, or a call of a tool and its result. The event has its content."""
+
+    id: str
+    """The id of its event."""
+    offset: int
+    author: str
+    """The agent of its event."""
+    role: str
+    """Its role in the conversation of its author; of two messages that of the first."""
+    digest: str
+    """See `rendering.digest_of`; "" for two messages."""
+    parts: int = 0
+    """The number of the parts of a large message."""
+
+
+class MessageRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where a message is, and what it counts in its conversations."""
+
+    session: str
+    offset: int
+    owners: tuple[str, ...]
+    messages: int
+    """1, or 2; 0 for the instructions with which a conversation begins: they are not counted."""
+    chars: int
+
+
+class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The state of one conversation, or the numbers of the shared messages of a session."""
+
+    ever: int = 0
+    """How many messages it has ever had: the ordinal of the next one."""
+    live: int = 0
+    """How many it has that are neither removed nor compacted; those of the agent alone may be negative."""
+    count: int = 0
+    """How many came since the last compaction."""
+    chars: int = 0
+    """The characters of those."""
+    turn: int = 0
+    """The highest turn of its messages."""
+    begun: bool = False
+    """Whether it has a message that is no instruction."""
+    shared_count: int = 0
+    """How many shared messages of the session did not count any more at the last compaction."""
+    shared_chars: int = 0
+    failures: int = 0
+    """How many compactions in a row have failed."""
+    rests_until: int = 0
+    """Until when it is not compacted after failures, in microseconds since 1970."""
+    due: str = ""
+    """The id of the trigger of its compaction, as long as that stands."""
+    due_at: int = -1
+    """The offset of the event that made it due."""
+
+
+class CompactionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The newest compaction of a conversation."""
+
+    id: str
+    """The id of its event."""
+    offset: int
+    upto: int
+    """The offset of the last message that the summary covers."""
+    count: int
+    """How many messages all compactions together cover."""
+    summary: str
+    by: str
+    at: int
+    """In microseconds since 1970."""
+
+
+class PartRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    offset: int
+
+
+class Removed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A message that was taken out of a conversation."""
+
+    offset: int
+    """The offset of the event that removed it."""
+
+
+MESSAGES = Table("conversations.messages", MessageRow, write_only=True)
+"""At (space, agent, `message_key`)."""
+REFS = Table("conversations.refs", MessageRef)
+"""At (space, "", id of the event)."""
+STATES = Table("conversations.states", ConversationRow)
+"""At (space, agent, session)."""
+COMPACTIONS = Table("conversations.compactions", CompactionRow)
+"""At (space, agent, session)."""
+PARTS = Table("conversations.parts", PartRow, write_only=True)
+"""At (space, "", `part_key`)."""
+REMOVED = Table("conversations.removed", Removed)
+"""At (space, agent, id of the event)."""
+
+
+def session_prefix(session: str) -> str:
+    """The beginning of the keys of the messages of a session."""
+    return items.prefix_of((session,))
+
+
+def message_key(session: str, offset: int) -> str:
+    """The key of a message; sorts like the offset."""
+    return f"{session_prefix(session)}{offset:020d}"
+
+
+def part_key(message: str, number: int) -> str:
+    """The key of a part of the message with the id `message`."""
+    return f"{number:08d}/{message}"

@@ -1,0 +1,33 @@
+"""When a conversation is to be compacted."""
+
+from dataclasses import dataclass
+
+from recallog_schemas import limits
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When a conversation is compacted, and what stays of it."""
+
+    messages: int = limits.COMPACT_MESSAGES
+    """It is compacted if it has more messages than this,"""
+    chars: int = limits.COMPACT_CHARS
+    """or more characters,"""
+    keep: int = limits.COMPACT_KEPT
+    """and more messages than stay."""
+
+    def bounded(self) -> "Thresholds":
+        """At least 8 messages, 4,000 characters and 4 that stay."""
+        return Thresholds(
+            max(self.messages, limits.COMPACT_MESSAGES_LEAST),
+            max(self.chars, limits.COMPACT_CHARS_LEAST),
+            max(self.keep, limits.COMPACT_KEPT_LEAST),
+        )
+
+    def exceeded(self, messages: int, chars: int, live: int) -> bool:
+        """Whether a conversation of `live` messages is to be compacted, of which `messages` with `chars` characters
+        count."""
+        return live > self.keep and (messages > self.messages or chars > self.chars)
+
+
+DEFAULT = Thresholds()

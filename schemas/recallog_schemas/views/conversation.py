@@ -1,0 +1,98 @@
+"""Conversations: the messages of a session, and what became of added, removed and compacted ones."""
+
+from typing import Any
+
+from pydantic import Field
+
+from recallog_schemas import limits
+from recallog_schemas.event import Position
+from recallog_schemas.shortening import cut
+from recallog_schemas.views.base import OfAgent, View, one_line, shown_json
+
+
+def _line(message: dict[str, Any]) -> str:
+    """A message in one line: `user: What is owed?`."""
+    content, calls = message.get("content"), message.get("tool_calls")
+    said = "" if content is None else cut(one_line(shown_json(content)), limits.PREVIEW_CHARS)
+    called = "" if not calls else f" -> {cut(one_line(shown_json(calls)), limits.PREVIEW_CHARS)}"
+    return f"{message.get('role')}: {said}{called}"
+
+
+class ConversationView(OfAgent):
+    """The messages of one session of an agent."""
+
+    session: str
+    """The session."""
+    messages: tuple[dict[str, Any], ...]
+    """The messages as they were added, in the form of OpenAI's chat completions: what a model can be sent. The summary
+    of a compaction is a message of the system that begins with `[compacted]`."""
+    ids: tuple[str, ...]
+    """For each message the id of its event; of a summary, that of the compaction."""
+    compacted: int
+    """How many messages the summary stands for; 0 without one."""
+    chars: int
+    """The characters of the messages that a model reads as text."""
+
+    def format(self) -> str:
+        """One line for each message; `(nothing)` if there are none."""
+        return "\n".join(_line(message) for message in self.messages) or "(nothing)"
+
+
+class MessagesAdded(View):
+    """What became of messages that were added to a conversation."""
+
+    added: int
+    """How many of them are new."""
+    known: int
+    """How many of them the conversation had already."""
+    ids: tuple[str, ...]
+    """The ids of the events of the new ones."""
+    position: Position | None
+    """The position of the last event that was written. None: nothing was written."""
+
+    def format(self) -> str:
+        """The numbers: `2 added, 3 known`."""
+        return f"{self.added:,} added, {self.known:,} known"
+
+
+class MessagesRemoved(View):
+    """What became of messages that were taken out of a conversation."""
+
+    removed: tuple[str, ...]
+    """The ids of the events of the messages that were taken out."""
+    messages: tuple[dict[str, Any], ...] = Field(repr=False)
+    """The messages, in their order."""
+    position: Position | None
+    """The position of the last event that was written. None: nothing was written."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there was anything to take out."""
+        return bool(self.removed)
+
+    def format(self) -> str:
+        """One line for each message; `(nothing)` if there was none."""
+        return "\n".join(_line(message) for message in self.messages) or "(nothing)"
+
+
+class CompactionView(View):
+    """What a compaction of a conversation did."""
+
+    compacted: int
+    """How many messages the new summary replaces, besides those of the summary before. 0: nothing was compacted."""
+    kept: int
+    """How many messages stay behind the summary."""
+    summary: str | None
+    """The summary, with what follows it word for word; None if nothing was compacted."""
+    by: str | None
+    """What wrote it: a model, or "extractive"."""
+    failed: str | None
+    """Why the model gave no summary; it was then made without one."""
+    position: Position | None
+    """The position of its event. None: nothing was written."""
+
+    def format(self) -> str:
+        """The numbers, and the summary below them."""
+        line = f"{self.compacted:,} messages compacted, {self.kept:,} kept"
+        failed = f"\nwithout the model: {self.failed}" if self.failed else ""
+        return f"{line}{failed}\n{self.summary}" if self.summary is not None else line

@@ -1,0 +1,646 @@
+"""`memory.conversation`: messages in and out, taken out, and compacted, through rebuilds and repeated deliveries."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recallog import Event, InvalidArgument, Memory, ModelFailed
+from recallog.extending import Summarizer
+from recallog_schemas import limits
+from recallog_schemas.errors import EventTooLarge
+from recallog_schemas.views import ConversationView
+from support.events import event, run
+from support.real_data import path
+from support.twice import events_of, once, twice
+
+CHAT = ("s", "bot", "x")
+Message = dict[str, Any]
+Work = Callable[[Memory], Awaitable[None]]
+Tell = Callable[[Work], list[Event]]
+
+POLICY: Message = {"role": "system", "content": "Be kind."}
+CALL: Message = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [
+        {"id": "c-1", "type": "function", "function": {"name": "look", "arguments": '{"city": "Oslo"}'}},
+        {"id": "c-2", "type": "function", "function": {"name": "book", "arguments": "not JSON"}},
+    ],
+}
+LOOKED: Message = {"role": "tool", "tool_call_id": "c-1", "content": '{"rain": true}'}
+BOOKED: Message = {"role": "tool", "tool_call_id": "c-2", "content": "Error: full"}
+PICTURE: Message = {
+    "role": "user",
+    "name": "Ann Lee",
+    "content": [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/cat.png", "detail": "low"}},
+    ],
+}
+REFUSED: Message = {"role": "assistant", "content": None, "refusal": "I cannot say.", "x_cost": {"eur": 0.25}}
+ALL: list[Message] = [
+    POLICY,
+    {"role": "user", "content": "Will it rain in Oslo?"},
+    CALL,
+    LOOKED,
+    BOOKED,
+    {"role": "assistant", "content": "It will rain."},
+    PICTURE,
+    REFUSED,
+    {"role": "developer", "content": [{"type": "text", "text": "Briefly."}]},
+    {"role": "assistant", "content": "A cat.", "tool_calls": [CALL["tool_calls"][0] | {"id": "c-3"}]},
+    {"role": "tool", "tool_call_id": "c-3", "content": [{"type": "text", "text": "Snow."}]},
+    {"role": "user", "content": ""},
+    {"role": "assistant", "content": ""},
+]  # fmt: skip
+
+
+@pytest.fixture(params=[once, twice], ids=["once", "delivered twice"])
+def tell(request: pytest.FixtureRequest) -> Tell:
+    """Runs a test on a memory; its conversations are read again after a rebuild. -> the events"""
+
+    def told(work: Work) -> list[Event]:
+        async def whole() -> list[Event]:
+            async with request.param() as memory:
+                await work(memory)
+                before = await events_of(memory)
+                first = [await shown(memory, whole=True), await shown(memory), list(await memory.pending("s"))]
+                assert (await memory.admin.rebuild("views")).ok
+                again = [await shown(memory, whole=True), await shown(memory), list(await memory.pending("s"))]
+                assert again == first
+                assert (await memory.admin.verify("views")).ok
+                assert (await memory.admin.dead_letters()).items == ()
+                assert await events_of(memory) == before
+                return before
+
+        return run(whole())
+
+    return told
+
+
+async def shown(memory: Memory, *, whole: bool = False, session: str = "x") -> list[Message]:
+    return list((await memory.conversation.messages("s", "bot", session, whole=whole)).messages)
+
+
+def said(*texts: str) -> list[Message]:
+    """What the user and the assistant say in turn."""
+    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+
+
+def talk(count: int, first: int = 0) -> list[Message]:
+    return said(*(f"message {first + number}" for number in range(count)))
+
+
+def told(kind: str, agent: str, text: str, session: str | None = "x", **fields: Any) -> Event:
+    return event(kind, space="s", agent=agent, session=session, payload={"text": text}, **fields)
+
+
+class Model(Summarizer):
+    """Answers what it is given, one after another; an exception is raised."""
+
+    def __init__(self, *answers: str | Exception) -> None:
+        self.answers = list(answers)
+        self.seen: list[Sequence[Any]] = []
+
+    @property
+    def name(self) -> str:
+        return "model-1"
+
+    async def summarize(self, messages: Sequence[Any]) -> str:
+        self.seen.append(messages)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def close(self) -> None:
+        pass
+
+
+def test_messages_come_back_as_they_were_added(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        answer = await memory.conversation.add(*CHAT, ALL)
+        assert (answer.added, answer.known, len(answer.ids)) == (len(ALL), 0, len(ALL))
+        found = await memory.conversation.messages(*CHAT)
+        assert list(found.messages) == ALL
+        assert (found.ids, found.compacted, found.session) == (answer.ids, 0, "x")
+
+    events = tell(work)
+    assert len(events) == len(ALL)
+
+
+def test_messages_become_the_events_that_they_are(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, ALL[:8], subject="ann")
+
+    events = tell(work)
+    assert [(each.kind, each.agent, each.audience, each.turn) for each in events] == [
+        ("message.added", "bot", None, 0),
+        ("user.injected", "user", ("bot",), 1),
+        ("message.added", "bot", None, 1),
+        ("tool.used", "bot", None, 1),
+        ("tool.used", "bot", None, 1),
+        ("agent.spoke", "bot", None, 1),
+        ("user.injected", "Ann-Lee", ("bot",), 2),
+        ("agent.spoke", "bot", None, 2),
+    ]
+    assert {(each.session, each.subject) for each in events} == {("x", "ann")}
+    looked, booked = events[3].payload, events[4].payload
+    assert (looked["tool"], looked["arguments"], looked["result"], looked["ok"]) == (
+        "look", {"city": "Oslo"}, '{"rain": true}', True,
+    )  # fmt: skip
+    assert (booked["tool"], booked["arguments"], booked["ok"]) == ("book", "not JSON", False)
+    assert events[6].text == "What is this?\n(image: https://example.com/cat.png)"
+    assert (events[7].text, events[7].payload["refusal"]) == ("I cannot say.", True)
+
+
+def test_what_was_said_is_in_the_agents_memory_and_recalled_and_not_in_that_of_others(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, ALL)
+        texts = [each.text for each in (await memory.episodic("s", "bot")).memories]
+        assert "Will it rain in Oslo?" in texts
+        assert 'look(city=Oslo): {"rain": true}' in texts
+        assert (await memory.recall("s", "bot", "rain in Oslo")).hits
+        assert not (await memory.episodic("s", "other")).memories
+        assert not (await memory.conversation.messages("s", "other", "x")).messages
+        assert not await shown(memory, session="y")
+
+    tell(work)
+
+
+def test_adding_again_or_a_longer_list_adds_only_what_is_new(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        for end in range(1, len(ALL) + 1):
+            answer = await memory.conversation.add(*CHAT, ALL[:end])
+            assert (answer.added, answer.known) == (1, end - 1)
+        for some in (ALL, ALL[:3], ALL[-4:], ALL[:1], []):
+            assert (await memory.conversation.add(*CHAT, some)).added == 0
+        assert await shown(memory) == ALL
+
+    tell(work)
+
+
+def test_a_program_may_pass_the_newest_messages_alone(tell: Tell) -> None:
+    messages = said("Hello.", "Hello!", "What now?", "Nothing.", "Ok.", "Ok.", "Bye.")
+
+    async def work(memory: Memory) -> None:
+        for number in range(len(messages)):
+            assert (await memory.conversation.add(*CHAT, messages[number : number + 1])).added == 1
+            assert (await memory.conversation.add(*CHAT, messages[number : number + 1])).added == 0
+            window = messages[max(0, number - 2) : number + 1]
+            assert (await memory.conversation.add(*CHAT, window)).added == 0
+        assert await shown(memory) == messages
+        # What the first message said can be repeated, if the program says that it goes on.
+        again = await memory.conversation.add(*CHAT, messages[0], continues=True)
+        assert (again.added, again.known) == (1, 0)
+        assert await shown(memory) == [*messages, messages[0]]
+
+    tell(work)
+
+
+def test_a_message_with_an_id_is_added_once_wherever_it_stands(tell: Tell) -> None:
+    def yes(id_: object) -> Message:
+        return {"role": "user", "content": "yes", "id": id_}
+
+    async def work(memory: Memory) -> None:
+        assert (await memory.conversation.add(*CHAT, [yes("a"), yes("b")])).added == 2
+        assert (await memory.conversation.add(*CHAT, [yes("c")])).added == 1
+        assert (await memory.conversation.add(*CHAT, [yes("b"), yes("a"), yes(7)])).added == 1
+        assert (await memory.conversation.add(*CHAT, [yes("b")], continues=True)).added == 0
+        assert (await memory.conversation.add("s", "bot", "y", [yes("a")])).added == 1
+        assert (await memory.conversation.add("s", "other", "x", [yes("a")])).added == 1
+        assert await shown(memory) == [yes("a"), yes("b"), yes("c"), yes(7)]
+
+    tell(work)
+
+
+def test_other_instructions_at_the_beginning_do_not_add_the_history_again(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, [POLICY, *talk(4)])
+        changed = {"role": "system", "content": "Today is Monday."}
+        assert (await memory.conversation.add(*CHAT, [changed, *talk(5)])).added == 2
+        assert (await memory.conversation.add(*CHAT, [changed, *talk(5)])).added == 0
+        assert await shown(memory) == [POLICY, *talk(4), changed, talk(5)[4]]
+
+    tell(work)
+
+
+def test_a_result_finds_its_call_in_an_earlier_adding(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, [ALL[1], CALL])
+        await memory.conversation.add(*CHAT, [BOOKED])
+        await memory.conversation.add(*CHAT, talk(40))
+        await memory.conversation.add(*CHAT, [LOOKED, {"role": "tool", "tool_call_id": "none", "content": "?"}])
+        await memory.conversation.add(*CHAT, [{"role": "function", "name": "old", "content": None}])
+
+    found = [(each.payload["tool"], each.payload.get("arguments")) for each in tell(work) if each.kind == "tool.used"]
+    assert found == [("book", "not JSON"), ("look", {"city": "Oslo"}), ("unknown", None), ("old", None)]
+
+
+def test_large_messages_are_kept_whole(tell: Tell) -> None:
+    look = {"type": "text", "text": "Look."}
+    url = "data:image/png;base64," + "iVBOR/+=" * 90_000
+    large: list[Message] = [
+        {"role": "user", "content": [look, {"type": "image_url", "image_url": {"url": url}}]},
+        {"role": "assistant", "content": "\U0001f600\x00\n\"" * 100_000, "tool_calls": CALL["tool_calls"]},
+        {"role": "tool", "tool_call_id": "c-1", "content": "long " * 100_000},
+        {"role": "system", "content": "s" * 300_000},
+        {"role": "user", "content": "ok"},
+    ]  # fmt: skip
+
+    async def work(memory: Memory) -> None:
+        assert (await memory.conversation.add(*CHAT, large)).added == 5
+        assert (await memory.conversation.add(*CHAT, large)).added == 0
+        assert (await memory.conversation.add(*CHAT, [*large, *talk(1)])).added == 1
+        assert await shown(memory) == [*large, *talk(1)]
+
+    events = [each for each in tell(work) if each.kind != "message.part"]
+    assert [each.kind for each in events[:4]] == ["user.injected", "agent.spoke", "tool.used", "message.added"]
+    assert events[0].text.startswith("Look.\n(image: image/png, 540 kB)")
+    assert (events[2].payload["tool"], events[2].payload["arguments"]) == ("look", {"city": "Oslo"})
+
+
+def test_a_message_beyond_the_limit_is_refused_and_nothing_is_written(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        with pytest.raises(EventTooLarge) as raised:
+            await memory.conversation.add(
+                *CHAT, [*talk(1), {"role": "user", "content": "x" * limits.MESSAGE_BYTES_MAX}]
+            )
+        assert raised.value.path == "messages.1"
+
+    assert not tell(work)
+
+
+@pytest.mark.parametrize(
+    ("messages", "at"),
+    [
+        ([{"content": "Hello."}], "messages.0.role"),
+        ([*talk(1), {"role": "robot", "content": "Hello."}], "messages.1.role"),
+        ([{"role": "user", "content": 7}], "messages.0.content"),
+        ([{"role": "user", "content": [{"text": "?"}]}], "messages.0.content.0"),
+        ([{"role": "assistant", "tool_calls": "all"}], "messages.0.tool_calls"),
+        ([{"role": "user", "content": "x", "at": object()}], "messages.0"),
+        ([{"role": "user", "content": "\ud800"}], "messages.0"),
+        ([{"role": "user", "content": "x", "n": 2**70}], "messages.0"),
+        (["Hello."], "messages"),
+        ("no JSON", "messages"),
+        (7, "messages"),
+    ],
+)
+def test_what_is_no_message_is_refused_by_its_path(messages: Any, at: str) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            with pytest.raises(InvalidArgument) as raised:
+                await memory.conversation.add(*CHAT, messages)
+            assert raised.value.path == at
+            assert not await events_of(memory)
+
+    run(work())
+
+
+def test_the_objects_of_a_client_are_messages_too() -> None:
+    class Reply:
+        def model_dump(self, *, exclude_none: bool) -> Message:
+            assert exclude_none
+            return {"role": "assistant", "content": "Hello."}
+
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.conversation.add(*CHAT, [{"role": "user", "content": "Hi."}, Reply()])  # type: ignore[list-item]
+            assert await shown(memory) == said("Hi.", "Hello.")
+
+    run(work())
+
+
+def test_what_was_published_or_ingested_with_a_session_is_a_conversation(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish_many(
+            [
+                told("user.injected", "user", "For all."),
+                told("user.injected", "ann", "Hi.", audience=["bot"]),
+                told("user.injected", "ann", "Psst.", audience=["other"]),
+                told("agent.spoke", "bot", "Hello."),
+                told("agent.spoke", "other", "Me too.", audience=["bot"]),
+                told("agent.spoke", "bot", "Elsewhere.", session="y"),
+                told("agent.spoke", "bot", "Nowhere.", session=None),
+                told("agent.thought", "bot", "Hm."),
+                event(
+                    "tool.used",
+                    space="s",
+                    agent="bot",
+                    session="x",
+                    id="call-7",
+                    payload={"tool": "look", "arguments": {"city": "Oslo"}, "result": {"rain": True}, "ok": True},
+                ),
+            ]
+        )  # fmt: skip
+        assert await shown(memory) == [
+            {"role": "user", "content": "For all."},
+            {"role": "user", "content": "Hi.", "name": "ann"},
+            {"role": "assistant", "content": "Hello."},
+            {"role": "user", "content": "Me too.", "name": "other"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "call-7", "type": "function", "function": {"name": "look", "arguments": '{"city":"Oslo"}'}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "call-7", "content": '{"rain":true}'},
+        ]
+        # It goes on as a conversation, and what a program knows of it is not added again.
+        known = [{"role": "user", "content": "For all."}, {"role": "user", "content": "Hi.", "name": "ann"}]
+        assert (await memory.conversation.add(*CHAT, known)).added == 0
+
+    tell(work)
+
+
+def test_messages_are_taken_out_by_their_ids(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        ids = (await memory.conversation.add(*CHAT, [*talk(4), {"role": "user", "content": "4", "id": "own"}])).ids
+        removed = await memory.conversation.remove(*CHAT, [ids[1], "own", "unknown"])
+        assert removed.removed == (ids[1], ids[4])
+        assert await shown(memory) == [talk(4)[0], *talk(4)[2:]]
+        again = await memory.conversation.remove(*CHAT, [ids[1]])
+        assert (again.removed, again.position, again.ok) == ((), None, False)
+        # What was taken out can be said again.
+        assert (await memory.conversation.add(*CHAT, [talk(4)[1]], continues=True)).added == 1
+        assert await shown(memory) == [talk(4)[0], *talk(4)[2:], talk(4)[1]]
+
+    tell(work)
+
+
+def test_the_newest_messages_are_popped_and_all_are_cleared(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, talk(5))
+        await memory.conversation.add("s", "bot", "y", talk(1))
+        assert (await memory.conversation.pop(*CHAT)).messages == (talk(5)[4],)
+        assert (await memory.conversation.pop(*CHAT, count=2)).messages == tuple(talk(5)[2:4])
+        other = {"role": "user", "content": "Let me ask anew."}
+        assert (await memory.conversation.add(*CHAT, [*talk(2), other])).added == 1
+        assert await shown(memory) == [*talk(2), other]
+        assert len((await memory.conversation.clear(*CHAT)).removed) == 3
+        assert not (await memory.conversation.pop(*CHAT)).ok
+        assert not await shown(memory)
+        assert await shown(memory, session="y") == talk(1)
+        assert (await memory.conversation.add(*CHAT, talk(2))).added == 2
+        assert await shown(memory) == talk(2)
+
+    tell(work)
+
+
+def test_a_removal_counts_for_its_agent_alone(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        public = event("user.injected", space="s", agent="user", session="x", id="u-1", payload={"text": "All."})
+        await memory.publish(public)
+        await memory.conversation.add(*CHAT, talk(1))
+        (id_,) = (await memory.conversation.messages(*CHAT)).ids[1:]
+        await memory.conversation.remove("s", "other", "x", ["u-1"])
+        await memory.publish(event("message.removed", space="s", agent="other", payload={"id": id_}))
+        await memory.publish(event("message.removed", space="s", agent="bot", payload={"id": "no message"}))
+        assert len(await shown(memory)) == 2
+        assert not (await memory.conversation.messages("s", "other", "x")).messages
+
+    tell(work)
+
+
+def test_a_conversation_is_compacted_on_the_ledger_and_again_only_after_21_more_messages(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, talk(20))
+        assert not await memory.pending("s")
+        await memory.conversation.add(*CHAT, talk(21))
+        (pending,) = await memory.pending("s")
+        assert (pending.kind, pending.agent) == ("compaction.due", "bot")
+        (reaction,) = await memory.react()
+        assert reaction.kind == "reaction.done"
+        view = await memory.conversation.messages(*CHAT)
+        assert (len(view.messages), view.compacted) == (9, 13)
+        assert view.messages[0]["role"] == "system"
+        assert view.messages[0]["content"].startswith("[compacted] ")
+        assert list(view.messages[1:]) == talk(21)[13:]
+        assert await shown(memory, whole=True) == talk(21)
+        for number in range(21, 41):
+            await memory.conversation.add(*CHAT, talk(number + 1)[number:])
+            assert not await memory.react()
+        await memory.conversation.add(*CHAT, talk(42))
+        assert await memory.react()
+        view = await memory.conversation.messages(*CHAT)
+        assert (len(view.messages), view.compacted) == (9, 34)
+        assert list(view.messages[1:]) == talk(42)[34:]
+        assert not await memory.react()
+
+    events = tell(work)
+    compacted = [each for each in events if each.kind == "conversation.compacted"]
+    assert [(each.payload["count"], each.payload["by"]) for each in compacted] == [
+        (13, "extractive"),
+        (21, "extractive"),
+    ]
+
+
+def test_a_program_may_go_on_with_the_compacted_messages(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, [POLICY, *talk(21)])
+        await memory.react()
+        messages = await shown(memory)
+        assert messages[0] == POLICY
+        assert messages[1]["content"].startswith("[compacted] ")
+        answer = await memory.conversation.add(*CHAT, [*messages, {"role": "user", "content": "And now?"}])
+        assert (answer.added, answer.known) == (1, 10)
+        assert (await memory.conversation.add(*CHAT, [POLICY, *talk(21)])).added == 0
+        assert await shown(memory, whole=True) == [POLICY, *talk(21), {"role": "user", "content": "And now?"}]
+
+    tell(work)
+
+
+def test_characters_compact_more_than_8_messages(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        long = [{"role": "user", "content": f"{number} ".ljust(6_000, "x")} for number in range(9)]
+        await memory.conversation.add(*CHAT, [{"role": "user", "content": "y" * 10_000} for _ in range(8)])
+        await memory.conversation.add("s", "bot", "y", long[:8])
+        assert not await memory.pending("s")
+        await memory.conversation.add("s", "bot", "y", long)
+        assert await memory.react()
+        view = await memory.conversation.messages("s", "bot", "y")
+        assert (len(view.messages), view.compacted) == (9, 1)
+
+    tell(work)
+
+
+def test_taken_out_messages_do_not_count(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, talk(20))
+        await memory.conversation.pop(*CHAT, count=3)
+        await memory.conversation.add(*CHAT, talk(3, 100), continues=True)
+        assert not await memory.pending("s")
+        await memory.conversation.add(*CHAT, talk(1, 200), continues=True)
+        assert await memory.react()
+        assert len(await shown(memory)) == 9
+
+    tell(work)
+
+
+def test_compact_by_hand_takes_thresholds(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, talk(9))
+        assert (await memory.conversation.compact(*CHAT)).compacted == 0
+        done = await memory.conversation.compact(*CHAT, max_messages=2, max_chars=100, keep=1)
+        assert (done.compacted, done.kept, done.by, done.failed) == (5, 4, "extractive", None)
+        assert await shown(memory) == [{"role": "system", "content": f"[compacted] {done.summary}"}, *talk(9)[5:]]
+        assert (await memory.conversation.compact(*CHAT, max_messages=8, keep=4)).compacted == 0
+
+    tell(work)
+
+
+def test_a_trigger_that_was_answered_by_hand_closes_without_a_second_compaction(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, talk(21))
+        assert (await memory.conversation.compact(*CHAT)).compacted == 13
+        (reaction,) = await memory.react()
+        assert reaction.text == "0 events"
+        assert len(await shown(memory)) == 9
+
+    tell(work)
+
+
+def test_binding_sentences_and_results_of_tools_on_the_ledger(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        first = {"role": "user", "content": "You must ask first. I like tea."}
+        await memory.conversation.add(*CHAT, [first, *talk(10), CALL, LOOKED, BOOKED, *talk(7, 50)])
+        assert await memory.react()
+        view = await memory.conversation.messages(*CHAT)
+        assert view.messages[0]["content"].endswith("\n\nSaid word for word:\n- You must ask first.")
+        assert list(view.messages[1:]) == [CALL, LOOKED, BOOKED, *talk(7, 50)]
+
+    tell(work)
+
+
+def test_a_model_writes_the_summary() -> None:
+    model = Model("They counted.\n\nTo 21.")
+
+    async def work() -> None:
+        async with Memory.in_memory(summarizer=model) as memory:
+            await memory.conversation.add(*CHAT, talk(21))
+            assert [each.kind for each in await memory.react()] == ["reaction.done"]
+            assert (await shown(memory))[0]["content"] == "[compacted] They counted.\nTo 21."
+            (compacted,) = [each for each in await events_of(memory) if each.kind == "conversation.compacted"]
+            assert (compacted.payload["by"], compacted.session) == ("model-1", "x")
+
+    run(work())
+    assert list(model.seen[0]) == talk(21)[:13]
+
+
+def test_three_failures_of_the_model_in_a_row_rest_the_conversation_for_ten_minutes() -> None:
+    down = [ModelFailed("down", retryable=False) for _ in range(3)]
+    model = Model(*down, "Better.", "Good.")
+
+    async def add(memory: Memory, first: int, at: datetime | None = None) -> None:
+        more = {} if at is None else {"timestamp": at.isoformat()}
+        messages = [each | more for each in talk(21, first)]
+        assert (await memory.conversation.add(*CHAT, messages, continues=True)).added == 21
+
+    async def work() -> None:
+        async with Memory.in_memory(summarizer=model) as memory:
+            for number in range(3):
+                await add(memory, 100 * number)
+                (reaction,) = await memory.react()
+                assert (reaction.kind, reaction.text) == ("reaction.failed", "down")
+                # The summary was made without the model.
+                assert len(await shown(memory)) == 9
+            failed_at = (await events_of(memory))[-1].at
+            await add(memory, 400)
+            await add(memory, 500, failed_at + timedelta(seconds=599))
+            assert not await memory.pending("s")
+            later = [each | {"timestamp": (failed_at + timedelta(seconds=600)).isoformat()} for each in talk(1, 600)]
+            await memory.conversation.add(*CHAT, later, continues=True)
+            (reaction,) = await memory.react()
+            assert reaction.kind == "reaction.done"
+            assert (await shown(memory))[0]["content"] == "[compacted] Better."
+            await add(memory, 700)  # the failures are forgotten
+            assert [each.kind for each in await memory.react()] == ["reaction.done"]
+
+    run(work())
+
+
+def test_a_compaction_of_another_conversation_alters_nothing(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        ids = (await memory.conversation.add(*CHAT, talk(10))).ids
+        other = (await memory.conversation.add("s", "bot", "y", talk(10))).ids
+        for agent, session, upto in (
+            ("bot", "x", other[3]),
+            ("other", "x", ids[3]),
+            ("bot", "x", "unknown"),
+            ("bot", "z", ids[3]),
+        ):
+            payload = {"session": session, "upto": upto, "count": 4, "summary": "s", "by": "b"}
+            await memory.publish(event("conversation.compacted", space="s", agent=agent, payload=payload))
+        assert await shown(memory) == talk(10)
+        for number, upto in enumerate((ids[3], ids[2], ids[3])):  # of several with the same end the first counts
+            payload = {"session": "x", "upto": upto, "count": 4, "summary": f"s{number}", "by": "b"}
+            await memory.publish(event("conversation.compacted", space="s", agent="bot", payload=payload))
+        assert await shown(memory) == [{"role": "system", "content": "[compacted] s0"}, *talk(10)[4:]]
+
+    tell(work)
+
+
+def test_the_past_has_the_messages_of_its_time(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        early = (await memory.conversation.add(*CHAT, talk(21))).position
+        await memory.react()
+        await memory.conversation.pop(*CHAT)
+        then: ConversationView = await memory.conversation.messages(*CHAT, as_of=early)
+        assert list(then.messages) == talk(21)
+        assert len(await shown(memory)) == 8
+
+    tell(work)
+
+
+TEXTS = st.sampled_from(["yes", "no", "ok", "What?", ""])
+MESSAGES = st.builds(
+    lambda role, text: {"role": role, "content": text}, st.sampled_from(["user", "assistant", "system"]), TEXTS
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(MESSAGES, max_size=12), st.lists(st.integers(0, 12), max_size=6))
+def test_a_history_that_is_added_at_any_times_is_there_once_and_in_order(
+    messages: list[Message], ends: list[int]
+) -> None:
+    async def work() -> None:
+        async with twice() as memory:
+            longest = 0
+            for end in ends:
+                longest = max(longest, min(end, len(messages)))
+                await memory.conversation.add(*CHAT, messages[:end])
+                assert len(await shown(memory)) <= longest
+            await memory.conversation.add(*CHAT, messages)
+            found = await shown(memory)
+            # Instructions that are repeated word for word may count as known.
+            assert [each for each in found if each["role"] != "system"] == [
+                each for each in messages if each["role"] != "system"
+            ]
+            assert (await memory.conversation.add(*CHAT, messages)).added == 0
+
+    run(work())
+
+
+def test_recorded_runs_of_a_customer_service_agent_come_back_as_they_were() -> None:
+    runs = json.loads(path("taubench-airline.json").read_bytes())
+
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            for number, each in enumerate(runs):
+                messages = each["traj"]
+                answer = await memory.conversation.add("air", "agent", f"run-{number}", messages)
+                assert answer.added == len(messages)
+            for number, each in enumerate(runs):
+                view = await memory.conversation.messages("air", "agent", f"run-{number}")
+                assert list(view.messages) == each["traj"]
+                answer = await memory.conversation.add("air", "agent", f"run-{number}", each["traj"])
+                assert (answer.added, answer.known) == (0, len(each["traj"]))
+
+    run(work())
