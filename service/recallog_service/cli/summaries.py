@@ -129,6 +129,10 @@ COMMANDS = {
         "derived",
         "Entries that age: `memory.tiers`.",
     ),
+    "conversation": (
+        "derived",
+        "The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.",
+    ),
     "react": (
         "reactors",
         "Answer due triggers, each once: reflections, turns, sessions, erasures.",
