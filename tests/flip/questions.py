@@ -131,6 +131,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("consensus.dissents", _V | {"topic": "village the of letters"}, _V | {"topic": "the nets of village"}),
     *_of("stream.recall", _V | {"query": _ASKED}, _H | {"as_of": _MIDDLE}),
     *_of("stream.insights", _V),
+    *_of("conversation.messages", _O | {"session": "noon"}, _V | {"session": "noon", "whole": True, "as_of": _MIDDLE}),
     *_of("pending", {}, {"space": "village"}),
     *_of("spaces", {}),
     *_of("agents", {"space": "village"}),
@@ -202,8 +203,9 @@ def _writes(operation: str, arguments: Mapping[str, Any]) -> Question:
 
 _SETTLED = frozenset(
     {"outcome", "ids", "changed", "refused", "key", "version", "text", "labels", "seeded", "strength", "superseded_by"}
-    | {"answer"}
+    | {"answer", "added", "known", "compacted", "kept", "summary", "messages", "removed"}
 )
+_TALK = {"session": "talk"}
 _PAD = {"session": "noon", "key": "todo"}
 _DEBATE = {"topic": "the price of bread", "conclusion": "Two crowns", "confidence": 0.7}
 _NOTE = {"namespace": "notes", "key": "flour"}
@@ -240,5 +242,10 @@ WRITTEN: Sequence[Question] = [
     _writes("working.write_document", {"text": '{"Goals": "Bake", "User": "Alice"}'}),
     _writes("working.delete", {"label": "User"}),
     _writes("working.drain", _PAD),
+    _writes("conversation.add", _TALK | {"messages": [{"role": "user", "content": str(n), "id": n} for n in range(9)]}),
+    _writes("conversation.compact", _TALK | {"max_messages": 8, "keep": 4}),
+    _writes("conversation.remove", _TALK | {"ids": ["8"]}),
+    _writes("conversation.pop", _TALK),
+    _writes("conversation.clear", _TALK),
 ]
 """What is called after `PUBLISH`, in this order."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from recallog import Event, InvalidArgument, Memory, ModelFailed
 from recallog.extending import Summarizer
@@ -304,10 +305,10 @@ def test_what_is_no_message_is_refused_by_its_path(messages: Any, at: str) -> No
 
 
 def test_the_objects_of_a_client_are_messages_too() -> None:
-    class Reply:
-        def model_dump(self, *, exclude_none: bool) -> Message:
-            assert exclude_none
-            return {"role": "assistant", "content": "Hello."}
+    class Reply(BaseModel):
+        role: str = "assistant"
+        content: str = "Hello."
+        refusal: str | None = None
 
     async def work() -> None:
         async with Memory.in_memory() as memory:

@@ -21,6 +21,7 @@ import recallog_schemas
 from recallog import Memory
 from recallog.admin import Admin
 from recallog.consensus import Consensus
+from recallog.conversation import Conversation
 from recallog.items import Items
 from recallog.long_term import LongTerm
 from recallog.operations.operation import Facade
@@ -43,7 +44,9 @@ PUBLIC = sorted(
         "Admin",
         "AsOf",
         "Batch",
+        "Compacted",
         "Consensus",
+        "Conversation",
         "Event",
         "Items",
         "LongTerm",
@@ -55,6 +58,7 @@ PUBLIC = sorted(
         "Tiers",
         "Working",
         "__version__",
+        "compact",
         "format_context",
         "fuse",
         *ERRORS,
@@ -69,7 +73,7 @@ EXTENDING = [
     "LogName", "Manifest", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage", "Point", "Pointer",
     "Projection", "Reactor", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker",
     "RowKey", "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow",
-    "Synthesizer",
+    "Summarizer", "Synthesizer",
     "Table", "Tail", "Utterance", "Vectors", "assemble", "check_repeat", "encode_events", "is_beyond",
     "ordinal_key", "outcome_of",
 ]  # fmt: skip
@@ -79,7 +83,8 @@ TESTING = ["ProjectionDriver", "ReactorDriver"]
 # What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
-        "admin", "answer_due", "answers_by_rule", "catch_up", "catch_up_index", "close", "consensus", "facades",
+        "admin", "answer_due", "answers_by_rule", "catch_up", "catch_up_index", "close", "consensus",
+        "conversation", "facades",
         "in_memory", "items", "keep_reacting", "log_entries", "long_term", "open", "operations", "row", "start_index",
         "stream", "tick", "tiers", "working",
     },
@@ -90,6 +95,7 @@ PLAIN: dict[type[Facade], set[str]] = {
     Consensus: {"facades", "operations"},
     Stream: {"facades", "operations"},
     Tiers: {"facades", "operations"},
+    Conversation: {"facades", "operations"},
 }  # fmt: skip
 
 MODULES = {
@@ -199,6 +205,7 @@ def test_the_facades_of_a_memory() -> None:
         "consensus": Consensus,
         "stream": Stream,
         "tiers": Tiers,
+        "conversation": Conversation,
     }
 
 

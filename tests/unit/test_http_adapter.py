@@ -38,6 +38,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "recency_weight": 0.3,
     "vector_weight": None,
     "session": "s-1",
+    "whole": "true",
     "since": "2020-01-01T00:00:00+02:00",
     "until": "2999-01-01T00:00:00Z",
     "now": "2026-03-02T12:00:00Z",

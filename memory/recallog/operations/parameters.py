@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
-from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import FROM_FILE, IN_PROCESS
@@ -196,8 +196,8 @@ def _messages(value: object) -> Sequence[Mapping[str, Any]]:
 
 
 def _message(value: object) -> Mapping[str, Any]:
-    dumped = getattr(value, "model_dump", None)  # the objects of OpenAI's client
-    value = dumped(exclude_none=True) if callable(dumped) else value
+    if isinstance(value, BaseModel):  # as OpenAI's client answers them
+        value = value.model_dump(exclude_none=True, warnings=False)
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return value
     raise PydanticCustomError("message", "should be messages, each an object with a role")
