@@ -174,13 +174,11 @@ class LoopMemory:
             {},
         )
 
-    async def session(self, trigger: "DueTrigger") -> daily.Session:
-        access, ledger = self._access, self._access.components.ledger
-        offsets = trigger.since, trigger.offset
-        turn = turns.Turn(trigger.space, trigger.agent, trigger.session, *offsets, daily.MESSAGES, limits.DAILY_SCANNED)
-        return await access.of_space(
+    async def session(self, trigger: "DueTrigger", session: str) -> daily.Session:
+        owner, ledger = Owner(trigger.space, trigger.agent, session), self._access.components.ledger
+        return await self._access.of_space(
             trigger.space,
-            lambda reading: daily.session_of(reading, ledger, turn, access.log_events, access.progress),
+            lambda reading: daily.session_of(reading, ledger, owner, trigger.since, trigger.offset),
             {},
         )
 

@@ -16,7 +16,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (7, "334a9445c070c923")
+CATALOGUE = (7, "0b48663658f09487")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "18143a1f75abb826",
@@ -35,7 +35,9 @@ VILLAGE = {
     "activity.kinds": "9bde5b4d1ef7ce38",
     "outline.space": "808d5dfafbfc3f30",
     "clock.now": "5a9b499f2dedc8ab",
-    "due.messages": "57a66b24c5cbc7b1",
+    "conversations.messages": "f1c0a6c633114422",
+    "conversations.refs": "d5c43914d3175a2e",
+    "conversations.states": "e5f1de68ea515f1e",
     "settings.space": "cf818b47d5b2032e",
     "settings.agent": "c446009e440dd5c8",
 }

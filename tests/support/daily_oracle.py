@@ -17,7 +17,7 @@ class Session:
     """What one agent has seen of one session."""
 
     unread: list[tuple[bool, str]] = field(default_factory=list)
-    """Since its last lines: whether the user said it, and the text; of other agents ""."""
+    """Since its last lines: whether somebody else said it, and the text."""
 
 
 def words_of(text: str) -> list[tuple[int, str]]:

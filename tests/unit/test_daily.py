@@ -110,7 +110,7 @@ def test_only_messages_of_the_session_that_the_agent_sees_count() -> None:
                 *[event("tool.used", session="x1", payload={"tool": "oven"}) for _ in range(9)],
                 *[event("agent.thought", session="x1") for _ in range(9)],
                 *[answered(session="x2") for _ in range(5)],
-                *[answered(session=None) for _ in range(5)],
+                *[answered(session=None) for _ in range(9)],
                 *[answered(agent="miller") for _ in range(9)],
                 *[asked("To the miller alone.", audience=("miller",)) for _ in range(9)],
             ]
@@ -121,8 +121,6 @@ def test_only_messages_of_the_session_that_the_agent_sees_count() -> None:
             assert [each.kind for each in await memory.pending()] == ["daily.due"]
             await memory.publish_many([asked("To all.", "x2", audience=None), ended("x2")])
             assert len(await memory.pending()) == 2
-            await memory.publish_many([answered(session=None), ended(None)])
-            assert len(await memory.pending()) == 3
 
     run(work())
 
@@ -258,13 +256,14 @@ def test_a_completion_has_a_cue_in_what_the_line_quotes(text: str, line: str | N
     assert lines_after(answered(text), *talk(6)[1:]) == ([] if line is None else [f"- {line}"])
 
 
-def test_only_users_ask_and_only_the_agent_itself_completes() -> None:
+def test_only_others_ask_and_only_the_agent_itself_completes() -> None:
     said = [
         asked("The bread is done and the oven is fixed."),
         answered("Please remember to buy flour and eggs."),
         answered("The mill is fixed.", agent="miller", audience=(AGENT,)),
+        answered("I need three sacks back until Monday.", agent="miller", audience=(AGENT,)),
     ]
-    assert lines_after(*said, *talk(4)[1:]) == []
+    assert lines_after(*said, *talk(4)[1:]) == ["- User asked: I need three sacks back until Monday."]
 
 
 def test_a_line_ends_where_its_text_ends_whatever_characters_break_lines() -> None:
@@ -349,17 +348,6 @@ def test_the_three_do_not_hinder_each_other() -> None:
     run(work())
 
 
-def test_without_a_session_there_is_no_scratchpad() -> None:
-    async def work() -> None:
-        async with Memory.in_memory() as memory:
-            await memory.publish_many([*talk(6, session=None), ended(None)])
-            (reaction,) = await memory.react()
-            assert reaction.text == "1 event"
-            assert LINE in await text_of(memory, "memory/2026-03-01.md")
-
-    run(work())
-
-
 def test_messages_without_cues_write_nothing() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
@@ -380,6 +368,57 @@ def test_lines_about_one_person_name_it_as_their_subject() -> None:
             await memory.react()
             parts = [each for each in await all_events(memory) if each.kind == "item.appended"]
             assert [each.subject for each in parts] == ["anna", "anna", None, None]
+
+    run(work())
+
+
+# Conversations.
+
+
+def test_messages_of_a_conversation_are_noted_and_those_that_were_taken_out_are_not() -> None:
+    async def work() -> None:
+        calls = [{"id": "c1", "type": "function", "function": {"name": "oven", "arguments": "{}"}}]
+        said = [
+            {"role": "system", "content": "Please always help the user as well as you can."},
+            {"role": "user", "content": [{"type": "text", "text": REQUEST}]},
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "c1", "content": "The bread is done, and I need more wood for it."},
+            {"role": "assistant", "content": "I have fixed the oven."},
+            {"role": "user", "content": "I need a cake with cherries for Monday."},
+        ]
+        async with Memory.in_memory() as memory:
+            at = SPACE, AGENT, "x1"
+            await memory.conversation.add(*at, said)
+            await memory.publish(ended())
+            assert not await memory.pending()  # neither the instructions nor the call of a tool was said
+            await memory.conversation.pop(*at)
+            more = [{"role": role, "content": f"{role} {n}"} for n in range(2) for role in ("user", "assistant")]
+            await memory.conversation.add(*at, more, continues=True)
+            await memory.publish(ended())
+            assert await logged(memory) == [LINE, "- Done: I have fixed the oven."]
+
+    run(work())
+
+
+def test_many_calls_of_tools_push_no_message_out_of_the_last_20() -> None:
+    async def work() -> None:
+        tools = [event("tool.used", session="x1", payload={"tool": "oven", "result": f"{n}"}) for n in range(100)]
+        async with Memory.in_memory() as memory:
+            said = talk(20)
+            await memory.publish_many([each for pair in zip(said, *[iter(tools)] * 5, strict=True) for each in pair])
+            await memory.publish(ended())
+            assert await logged(memory) == [LINE]
+
+    run(work())
+
+
+def test_what_a_compaction_has_replaced_is_still_noted() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many(talk(19))
+            await memory.conversation.compact(SPACE, AGENT, "x1", max_messages=8, keep=4)
+            await memory.publish(ended())
+            assert await logged(memory) == [LINE]
 
     run(work())
 
@@ -545,8 +584,7 @@ def test_each_message_becomes_lines_of_those_that_saw_it_once(
 
     def heard(readers: Sequence[str], session: str | None, of_user: bool, text: str, author: str) -> None:
         for reader in readers:
-            known = text if of_user or reader == author else ""
-            seen.setdefault((reader, session), Session()).unread.append((of_user, known))
+            seen.setdefault((reader, session), Session()).unread.append((of_user or reader != author, text))
 
     async def work() -> None:
         ledger = MemoryLedger(unique_ids=not twice)
@@ -566,7 +604,7 @@ def test_each_message_becomes_lines_of_those_that_saw_it_once(
                 elif what == "ends":
                     await publish(ended(session, agent=agent))
                     lines = None
-                    if is_on.get(agent, True) and (agent, session) in seen:
+                    if session is not None and is_on.get(agent, True) and (agent, session) in seen:
                         lines = daily_oracle.lines_of(seen[agent, session])
                     if lines:
                         expected.append((agent, session, lines))
@@ -589,8 +627,6 @@ def test_each_message_becomes_lines_of_those_that_saw_it_once(
             found = [(each.agent, each.session, each.payload["text"].split("\n")) for each in days]
             assert sorted(found, key=str) == sorted(expected, key=str)
             scratchpads = [each for each in parts if each.payload["key"] == "session_facts"]
-            assert [each.payload["text"] for each in scratchpads] == [
-                each.payload["text"] for each in days if each.session is not None
-            ]
+            assert [each.payload["text"] for each in scratchpads] == [each.payload["text"] for each in days]
 
     run(work())

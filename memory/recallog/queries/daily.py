@@ -1,43 +1,71 @@
-"""What the daily log of an agent is written from: the messages of a session, its settings, and its MEMORY.md."""
+"""What the daily log of an agent is written from: what was said in a session, its settings, and its MEMORY.md."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recallog.queries import turns
-from recallog.queries.turns import Turn
+from recallog.reading import messages as stored
+from recallog.reading.messages import Owner
 from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import daily, items, settings, workspace
-from recallog_schemas import limits
+from recallog_projections.views.conversations import rendering
+from recallog_projections.views.conversations.tables import MessageRow
+from recallog_schemas import Event, limits
 from recallog_schemas.kinds.settings import CueLanguage
-from recallog_schemas.views import Remembered
 from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.progress import Progress
 
-MESSAGES = daily.KINDS
-"""The kinds of messages."""
+_SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
+_SPEAKERS = frozenset({rendering.USER, rendering.ASSISTANT})
 
 
 class Session(NamedTuple):
     """See `recallog.reactors.daily.LoggedSession`."""
 
-    messages: Sequence[Remembered]
+    said: Sequence[Event]
     language: CueLanguage
     takes_memory: bool
 
 
-async def session_of(
-    reading: ReadSession, ledger: Ledger, turn: Turn, log_events: int, progress: Progress | None
-) -> Session:
-    """What a daily log is written from when `turn`, which begins where the log was last written, has ended."""
-    messages = await turns.events_of(reading, ledger, turn, log_events, progress)
-    configured = RowKey(settings.AGENTS.name, turn.space, turn.agent)
-    memory = RowKey(items.ROWS.name, turn.space, turn.agent, items.path_of(workspace.NAMESPACE, workspace.MEMORY))
-    snapshot = await reading.snapshot([configured, memory])
-    row = snapshot.row(items.ROWS, *memory[1:])
-    text = None if row is None else items.value_of(row)
-    return Session(
-        messages,
-        daily.settings_of(snapshot.row(settings.AGENTS, *configured[1:])).language,
-        isinstance(text, str) and len(text) < limits.MEMORY_DOCUMENT_CHARS,
-    )
+async def session_of(reading: ReadSession, ledger: Ledger, owner: Owner, since: int, until: int) -> Session:
+    """What a daily log is written from: of the session of `owner`, what was said behind one offset and before another.
+
+    Messages that were taken out of the conversation are left out.
+    """
+
+    async def read(session: ReadSession) -> Session:
+        configured = RowKey(settings.AGENTS.name, owner.space, owner.agent)
+        memory = RowKey(items.ROWS.name, owner.space, owner.agent, items.path_of(workspace.NAMESPACE, workspace.MEMORY))
+        snapshot = await session.snapshot([configured, memory])
+        row = snapshot.row(items.ROWS, *memory[1:])
+        text = None if row is None else items.value_of(row)
+        return Session(
+            await _newest_said(session, ledger, owner, since, until),
+            daily.settings_of(snapshot.row(settings.AGENTS, *configured[1:])).language,
+            isinstance(text, str) and len(text) < limits.MEMORY_DOCUMENT_CHARS,
+        )
+
+    return await reading.steady(read)
+
+
+async def _newest_said(reading: ReadSession, ledger: Ledger, owner: Owner, since: int, until: int) -> list[Event]:
+    """The newest `limits.DAILY_SCANNED` of the events, oldest first."""
+    most = limits.DAILY_SCANNED
+    found: list[Event] = []
+    rows: list[MessageRow] = []
+    async for row in stored.rows_of(reading, owner, after=until, newest_first=True, page=2 * most):
+        if row.offset <= since:
+            break
+        if row.role in _SPEAKERS:
+            rows.append(row)
+        if len(rows) == most:
+            found += await _said(reading, ledger, owner, rows)
+            rows = []
+            if len(found) >= most:
+                break
+    found += await _said(reading, ledger, owner, rows)
+    return found[:most][::-1]
+
+
+async def _said(reading: ReadSession, ledger: Ledger, owner: Owner, rows: Sequence[MessageRow]) -> list[Event]:
+    """The events of `rows` in which somebody says something: not those that only call tools."""
+    return [each for each in await stored.events_of(reading, ledger, owner, rows) if each.kind in _SAID]

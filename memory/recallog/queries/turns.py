@@ -1,6 +1,6 @@
 """Turns: what an agent could see between two ends of its turns in a session."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recallog.queries.event_lookup import PastMemory
@@ -12,9 +12,8 @@ from recallog_schemas.views import Remembered
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
-_FIRST_READ = 2
-"""The first read of each log returns this many times the events that are wanted: most turns end just before they are
-read."""
+_FIRST_EVENTS = 2 * limits.EXTRACTED_EVENTS
+"""How many events the first read of each log returns: most turns are shorter, and end just before they are read."""
 _REFLECTED = "agent.reflected"
 
 
@@ -29,27 +28,19 @@ class Turn:
     """The offset at which its turn before ended; -1 if it is the first one."""
     end: int
     """The offset at which it ended."""
-    kinds: Collection[str] | None = None
-    """The kinds of its events that are wanted; None: all that recall finds, without reflections."""
-    most: int = limits.EXTRACTED_EVENTS
-    """How many of its events are wanted, the newest."""
 
     def newest_of(self, snapshot: Snapshot, memories: Sequence[RememberedEvent]) -> Sequence[Remembered]:
         """The newest of `memories` that belong to the turn and have a text."""
         found: list[Remembered] = []
         for memory in reversed(memories):
-            if memory.offset <= self.since or len(found) == self.most:
+            if memory.offset <= self.since or len(found) == limits.EXTRACTED_EVENTS:
                 break
             if memory.offset < self.end:
                 shown = snapshot.remembered(memory.offset, memory.data, memory.text)
-                if shown.event.session == self.session and self._is_wanted(shown.event.kind) and shown.text:
+                kind = kinds.kind_of(shown.event.kind)
+                if shown.event.session == self.session and kind.recalled and kind.name != _REFLECTED and shown.text:
                     found.append(shown)
         return found[::-1]
-
-    def _is_wanted(self, kind: str) -> bool:
-        if self.kinds is not None:
-            return kind in self.kinds
-        return kind != _REFLECTED and kinds.kind_of(kind).recalled
 
 
 async def events_of(
@@ -57,16 +48,16 @@ async def events_of(
 ) -> Sequence[Remembered]:
     """The newest events of a turn that its agent could see and that have a text, oldest first.
 
-    Reflections are left out: they rest on what was seen. If the views have dropped events of the turn, the space is
-    folded up to its end.
+    There are at most `limits.EXTRACTED_EVENTS`. Reflections are left out: they rest on what was seen. If the views have
+    dropped events of the turn, the space is folded up to its end.
     """
-    newest = min(_FIRST_READ * turn.most, log_events)
+    newest = min(_FIRST_EVENTS, log_events)
     while True:
         snapshot = await reading.snapshot(logs=episodic.logs(turn.space, turn.agent, newest))
         tails = snapshot.tail(episodic.OWN, turn.space, turn.agent), snapshot.tail(episodic.SHARED, turn.space)
         found = turn.newest_of(snapshot, episodic.complete(*tails))
         start = episodic.kept_from(*tails)
-        if start is None or start <= turn.since or len(found) == turn.most:
+        if start is None or start <= turn.since or len(found) >= limits.EXTRACTED_EVENTS:
             return found
         if newest == log_events:
             break

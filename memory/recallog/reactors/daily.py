@@ -9,7 +9,6 @@ from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.views import items, workspace
 from recallog_schemas import Event, limits, triggers
 from recallog_schemas.kinds.settings import CueLanguage
-from recallog_schemas.views import Remembered
 
 FACTS = "session_facts"
 """The key of the scratchpad that gets the lines of a session."""
@@ -20,8 +19,8 @@ class LoggedSession(Protocol):
     """What a daily log is written from. `recallog.queries.daily.Session` is one."""
 
     @property
-    def messages(self) -> Sequence[Remembered]:
-        """The newest messages of the session that the log has not looked at, oldest first."""
+    def said(self) -> Sequence[Event]:
+        """What was said last in the session and the log has not looked at, oldest first."""
 
     @property
     def language(self) -> CueLanguage:
@@ -35,7 +34,7 @@ class LoggedSession(Protocol):
 class DailyMemory(Protocol):
     """What a daily log needs of a memory."""
 
-    async def session(self, trigger: DueTrigger) -> LoggedSession:
+    async def session(self, trigger: DueTrigger, session: str) -> LoggedSession:
         """What the daily log of the trigger's agent is written from."""
 
 
@@ -55,22 +54,24 @@ class Daily(Reactor):
         self._memory = memory
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
-        session = await self._memory.session(trigger)
+        if trigger.session is None or trigger.at is None:
+            return []
+        session = await self._memory.session(trigger, trigger.session)
         found: dict[str, Event] = {}
-        for said in session.messages:
-            speaker = _speaker(said.event, trigger.agent)
-            line = None if speaker is None else daily_cues.line_of(speaker, said.text, session.language)
+        for said in session.said:
+            # What others say is a message of a user for this agent.
+            speaker: Speaker = "agent" if said.kind == _SPOKEN and said.agent == trigger.agent else "user"
+            line = daily_cues.line_of(speaker, said.text, session.language)
             if line is not None and len(found) < limits.DAILY_LINES_MAX:
-                found.setdefault(line, said.event)
-        if not found or trigger.at is None:
+                found.setdefault(line, said)
+        if not found:
             return []
         lines, subjects = list(found), {event.subject for event in found.values()}
         subject = subjects.pop() if len(subjects) == 1 else None
         places: list[tuple[Sequence[str], str, Sequence[str]]] = [
-            (workspace.NAMESPACE, workspace.daily_key(trigger.at), lines)
+            (workspace.NAMESPACE, workspace.daily_key(trigger.at), lines),
+            (items.session_namespace(trigger.session), FACTS, lines),
         ]
-        if trigger.session is not None:
-            places.append((items.session_namespace(trigger.session), FACTS, lines))
         if session.takes_memory:  # the last one, since that may change: the others keep their ids
             places.append((workspace.NAMESPACE, workspace.MEMORY, lines[: limits.MEMORY_LINES_MAX]))
         return [
@@ -83,10 +84,3 @@ class Daily(Reactor):
             )
             for namespace, key, added in places
         ]
-
-
-def _speaker(event: Event, agent: str) -> Speaker | None:
-    """Whose message it is: the user's, or the agent's own; None: another agent's."""
-    if event.kind == _SPOKEN:
-        return "agent" if event.agent == agent else None
-    return "user"

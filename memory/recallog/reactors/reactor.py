@@ -41,7 +41,7 @@ class DueTrigger:
     archived entries. Of a trigger of a user's projection: what it names."""
     since: int = -1
     """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one. Of
-    a daily log: the offset behind which the messages are that it has not looked at."""
+    a daily log: the offset behind which the messages are that it has not looked at; -1 for all of the session."""
     offset: int = -1
     """The offset of the event that made it due; -1 for a reflection."""
 

@@ -91,13 +91,18 @@ async def _present(reading: ReadSession, owner: Owner, rows: Sequence[MessageRow
     return [row for row in rows if snapshot.row(REMOVED, owner.space, owner.agent, row.id) is None]
 
 
+async def events_of(reading: ReadSession, ledger: Ledger, owner: Owner, rows: Sequence[MessageRow]) -> list[Event]:
+    """The events of `rows`, in their order."""
+    events = await _events(reading, ledger, owner, [row.offset for row in rows])
+    return [events[row.offset] for row in rows]
+
+
 async def shown(reading: ReadSession, ledger: Ledger, owner: Owner, rows: Sequence[MessageRow]) -> list[Shown]:
     """The messages in the events of `rows`, in their order; a call of a tool and its result are two."""
-    events = await _events(reading, ledger, owner, [row.offset for row in rows])
     found: list[Shown] = []
-    for row in rows:
+    for row, event in zip(rows, await events_of(reading, ledger, owner, rows), strict=True):
         whole = await _whole(reading, ledger, owner, row) if row.parts else None
-        found += [Shown(row.id, message) for message in rendering.messages_of(events[row.offset], owner.agent, whole)]
+        found += [Shown(row.id, message) for message in rendering.messages_of(event, owner.agent, whole)]
     return found
 
 

@@ -51,7 +51,7 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     archived entries, in the order of the plan."""
     since: int = -1
     """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one. Of
-    a daily log: the offset behind which the messages are that it has not looked at."""
+    a daily log: the offset behind which the messages are that it has not looked at; -1 for all of the session."""
 
 
 class Scheduled(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -105,8 +105,8 @@ class Due:
 
     name: ClassVar[str] = "due"
     version: ClassVar[int] = 2
-    kinds = _RETRACTING | triggers.CLOSINGS | daily.KINDS | conversations.KINDS | {_ENDING, _TURN, PLAN}
-    tables = (NOW, STANDING, TURNS, daily.MESSAGES)
+    kinds = _RETRACTING | triggers.CLOSINGS | conversations.KINDS | {_ENDING, _TURN, PLAN}
+    tables = (NOW, STANDING, TURNS, daily.LOGGED)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
@@ -117,8 +117,6 @@ class Due:
         if event.kind == _TURN:
             configured = RowKey(settings.AGENTS.name, event.space, event.agent)
             return (_turn_key(event), configured, *daily.needs(event))
-        if event.kind in daily.KINDS:
-            return daily.needs(event)
         if event.kind == PLAN or event.kind in conversations.KINDS:
             return ()
         return closing_needs(record)
@@ -161,8 +159,6 @@ class Due:
         elif record.event.kind == PLAN:
             _summarise(rows, record)
         elif record.event.kind in conversations.KINDS:
-            if record.event.kind in daily.KINDS:
-                daily.count(rows, record)
             for agent, trigger in conversations.made_due(rows, record):
                 put(rows, work_of(record, trigger, agent), trigger)
         else:
@@ -377,13 +373,10 @@ def _extraction(event: Event) -> Trigger:
 
 
 def _write_log(rows: Rows, record: Record) -> None:
-    event = record.event
-    if daily.is_logged(rows.get(settings.AGENTS, event.space, event.agent)):
-        since = daily.since(rows, event)
-        if since is not None:
-            trigger = _log(event)
-            put(rows, msgspec.structs.replace(work_of(record, trigger, event.agent), since=since), trigger)
-            daily.log(rows, record)
+    since = daily.log(rows, record)
+    if since is not None:
+        trigger = _log(record.event)
+        put(rows, msgspec.structs.replace(work_of(record, trigger, record.event.agent), since=since), trigger)
 
 
 def _log(event: Event) -> Trigger:

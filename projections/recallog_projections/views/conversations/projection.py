@@ -31,6 +31,7 @@ KINDS = frozenset({rendering.USER_SAID, rendering.AGENT_SAID, rendering.TOOL_USE
 SHARED = ""
 """The owner of messages that the space shares."""
 
+_SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
 _REMOVAL = "message.removed"
 _COMPACTION = "conversation.compacted"
 _REST_MICROS = limits.COMPACT_REST_SECONDS * 1_000_000
@@ -123,7 +124,8 @@ def _add(rows: Rows, record: Record, session: str) -> None:
                 chars=state.chars + chars,
                 begun=True,
             )
-        state = msgspec.structs.replace(state, turn=max(state.turn, event.turn))
+        said = state.said + (event.kind in _SAID)
+        state = msgspec.structs.replace(state, said=said, turn=max(state.turn, event.turn))
         if owner != SHARED and rendering.is_added(event):
             state = _judged(rows, record, owner, session, state)
         rows.put(STATES, state, event.space, owner, session)

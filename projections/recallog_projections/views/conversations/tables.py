@@ -42,6 +42,8 @@ class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     ever: int = 0
     """How many messages it has ever had: the ordinal of the next one."""
+    said: int = 0
+    """How many of these were said by a user or an agent."""
     live: int = 0
     """How many it has that are neither removed nor compacted; those of the agent alone may be negative."""
     count: int = 0
