@@ -31,6 +31,8 @@ READ_BATCH_BYTES = 8 * 1024 * 1024
 CLUSTER_BATCH_RECORDS = 1_000  # so that a commit blocks Redis, which executes one command at a time, for under 20 ms
 PARTITIONS_AT_ONCE = 4  # partitions that one process builds at a time: it folds one while others wait for I/O
 LOCK_WAIT_SECONDS = 10.0
+SYNC_CLOSE_SECONDS = 20.0  # how long closing a synchronous memory waits: longer than for a lock
+CANCELLED_CALL_SECONDS = 5.0  # how long a cancelled call of a synchronous memory may take to end
 DEADLINE_SECONDS = 2.0  # how long a question waits for another process or server that says nothing
 
 # Views. Logs retain the newest events of an agent; rows are bounded so that a commit is bounded.

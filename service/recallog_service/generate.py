@@ -5,15 +5,17 @@ from pathlib import Path
 from recallog import Memory
 from recallog.operations import schemas
 from recallog_schemas import export
-from recallog_service import reference
+from recallog_service import reference, sync_stub
 from recallog_service.cli import summarize
 
 REPOSITORY = Path(__file__).parents[2]
 
 
 def write(repository: Path) -> None:
-    """Write the JSON Schemas, the API reference and the summaries of commands, and remove pages that are no longer
-    generated."""
+    """Write the JSON Schemas, the API reference, the summaries of commands and the stub of the synchronous API.
+
+    Pages that are no longer generated are removed.
+    """
     export.write(repository / "schemas" / "json", schemas.documents(Memory))
     folder = repository / "docs" / "reference"
     folder.mkdir(parents=True, exist_ok=True)
@@ -26,6 +28,9 @@ def write(repository: Path) -> None:
     summaries = repository / summarize.FILE.relative_to(REPOSITORY)
     summaries.parent.mkdir(parents=True, exist_ok=True)
     summaries.write_text(summarize.generated(), encoding="utf-8")
+    stub = repository / sync_stub.FILE.relative_to(REPOSITORY)
+    stub.parent.mkdir(parents=True, exist_ok=True)
+    stub.write_text(sync_stub.generated(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -98,9 +98,12 @@ PLAIN: dict[type[Facade], set[str]] = {
     Conversation: {"facades", "operations"},
 }  # fmt: skip
 
+SYNC = ["Admin", "Consensus", "Items", "LongTerm", "Memory", "Stream", "Tiers", "Working"]
+
 MODULES = {
     "recallog": PUBLIC,
     "recallog.errors": ERRORS,
+    "recallog.sync": SYNC,
     "recallog.extending": EXTENDING,
     "recallog.testing": TESTING,
 }

@@ -43,7 +43,7 @@ def test_generating_writes_what_is_committed_and_removes_earlier_pages(tmp_path:
     earlier.touch()
     generate.write(tmp_path)
     found = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
-    assert {path.parts[0] for path in found} == {"docs", "schemas", "service"}
+    assert {path.parts[0] for path in found} == {"docs", "memory", "schemas", "service"}
     assert {path.name for path in found if path.parts[0] == "docs"} == COMMITTED.keys()
     for path in found:
         assert (tmp_path / path).read_text() == (ROOT / path).read_text(), f"{path} is not up to date: make generate"

@@ -52,15 +52,43 @@ async def wrong(memory: Memory) -> None:
 '''
 
 
+SYNC_CALLS = (
+    CALLS.replace("await ", "")
+    .replace("async ", "")
+    .replace(
+        "from recallog import Event, Memory, Position\n",
+        "from recallog import Event, Position, RecallView\nfrom recallog.extending import Batch\n",
+    )
+    + """
+
+def of_notebooks(home: str) -> RecallView:
+    with Memory.open(home, progress=lambda done, total: print(done, total)) as memory:
+        tiers: Tiers = memory.tiers
+        tiers.pressure("village", "baker")
+        batches: list[Batch] = list(memory.admin.records())
+        memory.close()
+        return memory.recall("village", "baker", batches[0].records[0][1].decode())
+
+
+async def awaited(memory: Memory) -> None:
+    await memory.episodic("village", "baker")  # misc
+    async with memory:  # attr-defined
+        pass
+"""
+)
+SYNC_CALLS = SYNC_CALLS.replace("RecallOptions\n", "RecallOptions\nfrom recallog.sync import Memory, Tiers\n", 1)
+
+
 @pytest.mark.usefixtures("in_the_project")
-def test_mypy_accepts_right_calls_and_finds_each_wrong_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [CALLS, SYNC_CALLS], ids=["asynchronous", "synchronous"])
+def test_mypy_accepts_right_calls_and_finds_each_wrong_one(program: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls.py"
-    calls.write_text(CALLS)
+    calls.write_text(program)
     printed, failure, code = api.run(["--config-file", "pyproject.toml", "--no-pretty", str(calls)])
     assert (failure, code) == ("", 1)
     found = {int(line): rule for line, rule in re.findall(r"calls\.py:(\d+): error: .*\[([\w-]+)\]$", printed, re.M)}
     expected = {
-        number: line.rpartition("  # ")[2] for number, line in enumerate(CALLS.splitlines(), 1) if "  # " in line
+        number: line.rpartition("  # ")[2] for number, line in enumerate(program.splitlines(), 1) if "  # " in line
     }
     assert found == expected, printed
 

@@ -49,7 +49,7 @@ def value_text(value: object) -> str:
 
 def signature_text(name: str, signature: inspect.Signature) -> str:
     """A signature without `self`; with one parameter per line if it is long."""
-    parameters = list(_parameters(signature))
+    parameters = list(parameter_texts(signature))
     answer = type_text(signature.return_annotation)
     returns = "" if signature.return_annotation is signature.empty else f" -> {answer}"
     line = f"{name}({', '.join(parameters)}){returns}"
@@ -58,7 +58,8 @@ def signature_text(name: str, signature: inspect.Signature) -> str:
     return "\n".join((f"{name}(", *(f"    {each}," for each in parameters), f"){returns}"))
 
 
-def _parameters(signature: inspect.Signature) -> Iterator[str]:
+def parameter_texts(signature: inspect.Signature) -> Iterator[str]:
+    """The parameters without `self`, with `*` before those that are given by name."""
     keyword_only = False
     for name, each in signature.parameters.items():
         if name == "self":

@@ -1,0 +1,64 @@
+"""The synchronous memory: `Memory` for scripts, notebooks and programs with threads."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+from recallog import memory as asynchronous
+from recallog.sync.deriving import SyncFacade, like, with_callbacks
+from recallog.sync.loop_thread import LoopThread
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class Memory(SyncFacade, of=asynchronous.Memory):
+    """Event-sourced memory of any number of agents, for programs without an event loop: scripts, notebooks, threads.
+
+    ```python
+    with Memory.open("./memory") as memory:
+        memory.publish({"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}})
+        print(memory.episodic("village", "baker").format())
+    ```
+
+    It has the methods, facades and errors of `recallog.Memory`; each call returns its answer. Any number of processes
+    may open one folder, and any number of threads may use one memory, also where an event loop runs, as in a notebook.
+
+    A thread of the memory's own executes the calls. Callbacks such as `progress` are executed by the thread that calls,
+    and cannot call the memory themselves. Reactors, reflectors and other objects that `open` takes are asynchronous;
+    the memory's thread executes them, so they must not block. Ctrl-C cancels a call, and the memory can be used
+    afterwards. In a forked child a memory that the parent has used cannot be used: open it again there.
+
+    `close`, or the end of `with`, closes it. A memory that is not closed gives a `ResourceWarning`; nothing is lost.
+    """
+
+    @like(asynchronous.Memory.__init__)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._use(with_callbacks(asynchronous.Memory)(*args, **kwargs))
+
+    @classmethod
+    def _of(cls, memory: asynchronous.Memory) -> Self:
+        made = cls.__new__(cls)
+        made._use(memory)
+        return made
+
+    def _use(self, memory: asynchronous.Memory) -> None:
+        self._facade = self._memory = memory
+        self._thread = LoopThread(memory.close)
+
+    def __enter__(self) -> Self:
+        """Begin to answer triggers in the background, if the memory was opened with `reactors`."""
+        self._thread.run(self._memory.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        """Close the memory."""
+        self.close()
+
+    def close(self) -> None:
+        """Close files and connections, and stop the reactor. Nothing is lost if it is never called.
+
+        Calls of other threads that are under way are cancelled: they raise `StorageError`. Raises `StorageError` if
+        something under way does not end in time.
+        """
+        self._thread.close()
