@@ -98,12 +98,10 @@ PLAIN: dict[type[Facade], set[str]] = {
     Conversation: {"facades", "operations"},
 }  # fmt: skip
 
-SYNC = ["Admin", "Consensus", "Items", "LongTerm", "Memory", "Stream", "Tiers", "Working"]
-
 MODULES = {
     "recallog": PUBLIC,
     "recallog.errors": ERRORS,
-    "recallog.sync": SYNC,
+    "recallog.sync": sorted(each.__name__ for each in PLAIN),
     "recallog.extending": EXTENDING,
     "recallog.testing": TESTING,
 }

@@ -30,11 +30,13 @@ from recallog import (
     BeliefsView,
     BlocksView,
     Catalogue,
+    CompactionView,
     Comparison,
     ConsensusFound,
     ConsensusView,
     Consolidation,
     ContextView,
+    ConversationView,
     CopyReport,
     DeadLetterDetail,
     DeadLettersView,
@@ -60,6 +62,8 @@ from recallog import (
     KindsView,
     LedgerDigests,
     LessonsView,
+    MessagesAdded,
+    MessagesRemoved,
     PendingView,
     Position,
     Published,
@@ -104,6 +108,7 @@ from recallog.extending import (
     Reactor,
     Reflector,
     Reranker,
+    Summarizer,
     Synthesizer,
     Table,
 )
@@ -114,6 +119,7 @@ from recallog.memory import (
 __all__ = [
     "Admin",
     "Consensus",
+    "Conversation",
     "Items",
     "LongTerm",
     "Memory",
@@ -960,6 +966,84 @@ class Tiers:
         """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
 
 
+class Conversation:
+    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
+
+    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
+    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
+    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
+    ledger.
+    """
+
+    def add(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        messages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
+        *,
+        continues: bool = False,
+        turn: int | None = None,
+        subject: str | None = None,
+    ) -> MessagesAdded:
+        """Add messages to a conversation. What it has already is not added again.
+
+        A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
+        alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
+        history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
+        are always new, also where they repeat what was said before.
+
+        Raises `EventTooLarge` for a message of more than 16 MiB.
+        """
+
+    def messages(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        *,
+        whole: bool = False,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ConversationView:
+        """The messages of a conversation as they were added: what a model can be sent.
+
+        Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
+        ingested with the session is a message too: what a user and the agent said, and calls of tools.
+        """
+
+    def compact(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        *,
+        max_messages: int = 20,
+        max_chars: int = 48000,
+        keep: int = 8,
+    ) -> CompactionView:
+        """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
+        than `max_chars` characters, and more than `keep` messages.
+
+        Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
+        the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
+        they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
+        """
+
+    def remove(self, space: str, agent: str, session: str, ids: Sequence[str]) -> MessagesRemoved:
+        """Take messages out of a conversation, by the ids of their events or their own.
+
+        They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
+        of them, nothing is written.
+        """
+
+    def pop(self, space: str, agent: str, session: str, *, count: int = 1) -> MessagesRemoved:
+        """Take the newest messages out of a conversation, and answer them."""
+
+    def clear(self, space: str, agent: str, session: str) -> MessagesRemoved:
+        """Take all messages out of a conversation, and answer them. The summary of a compaction goes with them."""
+
+
 class Memory:
     """Event-sourced memory of any number of agents, for programs without an event loop: scripts, notebooks, threads.
 
@@ -989,6 +1073,7 @@ class Memory:
         reflector: Reflector | None = None,
         extractor: FactExtractor | None = None,
         synthesizer: Synthesizer | None = None,
+        summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
         index: MemoryIndex | None = None,
         count_accesses: bool = True,
@@ -1029,6 +1114,7 @@ class Memory:
         reflector: Reflector | None = None,
         extractor: FactExtractor | None = None,
         synthesizer: Synthesizer | None = None,
+        summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
         embedder: Embedder | None = None,
         index: MemoryIndex | None = None,
@@ -1046,8 +1132,9 @@ class Memory:
         With a list, also an empty one, or True, and inside `with`, triggers that fall due are answered in the
         background; otherwise `react` answers them. Reflections are written by `reflector` (default: the one that
         `RECALLOG_REFLECTOR` names, else the offline one). `extractor` draws facts from turns and for
-        `long_term.extract_facts`, and `synthesizer` answers `long_term.reflect` (defaults: `RECALLOG_EXTRACTOR` and
-        `RECALLOG_SYNTHESIZER`, else offline ones). `reranker` scores the best hits of `recall` again, each together
+        `long_term.extract_facts`, `synthesizer` answers `long_term.reflect`, and `summarizer` writes the summaries of
+        conversations (defaults: `RECALLOG_EXTRACTOR`, `RECALLOG_SYNTHESIZER` and `RECALLOG_SUMMARIZER`, else offline
+        ones). `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
@@ -1064,6 +1151,7 @@ class Memory:
         reflector: Reflector | None = None,
         extractor: FactExtractor | None = None,
         synthesizer: Synthesizer | None = None,
+        summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
         index: MemoryIndex | None = None,
     ) -> Self:
@@ -1100,6 +1188,10 @@ class Memory:
     def tiers(self) -> Tiers:
         """Entries that age: tiers, and the plans that move and archive what is in them."""
 
+    @property
+    def conversation(self) -> Conversation:
+        """Conversations: messages of sessions, in and out."""
+
     def publish(self, event: Event | Mapping[str, Any]) -> Position:
         """Write one event, and answer its position once it is durable.
 
@@ -1129,10 +1221,10 @@ class Memory:
 
         A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
         `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
-        by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule;
-        they are closed by `reaction.done` or `reaction.failed`. The next call answers triggers that fall due because
-        of these answers. Agents that only see each other's reflections would never stop: a call in a loop needs
-        `skip_reflection_loops`.
+        by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
+        the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
+        triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
+        a call in a loop needs `skip_reflection_loops`.
 
         Reactors that ask a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`), and an answer that takes
         longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` has failed.
