@@ -172,6 +172,11 @@ class Rows:
         """The rows of `table` that the record being folded has written so far: each before this record, and now."""
         return [(before, self._values[row_key]) for row_key, before in self._undo.items() if row_key[0] == table.name]
 
+    def before(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
+        """The row as it was before the record being folded. Raises `RowNotLoaded` if it is not loaded."""
+        row_key = (table.name, space, owner, key)
+        return self._undo[row_key] if row_key in self._undo else self.get(table, space, owner, key)
+
     def commit_record(self) -> None:
         """Finish the record being folded: its writes can no longer be undone."""
         self._changed.update(self._undo)

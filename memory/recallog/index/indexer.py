@@ -317,7 +317,7 @@ class Indexer:
             check_model(embedder, made)
             store = IndexStore(self.rows, self.engine, embedder, token_vectors=made.token_vectors)
             index = Index(msgspec.structs.asdict(made))
-            projections: list[Projection] = [*builtin.of_entries(), index, SettingsProjection()]
+            projections: list[Projection] = [*builtin.of_index(), index, SettingsProjection()]
             projector = IndexProjector(
                 self.ledger,
                 store,

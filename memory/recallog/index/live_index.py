@@ -29,7 +29,7 @@ class LiveIndex:
     @property
     def code(self) -> str:
         """The versions of its code, whatever its model, which a cutover may change."""
-        projections = [*builtin.of_entries(), Index({}), SettingsProjection()]
+        projections = [*builtin.of_index(), Index({}), SettingsProjection()]
         return f"{Fold(projections, unique_ids=self.ledger.unique_ids).code} {points.VERSION}"
 
     async def projector(self, partition: int) -> Projector:

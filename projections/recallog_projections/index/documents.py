@@ -1,5 +1,5 @@
-"""The projection of the semantic index: one document for each memorable event with a text that recall may find, and one
-for each form of an entry.
+"""The projection of the semantic index: one document for each memorable event with a text that recall may find, one for
+each form of an entry, and one for each chunk of a document of a workspace.
 
 The store of the index turns documents into points of the engine.
 
@@ -9,6 +9,9 @@ changes its document. They stand alone: they have no number in a session, no nei
 A change of its text, owner or type gives an entry another form, with a document of its own. The former document ends:
 it says until when it held, and is moved to another space of the engine, which only queries to the past search. The
 newest `limits.ENTRY_FORMS_ENDED` of an entry are retained; all of them are deleted when the entry is erased.
+
+Chunks follow from the rows of the view of items, in the same way: a chunk whose text leaves its document ends. They are
+in a space of the engine of their own, so that queries for other memories do not pass them.
 """
 
 import hashlib
@@ -17,16 +20,19 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from recallog_projections.index import passages
-from recallog_projections.index.engines.engine import EVERYBODY, past_of
+from recallog_projections.index import chunk_forms, passages
+from recallog_projections.index.chunk_forms import ChunkForm, DocumentChunks
+from recallog_projections.index.chunks import Chunk, chunks
+from recallog_projections.index.engines.engine import EVERYBODY, documents_of, past_of
 from recallog_projections.index.language import questions
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import settings, visibility
+from recallog_projections.views import items, settings, visibility, workspace
 from recallog_projections.views.entries import reading, tables
 from recallog_projections.views.entries.kinds import CHANGING, PLAN, RETAINING, changed_ids
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRow
+from recallog_projections.views.items import ItemRow
 from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.tiers import tables as tiers
 from recallog_schemas import Event, Record, codec, kinds, limits, timestamps
@@ -35,6 +41,10 @@ from recallog_schemas.kinds import Kind
 SHARED = (EVERYBODY,)
 ALONE = -1
 """The ordinal of documents that stand alone."""
+CHUNK = "document"
+"""The type of chunks of documents."""
+CHUNK_KIND = "item.put"
+"""The kind of chunks of documents: of no event and of no entry."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -48,7 +58,7 @@ class Document(msgspec.Struct, frozen=True):
     session: str
     """The session's id, "" without one: the documents of a space without a session form one session."""
     ordinal: int
-    """Its ordinal among the documents of its session; `ALONE` for an entry."""
+    """Its ordinal among the documents of its session; `ALONE` for an entry, and for a chunk."""
     is_action: bool
     """Whether its kind has the role `action`, for example a tool call."""
     is_question: bool
@@ -60,7 +70,8 @@ class Document(msgspec.Struct, frozen=True):
     """Microseconds since 1970."""
     offset: int
     event: str
-    """The JSON of the event in the ledger; of an entry that of the event that would retain it as it is now."""
+    """The JSON of the event in the ledger; of an entry that of the event that would retain it as it is now; "" of a
+    chunk."""
     before: str
     """The end of "author: text" of the previous document of its session that all its readers may see; "" without one.
     """
@@ -71,9 +82,10 @@ class Document(msgspec.Struct, frozen=True):
     text: str | None = None
     """The text by the declaration of its kind; None means `Event.text`."""
     entry: str = ""
-    """The id of an entry; "" for an event. `offset` is that of the event that retained it."""
+    """The id of an entry, whose `offset` is that of the event that retained it; of a chunk the path of its document's
+    row; "" for an event."""
     type: str = ""
-    """The type of an entry."""
+    """The type of an entry; `CHUNK` for a chunk."""
     version: int = 0
     """The version of an entry's text."""
     since: int = -1
@@ -122,7 +134,7 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EntryDocuments(msgspec.Struct, frozen=True, array_like=True):
-    """The number of documents of entries of a space, of present and of ended forms."""
+    """The number of documents of entries and of chunks of a space, of present and of ended forms."""
 
     documents: int
 
@@ -137,7 +149,9 @@ class EndedForms(msgspec.Struct, frozen=True, array_like=True):
 DOCUMENTS = Table("index.document", Document, write_only=True)
 SESSIONS = Table("index.session", Session)
 OF_ENTRIES = Table("index.entries", EntryDocuments)
-"""At (space)."""
+"""At (space), chunks included."""
+CHUNKS = Table("index.chunks", DocumentChunks)
+"""At (space, agent, path of the row of a document)."""
 ENDED = Table("index.ended", EndedForms)
 """At (space, "", id of the entry)."""
 
@@ -146,12 +160,12 @@ class Index:
     """Fold of every memorable event with a text, whose kind is recalled, and of every live entry into a document.
 
     A document's `before` is text that all its readers may see, so that no vector depends on an event that one of them
-    must not see. It follows the projections of entries and tiers, whose rows it reads.
+    must not see. It follows the projections of entries, tiers and items, whose rows it reads.
     """
 
     name: ClassVar[str] = "index"
-    version: ClassVar[int] = 5
-    tables = (DOCUMENTS, SESSIONS, OF_ENTRIES, ENDED)
+    version: ClassVar[int] = 6
+    tables = (DOCUMENTS, SESSIONS, OF_ENTRIES, ENDED, CHUNKS)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:
         """`made_with` identifies the embedder and the version of points. If it differs, the index is rebuilt."""
@@ -164,6 +178,9 @@ class Index:
         if record.event.kind in _CHANGING:
             yield RowKey(OF_ENTRIES.name, record.event.space)
             yield from (RowKey(ENDED.name, record.event.space, "", id_) for id_ in _named(record.event))
+        for path in _changed_documents(record.event):
+            yield RowKey(OF_ENTRIES.name, record.event.space)
+            yield RowKey(CHUNKS.name, record.event.space, record.event.agent, path)
 
     def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
         for id_ in _moved(record.event):
@@ -174,6 +191,8 @@ class Index:
     def apply(self, rows: Rows, record: Record) -> None:
         if record.event.kind in _CHANGING:
             _apply_entries(rows, record)
+        for path in _changed_documents(record.event):
+            _apply_document(rows, record, path)
         if not record.memorable:
             return
         event = record.event
@@ -230,10 +249,86 @@ def _apply_entries(rows: Rows, record: Record) -> None:
     for row in _in_other_tiers(rows):
         if row.id not in after and clean(row.text):
             _Forms(rows, record, row.id).put(row, is_new=False)
+    _count(rows, record.event.space, more)
+
+
+def _count(rows: Rows, space: str, more: int) -> None:
+    """Note that a space has `more` documents of entries and of chunks."""
     if more:
-        space = record.event.space
         known = rows.get(OF_ENTRIES, space) or EntryDocuments(0)
         rows.put(OF_ENTRIES, EntryDocuments(known.documents + more), space)
+
+
+def _changed_documents(event: Event) -> Iterable[str]:
+    """The paths of the rows of the documents of its workspace that an event may change."""
+    if event.kind not in items.Items.kinds or event.payload["namespace"] != list(workspace.NAMESPACE):
+        return ()
+    keys = (event.payload["key"], event.payload["to"]) if event.kind == "item.moved" else (event.payload["key"],)
+    return dict.fromkeys(items.path_of(workspace.NAMESPACE, key) for key in keys)
+
+
+def _apply_document(rows: Rows, record: Record, path: str) -> None:
+    """Write the chunks that the record has brought to a document, and end those that it has taken away."""
+    space, agent = record.event.space, record.event.agent
+    before, after = rows.before(items.ROWS, space, agent, path), rows.get(items.ROWS, space, agent, path)
+    if before is after:
+        return
+    known = rows.get(CHUNKS, space, agent, path) or DocumentChunks((), ())
+    at = timestamps.micros(record.event.at)
+    changed = chunk_forms.changes(
+        known.present, _keyed(chunks_of(path, before)), _keyed(chunks_of(path, after)), record.offset, at
+    )
+    for form, chunk in changed.begun:
+        document = _of_chunk(space, agent, path, form, chunk)
+        rows.put(DOCUMENTS, document, "", key=chunk_point_id(space, agent, path, form))
+    points = list(known.ended)
+    for form, chunk in changed.ended:
+        points.append(chunk_point_id(space, agent, path, form))
+        document = _of_chunk(space, agent, path, form, chunk)
+        document = msgspec.structs.replace(document, until=record.offset, until_at=at, written=record.offset)
+        rows.put(DOCUMENTS, document, "", key=points[-1])
+    retained = chunk_forms.retained(points)
+    for key in points[: len(points) - len(retained)]:
+        rows.delete(DOCUMENTS, "", key=key)
+    _count(rows, space, len(changed.begun) - (len(points) - len(retained)))
+    if changed.present or retained:
+        rows.put(CHUNKS, DocumentChunks(changed.present, retained), space, agent, path)
+
+
+def chunks_of(path: str, row: ItemRow | None) -> list[Chunk]:
+    """The chunks of the document with this row, at this path of rows; none of one that is no text."""
+    value = None if row is None or row.index is False else items.value_of(row)
+    return chunks(items.names_of(path)[1], _without_surrogates(value)) if isinstance(value, str) else []
+
+
+def _keyed(found: Sequence[Chunk]) -> list[tuple[int, Chunk]]:
+    return [(text_key(chunk.text), chunk) for chunk in found]
+
+
+def _of_chunk(space: str, agent: str, path: str, form: ChunkForm, chunk: Chunk) -> Document:
+    return Document(
+        space=space,
+        agent=agent,
+        kind=CHUNK_KIND,
+        readers=(agent,),
+        session="",
+        ordinal=ALONE,
+        is_action=False,
+        is_question=False,
+        length=passages.length(chunk.text),
+        turn=0,
+        at=form.since_at,
+        offset=form.since,
+        event="",
+        before="",
+        text_key=form.text_key,
+        text=chunk.text,
+        entry=path,
+        type=CHUNK,
+        since=form.since,
+        since_at=form.since_at,
+        written=form.since,
+    )
 
 
 def _in_other_tiers(rows: Rows) -> Iterable[EntryRow]:
@@ -339,7 +434,11 @@ def _of_entry(row: EntryRow, written: int) -> Document:
 
 def clean(text: str) -> str:
     """`text` without leading and trailing white space, and with "?" for lone surrogates, which JSON can contain."""
-    return text.encode("utf-8", "replace").decode().strip()
+    return _without_surrogates(text).strip()
+
+
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def prose_length(words: str, kind: Kind) -> int:
@@ -362,6 +461,11 @@ def entry_point_id(row: EntryRow) -> str:
     return _uuid(f"{row.space}\0{row.since}\0{row.id}", b"entry")
 
 
+def chunk_point_id(space: str, agent: str, path: str, form: ChunkForm) -> str:
+    """The id (a UUID) of the point of a form of a chunk."""
+    return _uuid(f"{space}\0{agent}\0{form.since}\0{form.number}\0{path}", b"chunk")
+
+
 def _uuid(text: str, person: bytes = b"") -> str:
     digest = hashlib.blake2b(text.encode(), digest_size=16, person=person).hexdigest()
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
@@ -369,18 +473,17 @@ def _uuid(text: str, person: bytes = b"") -> str:
 
 def payload(document: Document) -> dict[str, Any]:
     """The payload of a document's point. That of an event lacks the fields of entries."""
+    space = documents_of(document.space) if document.kind == CHUNK_KIND else document.space
     fields = {**msgspec.structs.asdict(document), "readers": list(document.readers)}
-    if document.until is not None:
-        fields["space"] = past_of(document.space)
+    fields["space"] = space if document.until is None else past_of(space)
     return fields if document.entry else {name: value for name, value in fields.items() if name not in _OF_ENTRY}
 
 
 def from_payload(fields: Mapping[str, Any]) -> Document:
     """The document in a point's payload. Raises `msgspec.ValidationError` for other payloads."""
     document = msgspec.convert(dict(fields), Document)
-    if document.until is None:
-        return document
-    return msgspec.structs.replace(document, space=document.space.removeprefix(past_of("")))
+    space = document.space.removeprefix(past_of("")).removeprefix(documents_of(""))
+    return document if space == document.space else msgspec.structs.replace(document, space=space)
 
 
 def _readers(event: Event, space: SpaceSettings | None) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from recallog_projections.projection import Projection
+from recallog_projections.views import workspace
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.beliefs import Beliefs
 from recallog_projections.views.clock import Clock
@@ -63,6 +64,11 @@ def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
 def of_entries() -> list[Projection]:
     """The projections that decide together which entries live: a plan archives what nobody has touched."""
     return [Entries(judging), Uses(), Tiers()]
+
+
+def of_index() -> list[Projection]:
+    """The projections whose rows the index reads: those of entries, and the documents of workspaces."""
+    return [*of_entries(), Items(workspace.NAMESPACE)]
 
 
 def all_builtin(projections: Sequence[Projection]) -> bool:

@@ -106,9 +106,15 @@ class Items:
     kinds = frozenset({"item.put", "item.appended", "item.deleted", "item.moved", "item.drained"})
     tables = (ROWS, NEWEST, NAMESPACES, REFUSALS)
 
+    def __init__(self, namespace: Sequence[str] | None = None) -> None:
+        """With `namespace` all other items are left out."""
+        self._namespace = None if namespace is None else list(namespace)
+
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
         namespace = event.payload["namespace"]
+        if self._namespace not in (None, namespace):
+            return
         yield RowKey(ROWS.name, event.space, event.agent, path_of(namespace, event.payload["key"]))
         if event.kind == "item.moved":
             yield RowKey(ROWS.name, event.space, event.agent, path_of(namespace, event.payload["to"]))
@@ -116,9 +122,9 @@ class Items:
             yield RowKey(NAMESPACES.name, event.space, event.agent, prefix_of(namespace))
 
     def apply(self, rows: Rows, record: Record) -> None:
-        if not record.reached:
-            return
         event = record.event
+        if not record.reached or self._namespace not in (None, event.payload["namespace"]):
+            return
         try:
             _Change(rows, record).apply()
         except _Refused as refused:

@@ -18,8 +18,8 @@ from recallog_schemas.errors import IndexUnavailable
 EVERYBODY = "*"
 """The reader in points that all agents of a space may see. It is not a valid name of an agent."""
 
-_PAST = "-"
-"""No name of a space begins with it."""
+_PAST, _DOCUMENTS = "-", "+"
+"""No name of a space begins with them."""
 
 KEYWORD_FIELDS = ("space", "readers", "agent", "kind", "session", "tier")
 INTEGER_FIELDS = ("offset", "at", "since", "since_at", "until", "until_at")
@@ -29,6 +29,11 @@ INTEGER_FIELDS = ("offset", "at", "since", "since_at", "until", "until_at")
 def past_of(space: str) -> str:
     """The space in points of what has ended in `space`, so that it is not in the way of queries to the present."""
     return f"{_PAST}{space}"
+
+
+def documents_of(space: str) -> str:
+    """The space in points of the documents of workspaces in `space`, which only queries for documents search."""
+    return f"{_DOCUMENTS}{space}"
 
 
 class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):
