@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recallog.components import Components
     from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
+    from recallog.retrieval.term_cache import TermCache
     from recallog.settings import Settings
 
 Result = TypeVar("Result")
@@ -81,6 +82,13 @@ class MemoryAccess:
         from recallog.reading.query_router import QueryRouter
 
         return QueryRouter(self.components.ledger, self.components.views, self.progress)
+
+    @cached_property
+    def term_cache(self) -> "TermCache":
+        """The terms of the texts that queries by words have compared."""
+        from recallog.retrieval.term_cache import TermCache
+
+        return TermCache()
 
     @cached_property
     def log_events(self) -> int:

@@ -19,7 +19,7 @@ from recallog.long_term import LongTerm
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
-from recallog.retrieval.channels import DEFAULT_CHANNELS, WEIGHTED, Fusion
+from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog.stream import Stream
 from recallog.tiers import Tiers
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from recallog.reading.read_session import ReadSession
     from recallog.retrieval.memory_index import FedIndex, MemoryIndex
     from recallog.retrieval.reranker import Reranker
-    from recallog.retrieval.term_cache import TermCache
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.projection import Projection
     from recallog_schemas.views import (
@@ -269,12 +268,6 @@ class Memory(Facade):
     @property
     def _components(self) -> "Components":
         return self._access.components
-
-    @cached_property
-    def _term_cache(self) -> "TermCache":
-        from recallog.retrieval.term_cache import TermCache
-
-        return TermCache()
 
     @cached_property
     def _fed_index(self) -> "FedIndex | None":
@@ -605,6 +598,7 @@ class Memory(Facade):
             now=parameters.moment(options.get("now")),
             min_similarity=options.get("min_similarity"),
             types=types,
+            documents=types is not None and DOCUMENT in types,
             fusion=fusion,
             channels=frozenset(weights if preset else DEFAULT_CHANNELS if channels is None else channels),
             preset=preset,
@@ -616,7 +610,7 @@ class Memory(Facade):
         return await self._access.of_space(
             space,
             lambda reading: retrieval.recall.recall(
-                reading, index, self._term_cache, recall_query, self._access.log_events
+                reading, index, self._access.term_cache, recall_query, self._access.log_events
             ),
             options,
         )
@@ -734,7 +728,7 @@ class Memory(Facade):
         return await self._access.of_space(
             space,
             lambda reading: queries.context.context(
-                reading, index, self._term_cache, space, agent, request, self._access.log_events, self._fed_index
+                reading, index, self._access.term_cache, space, agent, request, self._access.log_events, self._fed_index
             ),
             options,
         )
@@ -763,7 +757,7 @@ class Memory(Facade):
         return await self._access.of_space(
             space,
             lambda reading: queries.explain.explain(
-                reading, index, self._term_cache, scope, event_id, request, self._fed_index
+                reading, index, self._access.term_cache, scope, event_id, request, self._fed_index
             ),
             options,
         )
@@ -888,7 +882,7 @@ class Memory(Facade):
         index = self._components.index
         return await self._access.of_space(
             query.space,
-            lambda reading: retrieval.recall.recall(reading, index, self._term_cache, query, compared),
+            lambda reading: retrieval.recall.recall(reading, index, self._access.term_cache, query, compared),
             at,
         )
 

@@ -25,7 +25,11 @@ def test_a_chunk_begins_at_each_heading_and_names_those_above_it() -> None:
 
 
 def test_a_heading_without_text_belongs_to_the_next_chunk() -> None:
-    assert lines_of("a.md", "# Title\n\n## First\none\n\n## Empty\n## Second\ntwo\n# Last\n") == [(1, 4), (6, 8), (9, 9)]
+    assert lines_of("a.md", "# Title\n\n## First\none\n\n## Empty\n## Second\ntwo\n# Last\n") == [
+        (1, 4),
+        (6, 8),
+        (9, 9),
+    ]
 
 
 def test_a_heading_in_code_is_none() -> None:
@@ -67,7 +71,9 @@ def test_windows_line_ends_are_no_part_of_lines() -> None:
     assert chunks("a.md", "# A\r\n\r\none\r\n# B\r\ntwo") == chunks("a.md", "# A\n\none\n# B\ntwo")
 
 
-LINES = st.lists(st.sampled_from(("", "  ", "# a", "## b", "### c", "x", "```", "~~~ py", "words and words")), max_size=90)
+LINES = st.lists(
+    st.sampled_from(("", "  ", "# a", "## b", "### c", "x", "```", "~~~ py", "words and words")), max_size=90
+)
 
 
 @given(LINES, st.sampled_from(("a.md", "b.py")))
@@ -79,4 +85,5 @@ def test_every_line_with_words_is_in_one_chunk(lines: list[str], path: str) -> N
     for chunk in found:
         assert chunk.lines == "\n".join(lines[chunk.first - 1 : chunk.last])
         assert 0 < chunk.last - chunk.first + 1 <= limits.DOCUMENT_CHUNK_LINES
-        assert lines[chunk.first - 1].strip() and lines[chunk.last - 1].strip()
+        assert lines[chunk.first - 1].strip()
+        assert lines[chunk.last - 1].strip()

@@ -125,7 +125,7 @@ def test_a_scene_asks_nobody() -> None:
             for asked in (True, False):
                 query = RecallQuery.from_text("chat", "assistant", "Today you bake bread.", None, asked=asked)
                 view = await memory._access.router.of_space(
-                    "chat", lambda reading, query=query: recall(reading, None, memory._term_cache, query, 100)
+                    "chat", lambda reading, query=query: recall(reading, None, memory._access.term_cache, query, 100)
                 )
                 parts = {name for hit in view.hits for name in hit.parts}
                 assert {"person", "when"} & parts == ({"person", "when"} if asked else set())

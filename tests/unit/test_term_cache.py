@@ -98,10 +98,10 @@ def test_a_rebuilt_generation_uses_no_entry_of_the_replaced_one(tmp_path: Path) 
             await memory.publish_many(numbered(10))
             before = await memory.recall("village", "baker", "village 3")
             again = await memory.recall("village", "baker", "village 3")
-            assert (len(memory._term_cache), again) == (10, before)
+            assert (len(memory._access.term_cache), again) == (10, before)
             await memory.admin.rebuild()
             after = await memory.recall("village", "baker", "village 3")
-            assert (len(memory._term_cache), after.hits) == (20, before.hits)
+            assert (len(memory._access.term_cache), after.hits) == (20, before.hits)
             assert after.generation != before.generation
 
     run(work())
@@ -115,6 +115,6 @@ def test_each_memory_has_a_cache_of_its_own(tmp_path: Path) -> None:
         ):
             await memory.publish_many(numbered(10))
             await memory.recall("village", "baker", "village 3")
-            assert (len(memory._term_cache), len(other._term_cache)) == (10, 0)
+            assert (len(memory._access.term_cache), len(other._access.term_cache)) == (10, 0)
 
     run(work())

@@ -364,7 +364,9 @@ FusionMethod = Annotated[
 EntryTypes = Annotated[
     Sequence[str] | None,
     Field(
-        min_length=1, description="Only entries of these types, such as fact; event stands for events. Default: all."
+        min_length=1,
+        description="Only entries of these types, such as fact; event stands for events, document also for the documents "
+        "of the agent's workspace. Default: all entries and events.",
     ),
 ]
 RankingPreset = Annotated[

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 from recallog.reading.blocks import WORKING, content_of, rows_of
 from recallog.reading.read_session import ReadSession
-from recallog_projections.views.entries.linking import NORMAL
+from recallog.retrieval.entries import standing_for
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.items import ItemRow
 from recallog_projections.views.settings import AgentSettings
-from recallog_schemas import kinds
 from recallog_schemas.kinds import WorkingSettings
 
 BLOCK = "block"
@@ -31,33 +30,14 @@ async def included(reading: ReadSession, space: str, agent: str, own: AgentSetti
 
 def _as_entry(space: str, agent: str, label: str, row: ItemRow) -> EntryRow:
     digest = hashlib.blake2b(f"{agent}\n{label}".encode(), digest_size=16).hexdigest()
-    return EntryRow(
-        space=space,
-        owner=agent,
-        id=f"{BLOCK}/{digest}",
-        offset=row.offset,
-        at=row.at,
-        turn=0,
-        session=None,
+    return standing_for(
+        space,
+        agent,
+        f"{BLOCK}/{digest}",
+        row.offset,
+        row.at,
         text=f"{label}: {content_of(row)}",
         type=BLOCK,
-        entity=None,
-        category=None,
         source=f"{agent}_working_memory",
-        topic=None,
-        importance=kinds.DEFAULT_IMPORTANCE,
-        confidence=1.0,
-        tier=None,
-        priority=NORMAL,
-        red_line=False,
-        metadata=b"",
-        sources=(),
-        subject=None,
         version=row.version,
-        updated_at=row.at,
-        audience=(),
-        shared=False,
-        preseeded=False,
-        since=row.offset,
-        since_at=row.at,
     )

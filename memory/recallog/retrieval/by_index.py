@@ -17,7 +17,7 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
-from recallog_projections.index.documents import ALONE, entry_point_id, point_id
+from recallog_projections.index.documents import ALONE, CHUNK_KIND, entry_point_id, point_id
 from recallog_projections.index.embedders.embedder import Embedding
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
 from recallog_projections.views.entries.reading import CAPTURED
@@ -28,6 +28,8 @@ from recallog_schemas.errors import IndexDamaged
 
 _ORDINAL = ("session", "ordinal")
 _FIELDS = (*_ORDINAL, "offset", "agent", "kind", "turn", "at", "importance", "is_question", "length", "text_key")
+_OF_CHUNK = "entry"
+"""A field that the points of chunks, and of entries, have too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +296,8 @@ async def _scored(
     idf: Mapping[str, float],
 ) -> list[Candidate]:
     """The points `ids` that the agent may see, scored by every channel."""
-    fields = _FIELDS if late_interaction is None else (*_FIELDS, points.TOKENS, points.TOKEN_COUNTS)
+    fields = (*_FIELDS, _OF_CHUNK) if query.documents else _FIELDS
+    fields = fields if late_interaction is None else (*fields, points.TOKENS, points.TOKEN_COUNTS)
     visible = query.visible()
     worth = _Worth.of(idf)
     found: list[Hit] = []
@@ -398,6 +401,7 @@ def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
         length=payload["length"],
         text_key=payload["text_key"],
         is_entry=payload["ordinal"] == ALONE,
+        document=payload[_OF_CHUNK] if payload["kind"] == CHUNK_KIND else "",
         semantic=cosine,
         keyword=keyword,
         coverage=words / worth.of_words if worth.of_words else 0.0,

@@ -28,6 +28,7 @@ class Candidate:
     id: str
     """The id of its point; "" if it is not indexed."""
     offset: int
+    """Of a chunk of a document its `DocumentChunk.place`."""
     agent: str
     kind: str
     session: str
@@ -60,6 +61,8 @@ class Candidate:
     """Whether it is an entry, and not an event."""
     type: str = EVENT
     """The type of an entry; `EVENT` for an event."""
+    document: str = ""
+    """Of a chunk of a document: what says which; "" for memories. A chunk counts as an entry."""
 
 
 @dataclass(frozen=True, slots=True)

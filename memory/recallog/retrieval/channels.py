@@ -32,6 +32,8 @@ RRF: Fusion = "rrf"
 
 EVENT = "event"
 """The word that stands for events where types of entries are chosen."""
+DOCUMENT = "document"
+"""The word that stands for documents of the agent's workspace there; unless it is chosen, none is found."""
 
 FOUR_CHANNEL: Preset = "four_channel"
 HYBRID: Preset = "hybrid"

@@ -13,8 +13,9 @@ from recallog.retrieval.weights import REACH
 from recallog_projections.tables import RowKey
 from recallog_projections.views.entries import reading as entry_reading
 from recallog_projections.views.entries import tables
+from recallog_projections.views.entries.linking import NORMAL
 from recallog_projections.views.entries.tables import EntryRow
-from recallog_schemas import limits
+from recallog_schemas import kinds, limits
 
 _ALONE = 1 << 41
 """The ordinal of the first entry: behind all of events."""
@@ -85,6 +86,51 @@ async def _newest(session: ReadSession, space: str, agent: str, most: int) -> li
         if row is not None:
             found[row.offset] = row
     return sorted(found.values(), key=attrgetter("offset"))[-most:]
+
+
+def standing_for(
+    space: str,
+    owner: str,
+    id_: str,
+    offset: int,
+    at: int,
+    *,
+    text: str,
+    type: str,  # noqa: A002
+    source: str,
+    version: int,
+) -> EntryRow:
+    """An entry in place of something else that an agent keeps and recall finds. No view has it."""
+    return EntryRow(
+        space=space,
+        owner=owner,
+        id=id_,
+        offset=offset,
+        at=at,
+        turn=0,
+        session=None,
+        text=text,
+        type=type,
+        entity=None,
+        category=None,
+        source=source,
+        topic=None,
+        importance=kinds.DEFAULT_IMPORTANCE,
+        confidence=1.0,
+        tier=None,
+        priority=NORMAL,
+        red_line=False,
+        metadata=b"",
+        sources=(),
+        subject=None,
+        version=version,
+        updated_at=at,
+        audience=(),
+        shared=False,
+        preseeded=False,
+        since=offset,
+        since_at=at,
+    )
 
 
 def set_apart(candidates: Iterable[Candidate]) -> None:

@@ -11,7 +11,7 @@ from recallog.retrieval import dates, names
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Channel, Preset
 from recallog_projections.index import documents, points, terms
-from recallog_projections.index.engines.engine import EVERYBODY, Filter
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, documents_of
 from recallog_projections.views.entries.reading import CAPTURED, KIND
 from recallog_projections.views.entries.tables import EntryRow
 from recallog_schemas import Position, limits
@@ -34,6 +34,10 @@ class RecallQuery:
     min_similarity: float | None = None
     types: Collection[str] | None = None
     """The types of entries that are searched, `EVENT` for events; None for all."""
+    memories: bool = True
+    """Whether events and entries are searched."""
+    documents: bool = False
+    """Whether the documents of the agent's workspace are searched."""
     has_entries: bool = False
     """Whether the space has entries. Events and entries are then searched apart, or these would take places of those
     among the candidates."""
@@ -76,6 +80,10 @@ class RecallQuery:
             each is not None for each in (self.author, self.kinds, self.session, self.since, self.until, self.types)
         )
 
+    def of_documents(self) -> Self:
+        """The query for documents alone: the index has them in a space of their own."""
+        return replace(self, space=documents_of(self.space), kinds=None, types=None, has_entries=False)
+
     def visible(self) -> Filter:
         """The engine's filter for the memories that the agent may see."""
         return Filter(
@@ -115,7 +123,7 @@ class RecallQuery:
         """Whether a visible memory passes the filters. Memories that do not still count as neighbours."""
         return (
             (self.kinds is None or candidate.kind in self.kinds)
-            and (self.types is None or candidate.type in self.types)
+            and (bool(candidate.document) or self.types is None or candidate.type in self.types)
             and self._is_within(candidate.agent, candidate.session, candidate.at)
         )
 

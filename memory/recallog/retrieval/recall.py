@@ -18,6 +18,7 @@ from recallog.retrieval import (
     by_words,
     closeness,
     dates,
+    documents,
     index_lag,
     persons,
     presets,
@@ -30,6 +31,7 @@ from recallog.retrieval import entries as entries_of
 from recallog.retrieval.attempts import attempted
 from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
+from recallog.retrieval.documents import DocumentChunk
 from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.term_cache import TermCache
@@ -58,6 +60,8 @@ class _Gathered:
     """By offset: the memories that came from the views."""
     entries: dict[int, EntryRow] = field(default_factory=dict)
     """By offset: the rows of all candidates that are entries."""
+    chunks: dict[int, DocumentChunk] = field(default_factory=dict)
+    """By `place`: the candidates that are chunks of documents."""
     index: IndexSnapshot | None = None
     """The generation of the index that answered; None if none did."""
 
@@ -103,19 +107,19 @@ async def _recalled(
     rows.append(RowKey(clock.NOW.name, query.space))
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
-    times = dates.find(query.text) if query.asked else []
+    times = dates.find(query.text) if query.asked and query.memories else []
     newest = episodic.logs(query.space, query.agent, 1) if times else [own_log(query.space, query.agent)]
     snapshot = await reading.snapshot(rows, logs if index is None else newest)
     space = snapshot.row(outline.OUTLINES, query.space)
     agents = [name for name in spellings if snapshot.row(activity.AGENTS, query.space, name)]
     agents += [each.name for each in space.participants] if space is not None else []
-    words = query_terms(query.text, agents)
+    words = query_terms(query.text, agents if query.memories else ())
     scope = time_scope.scope(times, _now(snapshot, query), space) if times else None
     query = replace(query, has_entries=entry_presence.has_entries(snapshot, query.space))
     gathered = await _from_index(snapshot, index, query, words, scope)
     entries = await _resolved_entries(gathered, reading, query)
     memories: Sequence[RememberedEvent] = ()
-    if query.text.strip():
+    if query.text.strip() and query.memories:
         if gathered.index_checkpoint < snapshot.processed:
             if index is not None:
                 snapshot = await reading.snapshot(rows, logs)
@@ -134,6 +138,8 @@ async def _recalled(
             entries[block.offset] = block
         if memories or entries:
             _add_by_words(gathered, snapshot, memories, entries.values(), cache, query, words)
+    if query.text.strip() and query.documents:
+        await _add_documents(gathered, reading, snapshot, cache, query)
     entries_of.set_apart(gathered.candidates)
     lag = index_lag.of(gathered.index, snapshot)
     turn = snapshot.row(salience.CLOCK, query.space)
@@ -182,6 +188,8 @@ async def _from_index(
     if index is None or not query.text.strip():
         return _Gathered()
     opened = await index.open(snapshot.partition)
+    if not query.memories:
+        return _Gathered(index=opened)
     found = await by_index.find(opened, query, words, scope)
     return _Gathered(found.candidates, found.sessions, found.idf, index=opened)
 
@@ -245,6 +253,35 @@ def _add_by_words(
         gathered.sessions = gathered.sessions | best
 
 
+async def _add_documents(
+    gathered: _Gathered,
+    reading: ReadSession,
+    snapshot: Snapshot,
+    cache: TermCache,
+    query: RecallQuery,
+) -> None:
+    """Add the chunks of documents: those that the index found, and others of documents that it does not have as they
+    are now, or were then."""
+    beyond, words = -1, query_terms(query.text, ())  # a document may name an agent, and is no memory of it
+    if gathered.index is not None:
+        found = await by_index.find(gathered.index, query.of_documents(), words)
+        candidates, chunks = await documents.of_candidates(reading, query.space, query.agent, found.candidates)
+        gathered.candidates += candidates
+        gathered.chunks = {chunk.place: chunk for chunk in chunks}
+        gathered.idf = found.idf | gathered.idf
+        # Of the past, it has the chunks of a limited number of changes.
+        is_past = query.at_until is not None or gathered.index.checkpoint > snapshot.processed
+        beyond = -1 if is_past else gathered.index.checkpoint
+    if beyond < snapshot.processed:
+        others = await documents.newest(reading, query.space, query.agent, beyond)
+        others = [chunk for chunk in others if chunk.place not in gathered.chunks]
+        generation = snapshot.computed_at["generation"]
+        newer = documents.by_their_words(others, generation, cache, words.terms, gathered.idf or None)
+        gathered.candidates += newer.candidates
+        gathered.chunks |= {chunk.place: chunk for chunk in others}
+        gathered.idf = gathered.idf or newer.idf
+
+
 def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, first: int) -> frozenset[int]:
     """The offsets of the weak memories among the `first` of `ranked`."""
     found = [one.candidate for one in ranked]
@@ -271,7 +308,10 @@ async def _hits(
     hits = []
     for one in best:
         each = one.candidate
-        if each.is_entry:
+        chunk = gathered.chunks.get(each.offset)
+        if chunk is not None:
+            event, text = chunk.event, chunk.chunk.text
+        elif each.is_entry:
             event, text = entry_reading.event_of(gathered.entries[each.offset]), None
         elif each.id:
             data, text = stored[each.id]
@@ -282,7 +322,7 @@ async def _hits(
         shown = event.text if text is None else text
         hits.append(
             RecallHit.model_construct(
-                position=Position(partition, each.offset),
+                position=Position(partition, each.offset if chunk is None else chunk.row.offset),
                 event=event,
                 text=shown,
                 score=one.score,
@@ -290,6 +330,7 @@ async def _hits(
                 similarity=each.semantic,
                 source="index" if each.id else "views",
                 passage=quoting.quoted(shown, each.passage, gathered.idf),
+                lines=None if chunk is None else (chunk.chunk.first, chunk.chunk.last),
                 weak=each.offset in weak,
             )
         )

@@ -22,6 +22,9 @@ class RecallHit(Remembered):
     passage: tuple[int, int] | None = None
     """The start and the end, in characters of `text`, of the passage that matches best; None if the text is one
     passage."""
+    lines: tuple[int, int] | None = None
+    """Of a chunk of a document: its first and its last line, from 1. Its text begins with a line that says where it is
+    from; `event.payload` has the key of the document. None for memories."""
     also: tuple[str, ...] = ()
     """The ids of further hits that it stands for: an entry made from it, or what it was made from."""
     weak: bool
