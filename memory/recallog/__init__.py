@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recallog.tiers import Tiers as Tiers
     from recallog.version import __version__ as __version__
     from recallog.working import Working as Working
+    from recallog.workspace import Workspace as Workspace
     from recallog_schemas.event import Event as Event
     from recallog_schemas.event import Position as Position
     from recallog_schemas.views import *  # noqa: F403 - every view is public
@@ -52,6 +53,7 @@ else:
             "recallog.tiers": ["Tiers"],
             "recallog.version": ["__version__"],
             "recallog.working": ["Working"],
+            "recallog.workspace": ["Workspace"],
             "recallog_schemas.event": ["Event", "Position"],
             "recallog_schemas.views": views.__all__,
             "recallog_streams.ledgers.ledger": ["Batch"],

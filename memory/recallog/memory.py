@@ -24,6 +24,7 @@ from recallog.settings import Settings
 from recallog.stream import Stream
 from recallog.tiers import Tiers
 from recallog.working import Working
+from recallog.workspace import Workspace
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Position, limits, views
 from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError
@@ -106,6 +107,7 @@ class Memory(Facade):
         "long_term": LongTerm,
         "items": Items,
         "working": Working,
+        "workspace": Workspace,
         "consensus": Consensus,
         "stream": Stream,
         "tiers": Tiers,
@@ -294,6 +296,11 @@ class Memory(Facade):
     def working(self) -> Working:
         """Working memory: the blocks that agents keep in sight, and scratchpads of sessions."""
         return Working(self._access)
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """The documents of agents: a search in them, and their exchange with a folder."""
+        return Workspace(self._access)
 
     @cached_property
     def consensus(self) -> Consensus:

@@ -56,6 +56,8 @@ class Settings(BaseSettings):
     option `timeout_seconds` (30) is how long publishing waits for the cluster before its outcome is unknown."""
     views: str | None = None
     """The store in which a cluster's workers maintain the views: `redis://host:6379/0`. Needs `ledger` too."""
+    workspace: Path | None = None
+    """The folder of documents that `workspace import` and `workspace export` use where none is named."""
     index: str | None = None
     """The semantic index: `embedded` (in the folder, served by a separate process), `off`, or the URL of a Qdrant
     server (`http://host:6333`). Default: embedded for a memory in a folder, off on a cluster."""

@@ -123,6 +123,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("tiers.pressure", _V),
     *_of("items.get", _V | {"namespace": "notes", "key": "day 10"}),
     *_of("items.list", _V, _H | {"namespace": "notes", "as_of": _MIDDLE}),
+    *_of("workspace.search", _V | {"query": _ASKED}, _H | {"query": "day", "mode": "fts", "as_of": _MIDDLE}),
     *_of("working.get", _V, _O),
     *_of("working.render", _V),
     *_of("working.document", _R),

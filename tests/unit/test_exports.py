@@ -28,6 +28,7 @@ from recallog.operations.operation import Facade
 from recallog.stream import Stream
 from recallog.tiers import Tiers
 from recallog.working import Working
+from recallog.workspace import Workspace
 from recallog_schemas import views
 
 ERRORS = [
@@ -57,6 +58,7 @@ PUBLIC = sorted(
         "Stream",
         "Tiers",
         "Working",
+        "Workspace",
         "__version__",
         "compact",
         "format_context",
@@ -86,12 +88,13 @@ PLAIN: dict[type[Facade], set[str]] = {
         "admin", "answer_due", "answers_by_rule", "catch_up", "catch_up_index", "close", "consensus",
         "conversation", "facades",
         "in_memory", "items", "keep_reacting", "log_entries", "long_term", "open", "operations", "row", "start_index",
-        "stream", "tick", "tiers", "working",
+        "stream", "tick", "tiers", "working", "workspace",
     },
     Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
     LongTerm: {"facades", "operations"},
     Items: {"facades", "operations"},
     Working: {"facades", "operations"},
+    Workspace: {"export_folder", "facades", "import_folder", "operations"},
     Consensus: {"facades", "operations"},
     Stream: {"facades", "operations"},
     Tiers: {"facades", "operations"},
@@ -203,6 +206,7 @@ def test_the_facades_of_a_memory() -> None:
         "long_term": LongTerm,
         "items": Items,
         "working": Working,
+        "workspace": Workspace,
         "consensus": Consensus,
         "stream": Stream,
         "tiers": Tiers,

@@ -73,6 +73,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "min_confidence": 0.25,
     "tiers": ["fast", "slow"],
     "strategy": "fast_first",
+    "mode": "fts",
     "text": "Sift the flour first.",
     "entity": "flour",
     "category": "baking",

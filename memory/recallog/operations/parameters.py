@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
@@ -365,8 +366,8 @@ EntryTypes = Annotated[
     Sequence[str] | None,
     Field(
         min_length=1,
-        description="Only entries of these types, such as fact; event stands for events, document also for the documents "
-        "of the agent's workspace. Default: all entries and events.",
+        description="Only entries of these types, such as fact; event stands for events, and document for documents of "
+        "the agent's workspace, which are found only so. Default: all entries and events.",
     ),
 ]
 RankingPreset = Annotated[
@@ -426,6 +427,18 @@ NewEventId = Annotated[
 NewestFirst = Annotated[bool, Field(description="Those that changed last first; default: by namespace and key.")]
 ItemsLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many items a page has.")]
 Cursor = Annotated[str | None, Field(description="The `next` of the page before.")]
+
+# Documents of the workspace
+
+DocumentSearch = Annotated[
+    str,
+    Field(
+        description="How documents are compared: hybrid (words and meaning), fts (words) or semantic (meaning); any "
+        "other text means hybrid."
+    ),
+]
+WorkspaceFolder = Annotated[str | Path | None, Field(description="A folder; default: that of the setting `workspace`.")]
+Overwrite = Annotated[bool, Field(description="Also what has changed on the other side since the last time.")]
 
 # Working memory
 

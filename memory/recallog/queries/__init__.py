@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recallog.queries import timeline as timeline
     from recallog.queries import verification as verification
     from recallog.queries import working as working
+    from recallog.queries import workspace as workspace
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
@@ -54,5 +55,6 @@ else:
             "timeline",
             "verification",
             "working",
+            "workspace",
         ],
     )

@@ -142,10 +142,16 @@ def _terms_of_entry(row: EntryRow, generation: str, cache: TermCache) -> MemoryT
             questions.is_question(text),
             passages.length(text),
             documents.text_key(text),
-            terms.weights(points.terms_of(text, row.at)) if text else None,
+            _weights_of_entry(row, text) if text else None,
         )
         cache.put(of_text, row.offset, found)
     return found if found.agent == row.owner else found._replace(agent=row.owner)
+
+
+def _weights_of_entry(row: EntryRow, text: str) -> dict[str, float]:
+    if row.offset < 0:  # it stands for a chunk of a document
+        return points.chunk_weights(text, row.at)
+    return terms.weights(points.terms_of(text, row.at))
 
 
 def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> MemoryTerms:

@@ -177,11 +177,21 @@ def weights_of(document: Document) -> dict[str, float]:
 
     The words of an action count in full: it is what the text before it announced.
     """
+    if document.kind == documents.CHUNK_KIND:
+        return chunk_weights(text_of(document), document.at)
     preceding = frozenset() if document.is_action else frozenset(terms.terms(_AUTHOR.sub("", document.before)))
     found = terms_of(text_of(document), document.at)
     if kinds.kind_of(document.kind).details is not None:
         found += detail_terms(codec.decode(document.event.encode()), found)
     return terms.repeated_term_discount(terms.weights(found), preceding)
+
+
+def chunk_weights(text: str, at: int) -> dict[str, float]:
+    """The BM25 weight of each term of the text of a chunk, discounted for words that only its first line has: of the
+    chunks below a heading the one that says its words too is the better one."""
+    title, _, lines = text.partition("\n")
+    above = frozenset(terms.terms(title)) - frozenset(terms.terms(lines))
+    return terms.repeated_term_discount(terms.weights(terms_of(text, at)), above)
 
 
 def detail_terms(event: Event, known: Iterable[str]) -> list[str]:

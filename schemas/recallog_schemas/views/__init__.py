@@ -128,6 +128,11 @@ if TYPE_CHECKING:
     from recallog_schemas.views.working import Drained as Drained
     from recallog_schemas.views.working import WorkingDocument as WorkingDocument
     from recallog_schemas.views.working import WorkingText as WorkingText
+    from recallog_schemas.views.workspace import FileLeftOut as FileLeftOut
+    from recallog_schemas.views.workspace import WorkspaceExport as WorkspaceExport
+    from recallog_schemas.views.workspace import WorkspaceHit as WorkspaceHit
+    from recallog_schemas.views.workspace import WorkspaceHits as WorkspaceHits
+    from recallog_schemas.views.workspace import WorkspaceImport as WorkspaceImport
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
@@ -262,6 +267,13 @@ else:
                 "Drained",
                 "WorkingDocument",
                 "WorkingText",
+            ],
+            "recallog_schemas.views.workspace": [
+                "FileLeftOut",
+                "WorkspaceExport",
+                "WorkspaceHit",
+                "WorkspaceHits",
+                "WorkspaceImport",
             ],
         },
     )

@@ -23,7 +23,7 @@ from recallog_service.cli.parameters import flag, made, parameter, spoken, writt
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
 """Summaries of groups of commands that are no facade's. That of a facade is the first line of its documentation."""
 
-_BY_HAND = frozenset({"publish", "react", "copy", "schema"})
+_BY_HAND = frozenset({"publish", "react", "copy", "schema", "workspace"})
 """Commands that are more than their operation: fields as options, following what falls due, a source, a group."""
 
 _WITHOUT_MEMORY = frozenset({"catalogue"})

@@ -165,4 +165,8 @@ COMMANDS = {
         "schema",
         "Export the JSON Schemas, or list the kinds of events.",
     ),
+    "workspace": (
+        "workspace",
+        "Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`.",
+    ),
 }

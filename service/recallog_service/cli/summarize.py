@@ -23,6 +23,7 @@ MODULES = (
     "workers",
     "evaluating",
     "schema",
+    "workspace",
 )
 """The modules that register commands, in the order in which `recallog --help` lists these."""
 

@@ -1,0 +1,72 @@
+"""Search in the documents of a workspace: recall, of documents alone."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from recallog import retrieval
+from recallog.index.semantic_index import SemanticIndex
+from recallog.reading.read_session import ReadSession
+from recallog.reading.time_travel import AsOf
+from recallog.retrieval.channels import KEYWORD, LATE_INTERACTION, SEMANTIC, Channel
+from recallog.retrieval.query import RecallQuery
+from recallog.retrieval.term_cache import TermCache
+from recallog_schemas.views import RecallHit, WorkspaceHit, WorkspaceHits
+
+Mode = Literal["hybrid", "fts", "semantic"]
+HYBRID: Mode = "hybrid"
+CHANNELS: Mapping[Mode, frozenset[Channel]] = {
+    HYBRID: frozenset({SEMANTIC, KEYWORD, LATE_INTERACTION}),
+    "fts": frozenset({KEYWORD}),
+    "semantic": frozenset({SEMANTIC}),
+}
+"""By mode: the channels that score the parts of documents."""
+
+
+def mode_of(text: str) -> Mode:
+    """The mode of this name; hybrid for any other text."""
+    return next((mode for mode in CHANNELS if mode == text), HYBRID)
+
+
+async def search(
+    reading: ReadSession,
+    index: SemanticIndex | None,
+    cache: TermCache,
+    space: str,
+    agent: str,
+    text: str,
+    *,
+    mode: Mode,
+    limit: int,
+    as_of: AsOf | None,
+    log_events: int,
+) -> WorkspaceHits:
+    """The parts of documents that match a query best. Where there is no index, words are compared in every mode."""
+    words_alone = index is None and mode == "semantic"
+    channels = CHANNELS["fts" if words_alone else mode]
+    query = RecallQuery.create(
+        space, agent, text, as_of, top_k=limit, memories=False, documents=True, channels=channels
+    )
+    found = await retrieval.recall.recall(reading, index, cache, query, log_events)
+    degraded = "the index is off: words were compared" if words_alone else found.degraded
+    shared = {name: getattr(found, name) for name in WorkspaceHits.model_fields if name in type(found).model_fields}
+    hits = tuple(_hit(each) for each in found.hits)
+    return WorkspaceHits(**{**shared, "hits": hits, "degraded": degraded}, mode=mode, limit=limit)
+
+
+def _hit(found: RecallHit) -> WorkspaceHit:
+    first, last = found.lines or (1, 1)
+    title, _, text = found.text.partition("\n")
+    return WorkspaceHit(
+        key=found.event.payload["key"],
+        first=first,
+        last=last,
+        title=title,
+        text=text,
+        quote=found.quote.removeprefix(f"{title}\n"),
+        score=found.score,
+        similarity=found.similarity,
+        source=found.source,
+        weak=found.weak,
+        at=found.at,
+        position=found.position,
+    )

@@ -1,0 +1,1 @@
+"""Documents of a workspace as files of a folder."""
