@@ -399,7 +399,8 @@ DOCUMENTS = {
     [
         ("C++", "lang.md"), ('"seven"', "lang.md"), ('"seven', "lang.md"), ("seven?", "lang.md"),
         ("'seven' OR NOT (", "lang.md"), ("mill*", "lang.md"), ("(mill", "lang.md"), ("mill AND", "lang.md"),
-        ("备份", "会议.md"), ("备份数据库？", "会议.md"), ("会议.md", "会议.md"), ("-birch", "other.md"), ("burns:best", "other.md"), ("NEAR(birch)", "other.md"),
+        ("备份", "会议.md"), ("备份数据库？", "会议.md"), ("会议.md", "会议.md"),
+        ("-birch", "other.md"), ("burns:best", "other.md"), ("NEAR(birch)", "other.md"),
         ("{birch}", "other.md"), ("birch;--", "other.md"), ("% birch _", "other.md"), ("\\birch", "other.md"),
     ],
 )  # fmt: skip
