@@ -7,6 +7,7 @@ another writer the first in the ledger counts, and what is left out can be impor
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class _Report:
         }
 
 
-def folder_of(access: MemoryAccess, folder: str | Path | None) -> Path:
+def folder_of(access: MemoryAccess, folder: str | PathLike[str] | None) -> Path:
     """The folder that a call means. Raises `InvalidArgument` if it names none, and the settings neither."""
     if folder is None and access.settings is not None:
         folder = access.settings.workspace

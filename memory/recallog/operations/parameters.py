@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
+from os import PathLike
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
@@ -437,7 +437,9 @@ DocumentSearch = Annotated[
         "other text means hybrid."
     ),
 ]
-WorkspaceFolder = Annotated[str | Path | None, Field(description="A folder; default: that of the setting `workspace`.")]
+WorkspaceFolder = Annotated[
+    str | PathLike[str] | None, Field(description="A folder; default: that of the setting `workspace`.")
+]
 Overwrite = Annotated[bool, Field(description="Also what has changed on the other side since the last time.")]
 
 # Working memory
