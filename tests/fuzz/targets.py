@@ -34,7 +34,7 @@ from recallog_schemas.errors import InvalidEvent, InvalidInput, OutOfRange, Reca
 from recallog_schemas.validation import time_of
 from recallog_service.cli import rendering, wrapping
 from recallog_service.cli.control_characters import harmless
-from recallog_service.formats import Item, chat, jsonl, locomo
+from recallog_service.formats import Item, chat, jsonl, locomo, registry
 from recallog_service.ingest import ingest
 from recallog_streams import chain, dead_letters
 from recallog_streams.identity import Identity
@@ -197,7 +197,8 @@ def judge_chats(inputs: Sequence[bytes], rng: random.Random) -> None:
     for data in inputs:
         with suppress(InvalidInput):
             key = rng.choice(("messages", "messages", "history", "traj"))
-            items = formats.items(chat.FORMAT, data, space=rng.choice((None, "village")), messages_key=key)
+            reader = rng.choice((chat.FORMAT, rng.choice(registry.FORMATS)))
+            items = formats.items(reader, data, space=rng.choice((None, "village")), messages_key=key)
             _check_items(items)
             if rng.random() < _INGESTED:
                 asyncio.run(_check_ingest(items))

@@ -28,7 +28,7 @@ from recallog_service.formats.source import Sample
 AGENT = "codex"
 
 _EXPECTED = "a rollout of Codex: one record per line"
-_ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _INSTRUCTIONS = re.compile(
     r"\s*(?:<(environment_context|user_instructions|permissions instructions|collaboration_mode|turn_aborted|skill"
     r"|INSTRUCTIONS|app-context|skills_instructions)>|# AGENTS\.md instructions )"

@@ -150,17 +150,19 @@ def _digest(message: object) -> str:
 
 def _blocks(message: Mapping[str, Any]) -> list[object]:
     """What a message says: its texts together, its calls and its results."""
-    blocks: Sequence[Block]
     try:
-        if role_of(message) in ("tool", "function"):
-            blocks = [result_of(message)]
-        elif role_of(message) is None:
-            blocks = blocks_of([message])
-        else:
-            blocks = [*blocks_of(content_of(message)), *calls_of(message)]
+        blocks = _parts(message)
+        text = "\n".join(block.text for block in blocks if isinstance(block, Said) and block.text)
+        calls = [(block.id, block.tool, str(block.arguments)) for block in blocks if isinstance(block, ToolCall)]
+        results = [(block.call_id, str(block.result)) for block in blocks if isinstance(block, ToolResult)]
     except (InvalidEvent, RecursionError):
         return ["unreadable", str(sorted(message))]
-    text = "\n".join(block.text for block in blocks if isinstance(block, Said) and block.text)
-    calls = [(block.id, block.tool, str(block.arguments)) for block in blocks if isinstance(block, ToolCall)]
-    results = [(block.call_id, str(block.result)) for block in blocks if isinstance(block, ToolResult)]
     return [*([text] if text else []), *calls, *results]
+
+
+def _parts(message: Mapping[str, Any]) -> Sequence[Block]:
+    if role_of(message) in ("tool", "function"):
+        return [result_of(message)]
+    if role_of(message) is None:
+        return blocks_of([message])
+    return [*blocks_of(content_of(message)), *calls_of(message)]

@@ -8,8 +8,12 @@ read, and the others are counted.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+from recallog.conversations.blocks import LeftOut
+from recallog.conversations.messages import MESSAGE_TIMES
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found, reader
 from recallog_service.formats.conversations import Conversation
@@ -26,13 +30,13 @@ _TYPES = {
     "SystemMessageChunk": "system", "ToolMessageChunk": "tool", "FunctionMessageChunk": "function",
 }  # fmt: skip
 _WITH_A_ROLE = ("chat", "ChatMessage", "ChatMessageChunk")
-_CALLS = frozenset({"tool_use", "tool_call", "function_call", "input_json_delta", "tool_call_chunk"})
+_CALLS = ("tool_use", "tool_call", "function_call", "input_json_delta", "tool_call_chunk")
 """Blocks of a content that repeat the calls of its message."""
 _STATES = ("channel_values", "values", "checkpoint", "state", "output")
 _MORE = ("reasoning_content", "refusal", "timestamp", "created_at")
 """Fields of `additional_kwargs` that are read."""
 _DEPTH_MAX = 4
-_OTHER_STATE = "earlier_state_of_the_thread"
+_EARLIER = "earlier_state_of_the_thread"
 
 
 def _find(found: Sequence[object], _options: Options) -> Found:
@@ -40,42 +44,69 @@ def _find(found: Sequence[object], _options: Options) -> Found:
         raise wrong_format(_EXPECTED, found)
     if _is_message(next((each for each in found if isinstance(each, dict)), None)):
         return Found([Conversation(1, {}, [_message(each) for each in found])])
+    read = [_state(document) for document in found]
+    threads: dict[str, list[Conversation]] = {}
+    for each in read:
+        if isinstance(each, Conversation) and isinstance(thread := each.fields.get("thread_id"), str):
+            threads.setdefault(thread, []).append(each)
+    merged = {thread: _merged(states) for thread, states in threads.items()}
     conversations: list[Conversation | InvalidEvent] = []
-    of_threads: dict[str, int] = {}
-    repeated: list[str] = []
-    for document in found:
-        each = _conversation(len(conversations) + 1, document)
-        thread = each.fields.get("thread_id") if isinstance(each, Conversation) else None
-        if not isinstance(each, Conversation) or not isinstance(thread, str):
+    left: list[str] = [each.type for each in read if isinstance(each, LeftOut)]
+    for each in read:
+        if isinstance(each, Conversation) and isinstance(thread := each.fields.get("thread_id"), str):
+            conversations += merged.pop(thread, [])
+        elif not isinstance(each, LeftOut):
             conversations.append(each)
-            continue
-        before = of_threads.setdefault(thread, len(conversations))
-        if before == len(conversations):
-            conversations.append(each)
-            continue
-        other = conversations[before]
-        shorter, longer = sorted((other, each), key=_length)
-        if isinstance(shorter, Conversation) and isinstance(longer, Conversation) and _continues(longer, shorter):
-            kept = Conversation(before + 1, longer.fields, longer.messages)
-            conversations[before] = kept
-            repeated.append(_OTHER_STATE)
-        else:
-            conversations.append(each)  # another branch of the thread, under the same name: it is refused
-    return Found(conversations, repeated)
+    kept = sum(isinstance(each, Conversation) for each in conversations)
+    left += [_EARLIER] * (sum(isinstance(each, Conversation) for each in read) - kept)
+    numbered = [
+        replace(each, number=number) if isinstance(each, Conversation) else each
+        for number, each in enumerate(conversations, 1)
+    ]
+    return Found(numbered, left)
 
 
-def _conversation(number: int, document: object) -> Conversation | InvalidEvent:
+def _merged(states: Sequence[Conversation]) -> list[Conversation]:
+    """One conversation of the states of a thread, whose messages have the times of the first states that have them.
+
+    States that do not continue each other are branches: they come back as they are, and are refused under one name.
+    """
+    ordered = sorted(states, key=lambda state: len(state.messages))
+    if len(ordered) == 1 or not all(_continues(after, before) for before, after in pairwise(ordered)):
+        return ordered
+    messages: list[object] = []
+    for state in ordered:
+        messages += [_dated(each, state.fields.get("created_at")) for each in state.messages[len(messages) :]]
+    fields = {**ordered[-1].fields, "created_at": ordered[0].fields.get("created_at")}
+    return [Conversation(1, fields, messages)]
+
+
+def _dated(message: object, time: object) -> object:
+    if not isinstance(message, dict) or time is None or any(name in message for name in MESSAGE_TIMES):
+        return message
+    return {**message, "created_at": time}
+
+
+def _state(document: object) -> Conversation | InvalidEvent | LeftOut:
     if isinstance(document, InvalidEvent):
         return document
+    fields = document if isinstance(document, dict) else {}
     messages = document if isinstance(document, list) else _messages(document)
     if messages is None:
+        if any(isinstance(fields.get(name), dict) for name in _STATES):
+            return LeftOut("state_without_messages")
         return InvalidEvent("neither a list of messages nor a state with messages", path="messages")
-    fields = document if isinstance(document, dict) else {}
-    thread = _thread(fields)
-    about = {**fields, "thread_id": thread} if thread else fields
+    thread, checkpoint = _thread(fields), fields.get("checkpoint")
     # The id of a checkpoint names one state of the thread, not the conversation.
-    kept = {name: value for name, value in about.items() if name != "id" or not (thread or "channel_values" in fields)}
-    return Conversation(number, kept, [_message(each) for each in messages])
+    known = {
+        name: value for name, value in fields.items() if name != "id" or not (thread or "channel_values" in fields)
+    }
+    if thread:
+        known["thread_id"] = thread
+    time = checkpoint.get("ts") if isinstance(checkpoint, dict) else fields.get("ts")
+    if known.get("created_at") is None and time is not None:
+        known["created_at"] = time
+    return Conversation(1, known, [_message(each) for each in messages])
 
 
 def _messages(document: object, depth: int = _DEPTH_MAX) -> list[object] | None:
@@ -97,10 +128,6 @@ def _thread(document: Mapping[str, Any]) -> str | None:
         places.insert(1, config.get("configurable"))
     threads = (place.get("thread_id") for place in places if isinstance(place, dict))
     return next((str(each) for each in threads if isinstance(each, str | int) and str(each)), None)
-
-
-def _length(each: Conversation | InvalidEvent) -> int:
-    return len(each.messages) if isinstance(each, Conversation) else 0
 
 
 def _continues(longer: Conversation, shorter: Conversation) -> bool:

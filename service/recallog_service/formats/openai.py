@@ -54,17 +54,18 @@ def _exchange(record: object) -> Exchange | InvalidEvent | LeftOut:
     if isinstance(record.get("input"), dict) and "preferred_output" in record:
         return _preference(record)
     request, response = parts_of(record)
-    if not request and not response:
-        return left_out(str(record.get("object") or "record_without_messages"))
+    asked = _asked(request)
     said, reasons = _said(response)
     if record.get("error") or response.get("error"):
         reasons.append(_ERROR)
+    if not asked and not said:
+        return left_out(reasons[0] if reasons else str(record.get("object") or "record_without_messages"))
     conversation = response.get("conversation") or request.get("conversation")
     if isinstance(conversation, dict):
         conversation = conversation.get("id")
     instructions = request.get("instructions") or response.get("instructions")
     return Exchange(
-        _asked(request),
+        asked,
         said,
         about(record, request) | ({"system": instructions} if isinstance(instructions, str) else {}),
         text_of(conversation) or first_text(record, _CONVERSATION_FIELDS),

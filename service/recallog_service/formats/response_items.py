@@ -38,7 +38,7 @@ def messages_of_item(item: Mapping[str, Any]) -> list[object]:
     if kind in _CALLS_OF_CLIENTS:
         return [call]
     failed = bool(item.get("error")) or item.get("status") == "failed"
-    result = item.get("error") or _first(item, _FIELDS_OF_RESULTS)
+    result = item.get("error") or _first(item, _FIELDS_OF_RESULTS) or "completed"
     return [
         call,
         {"type": "function_call_output", "call_id": call_id, "name": tool, "output": result, "is_error": failed},

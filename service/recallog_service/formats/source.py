@@ -70,14 +70,15 @@ class Source:
             try:
                 return Sample(tuple(self.documents()[:SAMPLE_LINES]), is_list=first.lstrip().startswith(b"["))
             except InvalidEvent:
-                return Sample()
+                value = None  # a text may begin with a bracket
         for _ in self._read(lambda _: len(self._head) >= SAMPLE_LINES or sum(map(len, self._head)) >= SAMPLE_BYTES):
             break
-        documents = [value for line in self._head if (value := _parsed(line)) is not None]
+        head = b"".join(self._head).splitlines(keepends=True)[:SAMPLE_LINES]
+        documents = [value for line in head if (value := _parsed(line)) is not None]
         if any(isinstance(each, dict | list) for each in documents):
             return Sample(tuple(documents))
         try:
-            lines = b"".join(self._head).decode("utf-8-sig").splitlines()
+            lines = b"".join(head).decode("utf-8-sig").splitlines()
         except UnicodeDecodeError:
             return Sample()
         return Sample(lines=() if any("\0" in line for line in lines) else tuple(lines))

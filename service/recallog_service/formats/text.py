@@ -78,6 +78,7 @@ def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOut"]]:
     """The messages, each with the number of its first line, and what is left out."""
     dated = False
     said: _Said | None = None
+    in_notice = False
     for number, line in enumerate(lines, 1):
         time, rest = _time(line)
         name, text = _name(rest)
@@ -88,8 +89,10 @@ def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOut"]]:
             else:
                 dated = time is not None
             said = _Said(number, name, time, [text])
-        elif time is not None and dated:
+            in_notice = False
+        elif dated and (time is not None or (in_notice and line.strip())):
             yield number, LeftOut("notice")
+            in_notice = True
         elif said is not None:
             said.texts.append(line)
         elif line.strip():
