@@ -96,7 +96,8 @@ class Table(_Encoded[Row]):
     name: str
     row: type[Row]
     write_only: bool = False
-    """Whether no projection reads its rows. Such rows are written and deleted without loading them, and not cached."""
+    """Whether its rows are written and deleted without loading them, and not cached: each is written once, or read by
+    queries alone."""
 
 
 @dataclass(frozen=True)

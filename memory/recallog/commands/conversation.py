@@ -11,7 +11,7 @@ from recallog.conversations import adding, compaction
 from recallog.conversations.adding import Conversation
 from recallog.conversations.blocks import ToolCall
 from recallog.operations.parameters import At
-from recallog.queries.conversation import Counts, Planned
+from recallog.queries.conversation import Planned
 from recallog.reactors import compaction as reactor
 from recallog.reactors.summarizer import Summarizer
 from recallog.reading import messages as stored
@@ -20,11 +20,12 @@ from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_projections.views.conversations import projection, rendering, tables
-from recallog_projections.views.conversations.tables import MessageRow
+from recallog_projections.views.conversations.tables import ConversationRow, MessageRow
 from recallog_projections.views.conversations.thresholds import Thresholds
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import IdConflict
 from recallog_schemas.views import CompactionView, MessagesAdded, MessagesRemoved
+from recallog_streams.ledgers.ledger import Ledger
 
 _TRIES = 20
 """How often messages are aligned anew because another process added to the conversation at the same moment."""
@@ -47,10 +48,19 @@ class _Given:
 
 
 @dataclass(frozen=True, slots=True)
+class _Compared:
+    """A message of the conversation, as given ones are compared with it."""
+
+    instructs: bool
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Present:
     """What of the conversation is known when messages are added."""
 
-    counts: Counts
+    ever: int
+    """How many messages were ever added."""
     turn: int
     """The highest turn of the agent, or of the conversation."""
     known: frozenset[int]
@@ -118,7 +128,7 @@ def _events(
             continue
         if each.message["role"] == rendering.USER and turn is None:
             now += 1
-        ordinal = present.counts.ever + len(ids)
+        ordinal = present.ever + len(ids)
         key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
         id_ = adding.id_of(conversation, *key)
         events += adding.events_of(conversation, each.message, id_, turn=now, calls=calls, path=each.path)
@@ -142,14 +152,15 @@ async def _present(
         refs = [RowKey(tables.REFS.name, owner.space, "", id_) for id_ in by_id.values()]
         agent = RowKey(activity.AGENTS.name, owner.space, owner.agent)
         snapshot = await session.snapshot([*keys, *refs, agent])
-        span, counts = snapshot.row(activity.AGENTS, owner.space, owner.agent), Counts.of(snapshot, owner)
+        span = snapshot.row(activity.AGENTS, owner.space, owner.agent)
+        state = snapshot.row(tables.STATES, owner.space, owner.agent, owner.session) or ConversationRow()
         added = {own for own, id_ in by_id.items() if snapshot.row(tables.REFS, owner.space, "", id_) is not None}
         known = {number for number, each in enumerate(given) if each.own_id in added}
         if not continues and any(each.own_id is None for each in given):
-            known |= await _aligned(session, owner, given)
+            known |= await _aligned(session, access.components.ledger, owner, given)
         return _Present(
-            counts,
-            max(counts.turn, 0 if span is None else span.turn),
+            state.ever,
+            max(state.turn, 0 if span is None else span.turn),
             frozenset(known),
             await _calls(session, access, owner, [each for number, each in enumerate(given) if number not in known]),
         )
@@ -157,7 +168,7 @@ async def _present(
     return await reading.steady(read)
 
 
-async def _aligned(session: ReadSession, owner: Owner, given: Sequence[_Given]) -> set[int]:
+async def _aligned(session: ReadSession, ledger: Ledger, owner: Owner, given: Sequence[_Given]) -> set[int]:
     """The indexes of the given messages that the conversation has: it begins as they do, or ends as they begin.
 
     Instructions are compared apart: a program may change them from call to call. The message with the summary of a
@@ -166,42 +177,48 @@ async def _aligned(session: ReadSession, owner: Owner, given: Sequence[_Given]) 
     said = [number for number, each in enumerate(given) if not each.instructs]
     digests = [given[number].digest for number in said]
     summaries = {number for number, each in enumerate(given) if compaction.is_summary(each.message)}
-    instructions: set[str] = set()
-    everything: list[str] = []
-    begins: list[str] = []
-    async for row in stored.rows_of(session, owner):
-        if len(everything) < len(given):
-            everything.append(row.digest)
-        if row.role in rendering.INSTRUCTIONS:
-            instructions.add(row.digest)
-        elif len(begins) < len(said):
-            begins.append(row.digest)
-        else:
-            break
+    beginning = await _some(session, ledger, owner, len(said), newest_first=False)
+    everything = [each.digest for each in beginning[: len(given)]]
     if everything == [each.digest for each in given[: len(everything)]]:
         return set(range(len(everything)))
+    known = beginning
+    begins = [each.digest for each in beginning if not each.instructs][: len(said)]
     if not summaries and begins == digests[: len(begins)]:
         count = len(begins)
     else:
-        count = _overlap(await _end(session, owner, len(said), instructions), digests)
+        end = await _some(session, ledger, owner, len(said), newest_first=True)
+        known = [*beginning, *end]
+        count = _overlap([each.digest for each in end if not each.instructs], digests)
+    instructions = {each.digest for each in known if each.instructs}
     until = said[count] if count < len(said) else len(given)
-    return {
+    return summaries | {
         number for number in range(until) if not given[number].instructs or given[number].digest in instructions
-    } | (summaries)
+    }
 
 
-async def _end(session: ReadSession, owner: Owner, count: int, instructions: set[str]) -> list[str]:
-    """The digests of the newest `count` messages, oldest first; those of instructions among them are added to these."""
-    newest: list[str] = []
-    if count:
-        async for row in stored.rows_of(session, owner, newest_first=True, page=min(count + 8, limits.SCAN_ITEMS)):
-            if row.role in rendering.INSTRUCTIONS:
-                instructions.add(row.digest)
-            else:
-                newest.append(row.digest)
-            if len(newest) == count:
-                break
-    return newest[::-1]
+async def _some(
+    session: ReadSession, ledger: Ledger, owner: Owner, count: int, *, newest_first: bool
+) -> list[_Compared]:
+    """The first or the newest messages of a conversation, in their order: at least `count` besides instructions, and
+    the instructions next to them."""
+    rows: list[MessageRow] = []
+    others = 0
+    page = min(count + 8, limits.SCAN_ITEMS)
+    async for row in stored.rows_of(session, owner, newest_first=newest_first, page=page):
+        others += row.role not in rendering.INSTRUCTIONS
+        if others > count:
+            break
+        rows.append(row)
+    rows = rows[::-1] if newest_first else rows
+    plain = await stored.shown(session, ledger, owner, [row for row in rows if not row.digest])
+    of_plain: dict[int, list[str]] = {}
+    for each in plain:
+        of_plain.setdefault(each.offset, []).append(rendering.digest_of(each.message))
+    return [
+        _Compared(row.role in rendering.INSTRUCTIONS, digest)
+        for row in rows
+        for digest in ([row.digest] if row.digest else of_plain[row.offset])
+    ]
 
 
 def _overlap(end: Sequence[str], begins: Sequence[str]) -> int:

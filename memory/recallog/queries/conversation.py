@@ -7,7 +7,7 @@ from recallog.conversations import compaction
 from recallog.conversations.compaction import Plan
 from recallog.reading import messages as stored
 from recallog.reading.messages import Owner, Shown
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import ReadSession
 from recallog.reading.subject import of_agent, own_log
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
@@ -15,34 +15,12 @@ from recallog_projections.views.conversations import projection, rendering
 from recallog_projections.views.conversations.rendering import Message
 from recallog_projections.views.conversations.tables import (
     COMPACTIONS,
-    STATES,
     CompactionRow,
-    ConversationRow,
     MessageRow,
 )
 from recallog_projections.views.conversations.thresholds import DEFAULT, Thresholds
 from recallog_schemas.views import ConversationView
 from recallog_streams.ledgers.ledger import Ledger
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The numbers of a conversation, its shared messages included."""
-
-    ever: int
-    """How many messages it has ever had."""
-    counted: int
-    """How many came since its last compaction."""
-    turn: int
-    """The highest turn of its messages."""
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, owner: Owner) -> "Counts":
-        """From a snapshot that has the rows of `projection.keys_of`."""
-        own = snapshot.row(STATES, owner.space, owner.agent, owner.session) or ConversationRow()
-        shared = snapshot.row(STATES, owner.space, projection.SHARED, owner.session) or ConversationRow()
-        counted = own.count + shared.count - own.shared_count
-        return cls(own.ever + shared.ever, max(counted, 0), max(own.turn, shared.turn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +59,8 @@ async def planned(reading: ReadSession, ledger: Ledger, owner: Owner, thresholds
         snapshot = await session.snapshot(projection.keys_of(owner.space, owner.agent, owner.session))
         compacted = snapshot.row(COMPACTIONS, owner.space, owner.agent, owner.session)
         found = await _shown(session, ledger, owner, compacted)
-        plan = compaction.plan([each.message for each in found], thresholds, Counts.of(snapshot, owner).counted)
+        later = None if compacted is None else sum(each.offset > compacted.offset for each in found)
+        plan = compaction.plan([each.message for each in found], thresholds, later)
         replaced = len(found) - len(plan.kept)
         return Planned(plan, found[replaced - 1].id if plan.head else None)
 
@@ -96,7 +75,7 @@ async def _shown(
         return await stored.shown(session, ledger, owner, [row async for row in stored.rows_of(session, owner)])
     instructions = await stored.shown(session, ledger, owner, await _instructions(session, owner, compacted.upto))
     rows = [row async for row in stored.rows_of(session, owner, after=compacted.upto)]
-    summary = Shown(compacted.id, compaction.message_of(compacted.summary))
+    summary = Shown(compacted.id, compacted.upto, compaction.message_of(compacted.summary))
     return [*instructions, summary, *await stored.shown(session, ledger, owner, rows)]
 
 

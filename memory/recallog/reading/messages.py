@@ -32,6 +32,7 @@ class Shown:
 
     id: str
     """The id of its event."""
+    offset: int
     message: Message
 
 
@@ -62,8 +63,9 @@ async def rows_of(
             taken = [row for row in rows if (row.offset >= bound if newest_first else row.offset <= bound)]
             ready += taken
             waiting[number] = rows[len(taken) :] or (await anext(streams[number], []) if taken else rows)
-        ready.sort(key=lambda row: row.offset, reverse=newest_first)
-        for row in await _present(reading, owner, ready):
+        once = {row.offset: row for row in ready}  # what an agent has said to all is its own and shared
+        in_order = sorted(once, reverse=newest_first)
+        for row in await _present(reading, owner, [once[offset] for offset in in_order]):
             yield row
 
 
@@ -102,7 +104,7 @@ async def shown(reading: ReadSession, ledger: Ledger, owner: Owner, rows: Sequen
     found: list[Shown] = []
     for row, event in zip(rows, await events_of(reading, ledger, owner, rows), strict=True):
         whole = await _whole(reading, ledger, owner, row) if row.parts else None
-        found += [Shown(row.id, message) for message in rendering.messages_of(event, owner.agent, whole)]
+        found += [Shown(row.id, row.offset, message) for message in rendering.messages_of(event, owner.agent, whole)]
     return found
 
 

@@ -32,6 +32,8 @@ SHARED = ""
 """The owner of messages that the space shares."""
 
 _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
+"""The kinds of messages that others than their author may see in their conversations."""
+_EMPTY = ConversationRow()
 _REMOVAL = "message.removed"
 _COMPACTION = "conversation.compacted"
 _REST_MICROS = limits.COMPACT_REST_SECONDS * 1_000_000
@@ -40,9 +42,9 @@ _REST_MICROS = limits.COMPACT_REST_SECONDS * 1_000_000
 class Conversations:
     """Fold of the messages of sessions. A change that names a message of another conversation alters nothing.
 
-    A conversation to which `conversation.add` has added a message is due to be compacted when it has more than 20
-    messages, or 48,000 characters in more than 8; after a compaction, only later messages count. After three failures
-    in a row it rests for ten minutes of the events' time.
+    A conversation is due to be compacted when more than 20 messages were added to it, or more than 48,000 characters in
+    more than 8; after a compaction, only later messages count. After three failures in a row it rests for ten minutes
+    of the events' time. What was published or ingested with a session is in its conversation and not counted.
     """
 
     name: ClassVar[str] = "conversations"
@@ -55,10 +57,12 @@ class Conversations:
         if event.kind in KINDS:
             if event.session is None:
                 return
-            yield RowKey(settings.SPACES.name, event.space)
-            yield RowKey(REFS.name, event.space, "", event.id)
-            for owner in (SHARED, *visibility.readers(event)):
-                yield RowKey(STATES.name, event.space, owner, event.session)
+            if event.audience is None and event.kind in _SAID:
+                yield RowKey(settings.SPACES.name, event.space)
+                yield RowKey(STATES.name, event.space, SHARED, event.session)
+            if event.kind in _SAID or rendering.is_added(event):
+                for owner in visibility.readers(event):
+                    yield RowKey(STATES.name, event.space, owner, event.session)
         elif event.kind == _REMOVAL:
             yield RowKey(REFS.name, event.space, "", event.payload["id"])
             yield RowKey(REMOVED.name, event.space, event.agent, event.payload["id"])
@@ -66,7 +70,6 @@ class Conversations:
             session = event.payload["session"]
             yield RowKey(REFS.name, event.space, "", event.payload["upto"])
             yield RowKey(STATES.name, event.space, event.agent, session)
-            yield RowKey(STATES.name, event.space, SHARED, session)
             yield RowKey(COMPACTIONS.name, event.space, event.agent, session)
         elif event.kind in triggers.CLOSINGS and event.session is not None and _closed(event) is not None:
             yield RowKey(STATES.name, event.space, event.agent, event.session)
@@ -92,7 +95,7 @@ class Conversations:
 def made_due(rows: Rows, record: Record) -> list[tuple[str, Trigger]]:
     """The agents whose conversation the record has made due to be compacted, each with its trigger."""
     event = record.event
-    if event.session is None:
+    if event.session is None or not rendering.is_added(event):
         return []
     states = ((owner, rows.get(STATES, event.space, owner, event.session)) for owner in visibility.readers(event))
     due = [owner for owner, state in states if state is not None and state.due_at == record.offset]
@@ -104,56 +107,63 @@ def _add(rows: Rows, record: Record, session: str) -> None:
     owners = _owners(rows, event)
     if not owners:
         return
-    at = (event.space, "", event.id)
-    shown = rendering.messages_of(event, event.agent) if not rendering.parts_of(event) else []
-    chars = sum(map(rendering.chars_of, shown)) if shown else _stated(event, "chars")
-    digest = rendering.digest_of(shown[0]) if len(shown) == 1 else "" if shown else _digest(event)
-    role = rendering.role_of(event)
-    row = MessageRow(event.id, record.offset, event.agent, role, digest, rendering.parts_of(event))
-    counted = len(shown) or 1
+    counted = chars = 0
+    is_added = rendering.is_added(event)
+    role = rendering.role_of(event) if is_added else rendering.ROLE_OF_PLAIN[event.kind]
+    row = MessageRow(event.id, record.offset, event.agent, role)
+    if is_added:
+        parts = rendering.parts_of(event)
+        (message,) = rendering.messages_of(event, event.agent) if not parts else (None,)
+        counted, chars = 1, _stated(event, "chars") if message is None else rendering.chars_of(message)
+        digest = _digest(event) if message is None else rendering.digest_of(message)
+        row = msgspec.structs.replace(row, digest=digest, parts=parts)
+        for owner in owners:
+            if owner != SHARED:
+                state = rows.get(STATES, event.space, owner, session) or _EMPTY
+                if role in rendering.INSTRUCTIONS and not state.begun:
+                    counted = chars = 0
+                state = _judged(record, owner, _counted(state, event, row, counted, chars))
+                rows.put(STATES, state, event.space, owner, session)
+    if event.kind in _SAID:
+        for owner in (SHARED,) if SHARED in owners else owners:
+            state = rows.get(STATES, event.space, owner, session) or _EMPTY
+            rows.put(STATES, msgspec.structs.replace(state, said=state.said + 1), event.space, owner, session)
+    key = tables.message_key(session, record.offset)
     for owner in owners:
-        state = rows.get(STATES, event.space, owner, session) or ConversationRow()
-        if role in rendering.INSTRUCTIONS and not state.begun:
-            state, counted, chars = msgspec.structs.replace(state, ever=state.ever + counted), 0, 0
-        else:
-            state = msgspec.structs.replace(
-                state,
-                ever=state.ever + counted,
-                live=state.live + counted,
-                count=state.count + counted,
-                chars=state.chars + chars,
-                begun=True,
-            )
-        said = state.said + (event.kind in _SAID)
-        state = msgspec.structs.replace(state, said=said, turn=max(state.turn, event.turn))
-        if owner != SHARED and rendering.is_added(event):
-            state = _judged(rows, record, owner, session, state)
-        rows.put(STATES, state, event.space, owner, session)
-        rows.put(MESSAGES, row, event.space, owner, tables.message_key(session, record.offset))
-    rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), *at)
+        rows.put(MESSAGES, row, event.space, owner, key)
+    rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), event.space, "", event.id)
 
 
 def _owners(rows: Rows, event: Event) -> tuple[str, ...]:
     """Whose conversations the message is in; none if it is in nobody's."""
-    if event.kind in (rendering.TOOL_USED, rendering.ADDED):
+    if event.kind not in _SAID:
         return (event.agent,)
-    if visibility.is_shared(event, rows.get(settings.SPACES, event.space)):
-        return (SHARED,)
+    if event.audience is None and visibility.is_shared(event, rows.get(settings.SPACES, event.space)):
+        return (SHARED, event.agent) if rendering.is_added(event) and event.kind == rendering.AGENT_SAID else (SHARED,)
     readers = visibility.readers(event)
     # The author of what a user says is a person, who has no conversation.
     return readers if event.kind == rendering.AGENT_SAID else tuple(each for each in readers if each != event.agent)
 
 
-def _judged(rows: Rows, record: Record, owner: str, session: str, state: ConversationRow) -> ConversationRow:
+def _counted(state: ConversationRow, event: Event, row: MessageRow, counted: int, chars: int) -> ConversationRow:
+    """The state with one more message."""
+    return msgspec.structs.replace(
+        state,
+        ever=state.ever + 1,
+        live=state.live + counted,
+        count=state.count + counted,
+        chars=state.chars + chars,
+        turn=max(state.turn, event.turn),
+        begun=state.begun or row.role not in rendering.INSTRUCTIONS,
+    )
+
+
+def _judged(record: Record, owner: str, state: ConversationRow) -> ConversationRow:
     """The state, with the trigger of its compaction if that is due now."""
-    event = record.event
-    shared = rows.get(STATES, event.space, SHARED, session) or ConversationRow()
-    count = state.count + shared.count - state.shared_count
-    chars = state.chars + shared.chars - state.shared_chars
-    rests = timestamps.micros(event.at) < state.rests_until
-    if state.due or rests or not thresholds.DEFAULT.exceeded(count, chars, state.live + shared.live):
+    rests = timestamps.micros(record.event.at) < state.rests_until
+    if state.due or rests or not thresholds.DEFAULT.exceeded(state.count, state.chars, state.live):
         return state
-    return msgspec.structs.replace(state, due=_trigger(event, owner).id, due_at=record.offset)
+    return msgspec.structs.replace(state, due=_trigger(record.event, owner).id, due_at=record.offset)
 
 
 def _trigger(event: Event, owner: str) -> Trigger:
@@ -172,7 +182,7 @@ def _remove(rows: Rows, record: Record) -> None:
     compaction = rows.get(COMPACTIONS, event.space, event.agent, ref.session)
     if compaction is not None and ref.offset <= compaction.upto:
         return
-    state = rows.get(STATES, event.space, event.agent, ref.session) or ConversationRow()
+    state = rows.get(STATES, event.space, event.agent, ref.session) or _EMPTY
     state = msgspec.structs.replace(state, live=state.live - ref.messages)
     if compaction is None or ref.offset > compaction.offset:
         state = msgspec.structs.replace(state, count=state.count - ref.messages, chars=state.chars - ref.chars)
@@ -199,16 +209,8 @@ def _compact(rows: Rows, record: Record) -> None:
         timestamps.micros(event.at),
     )
     rows.put(COMPACTIONS, row, *at)
-    shared = rows.get(STATES, event.space, SHARED, session) or ConversationRow()
-    state = rows.get(STATES, *at) or ConversationRow()
-    state = msgspec.structs.replace(
-        state,
-        live=state.live - count,
-        count=0,
-        chars=0,
-        shared_count=shared.count,
-        shared_chars=shared.chars,
-    )
+    state = rows.get(STATES, *at) or _EMPTY
+    state = msgspec.structs.replace(state, live=max(state.live - count, 0), count=0, chars=0)
     rows.put(STATES, state, *at)
 
 
@@ -248,8 +250,4 @@ def _digest(event: Event) -> str:
 
 def keys_of(space: str, agent: str, session: str) -> Sequence[RowKey]:
     """The rows of the state of a conversation."""
-    return (
-        RowKey(STATES.name, space, agent, session),
-        RowKey(STATES.name, space, SHARED, session),
-        RowKey(COMPACTIONS.name, space, agent, session),
-    )
+    return RowKey(STATES.name, space, agent, session), RowKey(COMPACTIONS.name, space, agent, session)

@@ -32,6 +32,8 @@ RESULTS = frozenset({"tool", "function"})
 
 ROLE_OF: Mapping[str, str] = {USER_SAID: USER, AGENT_SAID: ASSISTANT, TOOL_USED: TOOL}
 """The role of the messages in events of a kind, unless an event says another one."""
+ROLE_OF_PLAIN: Mapping[str, str] = {USER_SAID: USER, AGENT_SAID: ASSISTANT, TOOL_USED: ASSISTANT, ADDED: ""}
+"""The role of events that were not added as messages; of a call and its result that of the call."""
 
 Message = Mapping[str, Any]
 """A message in the form of OpenAI's chat completions."""
@@ -43,7 +45,7 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 def is_added(event: Event) -> bool:
     """Whether the event is a message that was added to a conversation."""
-    return isinstance(event.payload.get("message"), Mapping) and event.kind != PART
+    return isinstance(event.payload.get("message"), dict)
 
 
 def parts_of(event: Event) -> int:
@@ -85,11 +87,9 @@ def messages_of(event: Event, reader: str, whole: bytes | None = None) -> list[d
 
 
 def role_of(event: Event) -> str:
-    """The role of an event's message, or of the first of two: that in the conversation of its author."""
-    if is_added(event):
-        role = event.payload["message"].get("role", ROLE_OF.get(event.kind, ""))
-        return role if isinstance(role, str) else ""
-    return ASSISTANT if event.kind == TOOL_USED else ROLE_OF[event.kind]
+    """The role of a message that was added, in the conversation of its author."""
+    role = event.payload["message"].get("role", ROLE_OF.get(event.kind, ""))
+    return role if isinstance(role, str) else ""
 
 
 def chars_of(message: Message) -> int:

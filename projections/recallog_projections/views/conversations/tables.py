@@ -1,8 +1,10 @@
 """The rows of conversations.
 
 A conversation belongs to a space, an agent and a session. Its messages are the agent's own, those that are addressed to
-it, and those that the space shares: these have the owner "".
+it, and those that the space shares: these have the owner "" too.
 """
+
+from functools import lru_cache
 
 import msgspec
 
@@ -19,9 +21,9 @@ class MessageRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     author: str
     """The agent of its event."""
     role: str
-    """Its role in the conversation of its author; of two messages that of the first."""
-    digest: str
-    """See `rendering.digest_of`; "" for two messages."""
+    """Its role in the conversation of its author; of a call and its result that of the call."""
+    digest: str = ""
+    """See `rendering.digest_of`; "" for an event that was not added as a message."""
     parts: int = 0
     """The number of the parts of a large message."""
 
@@ -33,30 +35,28 @@ class MessageRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
     offset: int
     owners: tuple[str, ...]
     messages: int
-    """1, or 2; 0 for the instructions with which a conversation begins: they are not counted."""
+    """1; 0 for the instructions with which a conversation begins, and for what was not added as a message."""
     chars: int
 
 
 class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The state of one conversation, or the numbers of the shared messages of a session."""
+    """The state of one conversation, but for `said` of the messages that were added to it; what a space shares in a
+    session counts in `said` of the owner "" alone."""
 
-    ever: int = 0
-    """How many messages it has ever had: the ordinal of the next one."""
     said: int = 0
-    """How many of these were said by a user or an agent."""
+    """How much users and agents have said in it."""
+    ever: int = 0
+    """How many there have ever been: the ordinal of the next one."""
     live: int = 0
-    """How many it has that are neither removed nor compacted; those of the agent alone may be negative."""
+    """How many are neither removed nor compacted."""
     count: int = 0
     """How many came since the last compaction."""
     chars: int = 0
     """The characters of those."""
     turn: int = 0
-    """The highest turn of its messages."""
+    """Their highest turn."""
     begun: bool = False
-    """Whether it has a message that is no instruction."""
-    shared_count: int = 0
-    """How many shared messages of the session did not count any more at the last compaction."""
-    shared_chars: int = 0
+    """Whether one of them is no instruction."""
     failures: int = 0
     """How many compactions in a row have failed."""
     rests_until: int = 0
@@ -96,7 +96,7 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 MESSAGES = Table("conversations.messages", MessageRow, write_only=True)
 """At (space, agent, `message_key`)."""
-REFS = Table("conversations.refs", MessageRef)
+REFS = Table("conversations.refs", MessageRef, write_only=True)
 """At (space, "", id of the event)."""
 STATES = Table("conversations.states", ConversationRow)
 """At (space, agent, session)."""
@@ -108,6 +108,7 @@ REMOVED = Table("conversations.removed", Removed)
 """At (space, agent, id of the event)."""
 
 
+@lru_cache(maxsize=1024)
 def session_prefix(session: str) -> str:
     """The beginning of the keys of the messages of a session."""
     return items.prefix_of((session,))
