@@ -35,9 +35,9 @@ VILLAGE = {
     "activity.kinds": "9bde5b4d1ef7ce38",
     "outline.space": "808d5dfafbfc3f30",
     "clock.now": "5a9b499f2dedc8ab",
-    "conversations.messages": "f1c0a6c633114422",
-    "conversations.refs": "d5c43914d3175a2e",
-    "conversations.states": "e5f1de68ea515f1e",
+    "conversations.messages": "3b12c36dee1be6cf",
+    "conversations.refs": "bacf6a3677870f00",
+    "conversations.said": "5d1b928b55ec473c",
     "settings.space": "cf818b47d5b2032e",
     "settings.agent": "c446009e440dd5c8",
 }

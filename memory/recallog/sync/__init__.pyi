@@ -97,6 +97,9 @@ from recallog import (
     VerifyReport,
     WorkingDocument,
     WorkingText,
+    WorkspaceExport,
+    WorkspaceHits,
+    WorkspaceImport,
 )
 from recallog.extending import (
     Components,
@@ -126,6 +129,7 @@ __all__ = [
     "Stream",
     "Tiers",
     "Working",
+    "Workspace",
 ]
 
 class Admin:
@@ -738,6 +742,65 @@ class Working:
         """
 
 
+class Workspace:
+    """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`.
+
+    A document is an item of the namespace `workspace`; its key is its path, for example `memory/2026-11-23.md`.
+    `memory.items` reads and writes it. The truth is the ledger: files are an export, which can be edited and imported.
+    """
+
+    def search(
+        self,
+        space: str,
+        agent: str,
+        query: str,
+        *,
+        limit: int = 5,
+        mode: str = "hybrid",
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> WorkspaceHits:
+        """The parts of an agent's documents that match a query best, each with its lines.
+
+        A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
+        by their words. No character of a query has a meaning of its own.
+        """
+
+    def import_folder(
+        self,
+        space: str,
+        agent: str,
+        folder: str | PathLike[str] | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> WorkspaceImport:
+        """Put the files of a folder of this machine into the workspace of an agent. Equal texts write no event.
+
+        Left out, and named in the answer, are files that are hidden, symbolic links, not in UTF-8 or larger than 64
+        KiB; and those whose document has changed since the folder was last imported or exported, unless `overwrite` is
+        set. A document without a file stays.
+
+        Raises `InvalidArgument` if there is no such folder.
+        """
+
+    def export_folder(
+        self,
+        space: str,
+        agent: str,
+        folder: str | PathLike[str] | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> WorkspaceExport:
+        """Write the documents of an agent's workspace to a folder of this machine, byte by byte as they are.
+
+        Left out, and named in the answer, are documents whose key is no safe path below the folder, whose value is no
+        text, and those whose file has changed since the folder was last imported or exported, unless `overwrite` is
+        set. A file without a document stays.
+
+        Raises `InvalidArgument` if the folder is a file.
+        """
+
+
 class Consensus:
     """What agents agreed on, and their dissents: `memory.consensus`.
 
@@ -1175,6 +1238,10 @@ class Memory:
     @property
     def working(self) -> Working:
         """Working memory: the blocks that agents keep in sight, and scratchpads of sessions."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The documents of agents: a search in them, and their exchange with a folder."""
 
     @property
     def consensus(self) -> Consensus:

@@ -12,7 +12,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings
 from recallog_projections.views.conversations.projection import SHARED
-from recallog_projections.views.conversations.tables import STATES
+from recallog_projections.views.conversations.tables import SAID
 from recallog_schemas import Event, Record, limits
 from recallog_schemas.kinds import DailySettings
 
@@ -36,8 +36,8 @@ def needs(event: Event) -> Sequence[RowKey]:
         return ()
     return (
         RowKey(LOGGED.name, event.space, event.agent, event.session),
-        RowKey(STATES.name, event.space, event.agent, event.session),
-        RowKey(STATES.name, event.space, SHARED, event.session),
+        RowKey(SAID.name, event.space, event.agent, event.session),
+        RowKey(SAID.name, event.space, SHARED, event.session),
     )
 
 
@@ -47,8 +47,8 @@ def log(rows: Rows, record: Record) -> int | None:
     event = record.event
     if event.session is None or not settings_of(rows.get(settings.AGENTS, event.space, event.agent)).enabled:
         return None
-    states = (rows.get(STATES, event.space, owner, event.session) for owner in (event.agent, SHARED))
-    said = sum(state.said for state in states if state is not None)
+    counts = (rows.get(SAID, event.space, owner, event.session) for owner in (event.agent, SHARED))
+    said = sum(row.count for row in counts if row is not None)
     before = rows.get(LOGGED, event.space, event.agent, event.session) or Logged(0, -1)
     if said - before.said < limits.DAILY_MESSAGES:
         return None

@@ -15,6 +15,7 @@ from recallog_projections.views.conversations.tables import (
     PARTS,
     REFS,
     REMOVED,
+    SAID,
     STATES,
     CompactionRow,
     ConversationRow,
@@ -22,6 +23,7 @@ from recallog_projections.views.conversations.tables import (
     MessageRow,
     PartRow,
     Removed,
+    SaidRow,
 )
 from recallog_schemas import Event, Record, limits, timestamps, triggers
 from recallog_schemas.triggers import Trigger
@@ -50,17 +52,20 @@ class Conversations:
     name: ClassVar[str] = "conversations"
     version: ClassVar[int] = 1
     kinds = KINDS | triggers.CLOSINGS | {rendering.PART, _REMOVAL, _COMPACTION}
-    tables = (MESSAGES, REFS, STATES, COMPACTIONS, PARTS, REMOVED)
+    tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, PARTS, REMOVED)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
         if event.kind in KINDS:
             if event.session is None:
                 return
-            if event.audience is None and event.kind in _SAID:
-                yield RowKey(settings.SPACES.name, event.space)
-                yield RowKey(STATES.name, event.space, SHARED, event.session)
-            if event.kind in _SAID or rendering.is_added(event):
+            if event.kind in _SAID:
+                if event.audience is None:
+                    yield RowKey(settings.SPACES.name, event.space)
+                    yield RowKey(SAID.name, event.space, SHARED, event.session)
+                for owner in visibility.readers(event):
+                    yield RowKey(SAID.name, event.space, owner, event.session)
+            if rendering.is_added(event):
                 for owner in visibility.readers(event):
                     yield RowKey(STATES.name, event.space, owner, event.session)
         elif event.kind == _REMOVAL:
@@ -126,8 +131,8 @@ def _add(rows: Rows, record: Record, session: str) -> None:
                 rows.put(STATES, state, event.space, owner, session)
     if event.kind in _SAID:
         for owner in (SHARED,) if SHARED in owners else owners:
-            state = rows.get(STATES, event.space, owner, session) or _EMPTY
-            rows.put(STATES, msgspec.structs.replace(state, said=state.said + 1), event.space, owner, session)
+            said = rows.get(SAID, event.space, owner, session)
+            rows.put(SAID, SaidRow(1 if said is None else said.count + 1), event.space, owner, session)
     key = tables.message_key(session, record.offset)
     for owner in owners:
         rows.put(MESSAGES, row, event.space, owner, key)

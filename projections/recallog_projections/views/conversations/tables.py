@@ -40,11 +40,8 @@ class MessageRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The state of one conversation, but for `said` of the messages that were added to it; what a space shares in a
-    session counts in `said` of the owner "" alone."""
+    """The state of the messages that were added to one conversation."""
 
-    said: int = 0
-    """How much users and agents have said in it."""
     ever: int = 0
     """How many there have ever been: the ordinal of the next one."""
     live: int = 0
@@ -65,6 +62,12 @@ class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The id of the trigger of its compaction, as long as that stands."""
     due_at: int = -1
     """The offset of the event that made it due."""
+
+
+class SaidRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How much users and agents have said in a conversation; what a space shares counts for the owner "" alone."""
+
+    count: int
 
 
 class CompactionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -99,6 +102,8 @@ MESSAGES = Table("conversations.messages", MessageRow, write_only=True)
 REFS = Table("conversations.refs", MessageRef, write_only=True)
 """At (space, "", id of the event)."""
 STATES = Table("conversations.states", ConversationRow)
+"""At (space, agent, session)."""
+SAID = Table("conversations.said", SaidRow)
 """At (space, agent, session)."""
 COMPACTIONS = Table("conversations.compactions", CompactionRow)
 """At (space, agent, session)."""
