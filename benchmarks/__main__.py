@@ -29,6 +29,7 @@ from benchmarks import (
     remember,
     report,
     resident,
+    synchronous,
     tiers,
 )
 from benchmarks.measure import Measure, Setup
@@ -39,6 +40,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "breakdown": breakdown.measure,
     "query": query.measure,
     "operations": operations.measure,
+    "synchronous": synchronous.measure,
     "remember": remember.measure,
     "agents": agents.measure,
     "due": due.measure,
@@ -60,8 +62,8 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, operations, remember, agents, due, items, long_term, graph,
-    resident, past, index, recall, presets, tiers, context.
+    """Measure Recallog: append, fold, breakdown, query, operations, synchronous, remember, agents, due, items,
+    long_term, graph, resident, past, index, recall, presets, tiers, context.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 

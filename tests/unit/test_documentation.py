@@ -53,15 +53,15 @@ def test_the_agent_of_the_guide_prints_what_it_says_in_forty_lines(tmp_path: Pat
     assert run_python("\n".join([agent, *snippets]), tmp_path) == printed
 
 
-def test_the_example_of_the_readme_prints_what_it_says_in_eight_lines(tmp_path: Path) -> None:
-    (session,) = blocks("README.md", "python")
+def test_the_examples_of_the_readme_print_what_it_says_in_eight_lines_and_in_three(tmp_path: Path) -> None:
+    programs = blocks("README.md", "python")
     (printed,) = blocks("README.md", "text")
-    assert len([line for line in session.splitlines() if line]) == 8
-    assert run_python(session, tmp_path) == printed
+    assert [len([line for line in program.splitlines() if line]) for program in programs] == [8, 3]
+    assert [run_python(program, tmp_path) for program in programs] == [printed, printed]
 
 
 def test_the_commands_of_the_readme_continue_its_example_and_print_what_it_says(tmp_path: Path) -> None:
-    (session,) = blocks("README.md", "python")
+    session, _ = blocks("README.md", "python")
     run_python(session, tmp_path)
     check_console("README.md", tmp_path)
 
@@ -77,6 +77,13 @@ def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp
     programs, printed = blocks(guide, "python"), blocks(guide, "text")
     assert [run_python(program, tmp_path) for program in programs] == printed
     check_console(guide, tmp_path)
+
+
+def test_the_programs_and_cells_of_the_page_on_scripts_and_notebooks_print_what_it_says(tmp_path: Path) -> None:
+    script, restart, *cells, long_work = blocks("docs/scripts-and-notebooks.md", "python")
+    printed = blocks("docs/scripts-and-notebooks.md", "text")
+    found = [run_python(program, tmp_path) for program in (script, restart, "".join(cells), long_work)]
+    assert found == [*printed[:2], "", printed[2]]
 
 
 def test_the_commands_of_the_producers_guide_print_what_it_says(tmp_path: Path) -> None:
