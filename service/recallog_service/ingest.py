@@ -59,10 +59,11 @@ class Ingested(View):
 
 
 class IngestedFile(Ingested):
-    """The result of the ingest of one file: its name, and the name of its format."""
+    """The result of the ingest of one file: its name, the name of its format, and which spaces were chosen and why."""
 
     file: str
     read_as: str
+    chosen: str | None = None
 
 
 class IngestedFiles(View):

@@ -94,7 +94,7 @@ def test_an_empty_file_adds_nothing(tmp_path: Path, home: Path) -> None:
     file.write_bytes(b"")
     assert ingest(file, home, "--json").json == {
         "added": 0, "known": 0, "other_times": 0, "first_other_times": [], "spaces": 0, "stopped": False,
-        "problems": [], "left_out": {}, "cut": [], "file": str(file), "read_as": "jsonl",
+        "problems": [], "left_out": {}, "cut": [], "file": str(file), "read_as": "jsonl", "chosen": None,
     }  # fmt: skip
 
 

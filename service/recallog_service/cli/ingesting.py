@@ -1,7 +1,7 @@
 """`ingest`: writes the events and conversations of files to the ledger."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from inspect import cleandoc
@@ -80,10 +80,29 @@ def ingest_command(
         results: list[IngestedFile] = []
         with terminal.opened(home, missing="create") as (memory, _):
             async with memory:
-                for each in inputs:
-                    results.append(await _ingest(memory, each, options, keep_going, acknowledge, batch))
-                    if results[-1].stopped:
-                        break
+                is_one = len(inputs) == 1 and not others
+                with terminal.bar(f"ingesting {inputs[0].file if is_one else f'{len(inputs):,} files'}") as advance:
+                    for each in inputs:
+                        reading = each.format.read(each.source, options)
+                        if is_one and reading.note is not None:
+                            terminal.note(reading.note)
+                        done = sum(result.added + result.known for result in results)
+                        result = await ingest(
+                            memory,
+                            reading,
+                            unit=reading.unit,
+                            batch=batch,
+                            keep_going=keep_going,
+                            progress=_counting_on(advance, done),
+                            acknowledged=_print_acknowledged if acknowledge else None,
+                        )
+                        results.append(
+                            IngestedFile(
+                                file=each.file, read_as=each.format.name, chosen=reading.note, **result.model_dump()
+                            )
+                        )
+                        if result.stopped:
+                            break
                 is_new = any(each.added for each in results)
                 return results, others, await _start_index(memory) if is_new and not no_index else None
 
@@ -93,6 +112,8 @@ def ingest_command(
         terminal.print_json(results[0] if is_one else IngestedFiles.of(results, others))
     else:
         for each in results:
+            if not is_one and each.chosen is not None:
+                terminal.note(f"{each.file}: {each.chosen}")
             _report(each, "" if is_one else f"{each.file}: ")
         if others:
             terminal.note(f"left out, because their format is not recognised: {', '.join(others)}")
@@ -120,23 +141,9 @@ class _Input:
     source: Source
 
 
-async def _ingest(
-    memory: Memory, each: _Input, options: Options, keep_going: bool, acknowledge: bool, batch: int
-) -> IngestedFile:
-    reading = each.format.read(each.source, options)
-    if reading.note is not None:
-        terminal.note(reading.note)
-    with terminal.bar(f"ingesting {each.file}") as advance:
-        result = await ingest(
-            memory,
-            reading,
-            unit=reading.unit,
-            batch=batch,
-            keep_going=keep_going,
-            progress=advance,
-            acknowledged=_print_acknowledged if acknowledge else None,
-        )
-    return IngestedFile(file=each.file, read_as=each.format.name, **result.model_dump())
+def _counting_on(advance: Callable[[int, int], None], done: int) -> Callable[[int, int], None]:
+    """The progress of one file, after `done` events of earlier ones."""
+    return lambda count, total: advance(done + count, done + total)
 
 
 def _inputs(files: Sequence[str], chosen: Format | None) -> tuple[list[_Input], list[str]]:
@@ -189,9 +196,9 @@ def _print_acknowledged(position: str, id_: str) -> None:
 
 def _report(result: IngestedFile, prefix: str) -> None:
     for problem in result.problems:
-        console.err.print(problem.message, markup=False, style="red")
+        console.err.print(f"{prefix}{problem.message}", markup=False, style="red")
     for cut in result.cut:
-        terminal.note(cut.message)
+        terminal.note(f"{prefix}{cut.message}")
     terminal.print_lines(
         f"{prefix}{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
         f"{result.spaces:,} spaces (read as {result.read_as})"
@@ -200,7 +207,7 @@ def _report(result: IngestedFile, prefix: str) -> None:
         terminal.note(_other_times(result))
     if result.left_out:
         counts = ", ".join(f"{count:,} {name}" for name, count in result.left_out.items())
-        terminal.print_lines(f"left out, because no event holds it: {counts}")
+        terminal.print_lines(f"{prefix}left out, because no event holds it: {counts}")
     if result.stopped:
         console.err.print(
             "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "

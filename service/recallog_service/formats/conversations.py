@@ -81,7 +81,7 @@ class Conversation:
             return self.beginning
         own = self.own_id
         valid = is_name(f"{_PREFIX}/{own}") and len(own) <= limits.ID_CHARS_MAX
-        return own if valid else _digest(own)
+        return own if valid else digest(own)
 
     @property
     def is_certain(self) -> bool:
@@ -98,7 +98,7 @@ class Conversation:
         readable = (each for each in self.messages if not isinstance(each, InvalidEvent | LeftOut))
         first = next(of_user, next(readable, None))
         said = [first.get("id"), content_of(first)] if isinstance(first, dict) else first
-        return _digest([said, _iso(self._time_of(first)), self.person])
+        return digest([said, _iso(self._time_of(first)), self.person])
 
     @cached_property
     def begins(self) -> datetime | None:
@@ -186,14 +186,14 @@ def space_of_project(folder: object) -> str | None:
     if not isinstance(folder, str) or not folder.strip("/\\. "):
         return None
     space = f"{_PROJECT}/{_NOT_IN_A_NAME.sub('-', folder).strip('/')}"
-    return space if is_name(space) else f"{_PROJECT}/{_digest(folder)}"
+    return space if is_name(space) else f"{_PROJECT}/{digest(folder)}"
 
 
 def _space_of_person(field_name: str, value: str) -> str:
     """The kind of person is a part of the name: the customer 17 may not be the user 17."""
     kind = "user" if field_name.startswith("user") else field_name.partition("_")[0]
     space = f"{kind}/{value}"
-    return space if is_name(space) else f"{kind}/{_digest(value)}"
+    return space if is_name(space) else f"{kind}/{digest(value)}"
 
 
 def alike(conversations: Sequence[Conversation]) -> dict[int, InvalidEvent]:
@@ -247,7 +247,8 @@ def _iso(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
 
 
-def _digest(value: object) -> str:
+def digest(value: object) -> str:
+    """A short name that follows from `value`."""
     try:
         text = json.dumps(value, sort_keys=True)
     except RecursionError:

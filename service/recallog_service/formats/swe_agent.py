@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from recallog.conversations.blocks import LeftOut
+from recallog.conversations.messages import content_of
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import reader_of_each
-from recallog_service.formats.conversations import Conversation
+from recallog_service.formats.conversations import Conversation, digest
 from recallog_service.formats.format import Format
 from recallog_service.formats.source import Sample
 
@@ -29,7 +30,18 @@ def _conversation(number: int, document: object) -> Conversation | InvalidEvent:
     if not isinstance(document, dict) or messages is None:
         return InvalidEvent('not an object with a list of "history" or "trajectory"', path="history")
     pairs = list(_numbered(messages))
-    return Conversation(number, document, [each for _, each in pairs], [ordinal for ordinal, _ in pairs])
+    fields = document if Conversation(number, document, ()).own_id else {**document, "id": _name(pairs)}
+    return Conversation(number, fields, [each for _, each in pairs], [ordinal for ordinal, _ in pairs])
+
+
+def _name(messages: Iterable[tuple[int, object]]) -> str:
+    """Runs of one task begin alike: a digest of the task and of the first answer tells most of them apart."""
+    said = {
+        role: content_of(message)
+        for _, message in reversed(list(messages))
+        if isinstance(message, dict) and (role := message.get("role")) in ("user", "assistant")
+    }
+    return digest([said.get("user"), said.get("assistant")])
 
 
 def _messages(document: object) -> list[object] | None:
