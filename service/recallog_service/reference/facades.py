@@ -19,6 +19,7 @@ SCHEMAS = "../../schemas/json"
 _GUIDES: Mapping[str, tuple[str, str]] = {
     "memory": ("Build an agent", "build-an-agent.md"),
     "memory.long_term": ("Long-term memory", "long-term-memory.md"),
+    "memory.conversation": ("Conversations", "conversations.md"),
     "memory.working": ("Working memory and items", "long-term-memory.md#working-memory-and-items"),
     "memory.items": ("Working memory and items", "long-term-memory.md#working-memory-and-items"),
     "memory.tiers": ("Tiers", "tiers.md"),
