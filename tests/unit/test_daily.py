@@ -327,6 +327,24 @@ def test_memory_gets_lines_where_it_is_a_text_with_room(text: Any, added: int) -
     run(work())
 
 
+@pytest.mark.parametrize("before", ["# Memory", None])
+def test_whether_memory_gets_lines_is_decided_when_the_turn_ends(before: str | None) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            if before is not None:
+                await memory.items.put(SPACE, AGENT, "workspace", "MEMORY.md", before)
+            await memory.publish_many([*talk(6), ended()])
+            if before is None:
+                await memory.items.put(SPACE, AGENT, "workspace", "MEMORY.md", "later")
+            else:
+                await memory.items.delete(SPACE, AGENT, "workspace", "MEMORY.md")
+            (reaction,) = await memory.react()
+            assert reaction.text == ("2 events" if before is None else "3 events")  # of which one is refused
+            assert await text_of(memory, "MEMORY.md") == ("later" if before is None else None)
+
+    run(work())
+
+
 def test_the_three_do_not_hinder_each_other() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

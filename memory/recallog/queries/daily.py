@@ -1,4 +1,4 @@
-"""What the daily log of an agent is written from: what was said in a session, its settings, and its MEMORY.md."""
+"""What the daily log of an agent is written from: what was said in a session, and its settings."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from recallog.reading import messages as stored
 from recallog.reading.messages import Owner
 from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import RowKey
-from recallog_projections.views import daily, items, settings, workspace
+from recallog_projections.views import daily, settings
 from recallog_projections.views.conversations import rendering
 from recallog_projections.views.conversations.tables import MessageRow
 from recallog_schemas import Event, limits
@@ -23,7 +23,6 @@ class Session(NamedTuple):
 
     said: Sequence[Event]
     language: CueLanguage
-    takes_memory: bool
 
 
 async def session_of(reading: ReadSession, ledger: Ledger, owner: Owner, since: int, until: int) -> Session:
@@ -34,15 +33,9 @@ async def session_of(reading: ReadSession, ledger: Ledger, owner: Owner, since: 
 
     async def read(session: ReadSession) -> Session:
         configured = RowKey(settings.AGENTS.name, owner.space, owner.agent)
-        memory = RowKey(items.ROWS.name, owner.space, owner.agent, items.path_of(workspace.NAMESPACE, workspace.MEMORY))
-        snapshot = await session.snapshot([configured, memory])
-        row = snapshot.row(items.ROWS, *memory[1:])
-        text = None if row is None else items.value_of(row)
-        return Session(
-            await _newest_said(session, ledger, owner, since, until),
-            daily.settings_of(snapshot.row(settings.AGENTS, *configured[1:])).language,
-            isinstance(text, str) and len(text) < limits.MEMORY_DOCUMENT_CHARS,
-        )
+        snapshot = await session.snapshot([configured])
+        language = daily.settings_of(snapshot.row(settings.AGENTS, *configured[1:])).language
+        return Session(await _newest_said(session, ledger, owner, since, until), language)
 
     return await reading.steady(read)
 

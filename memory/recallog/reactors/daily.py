@@ -26,10 +26,6 @@ class LoggedSession(Protocol):
     def language(self) -> CueLanguage:
         """The language of the lines."""
 
-    @property
-    def takes_memory(self) -> bool:
-        """Whether the agent has a MEMORY.md that has room."""
-
 
 class DailyMemory(Protocol):
     """What a daily log needs of a memory."""
@@ -72,8 +68,7 @@ class Daily(Reactor):
             (workspace.NAMESPACE, workspace.daily_key(trigger.at), lines),
             (items.session_namespace(trigger.session), FACTS, lines),
         ]
-        if session.takes_memory:  # the last one, since that may change: the others keep their ids
-            places.append((workspace.NAMESPACE, workspace.MEMORY, lines[: limits.MEMORY_LINES_MAX]))
+        places += [(workspace.NAMESPACE, key, lines[: limits.MEMORY_LINES_MAX]) for key in trigger.entries]
         return [
             Event(
                 space=trigger.space,

@@ -38,7 +38,8 @@ class DueTrigger:
     projection: what it names."""
     entries: Sequence[str] = ()
     """Of a retraction: the ids of the entries that name a retracted one as a source. Of a summary: those of the
-    archived entries. Of a trigger of a user's projection: what it names."""
+    archived entries. Of a daily log: the documents that get lines besides that of the day. Of a trigger of a user's
+    projection: what it names."""
     since: int = -1
     """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one. Of
     a daily log: the offset behind which the messages are that it has not looked at; -1 for all of the session."""

@@ -10,7 +10,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import settings
+from recallog_projections.views import items, settings, workspace
 from recallog_projections.views.conversations.projection import SHARED
 from recallog_projections.views.conversations.tables import SAID
 from recallog_schemas import Event, Record, limits
@@ -29,6 +29,8 @@ class Logged(msgspec.Struct, frozen=True, array_like=True, gc=False):
 LOGGED = Table("due.logged", Logged)
 """At (space, agent, session)."""
 
+_MEMORY = items.path_of(workspace.NAMESPACE, workspace.MEMORY)
+
 
 def needs(event: Event) -> Sequence[RowKey]:
     """The rows that say whether enough was said when the turn of `event` ended."""
@@ -38,6 +40,7 @@ def needs(event: Event) -> Sequence[RowKey]:
         RowKey(LOGGED.name, event.space, event.agent, event.session),
         RowKey(SAID.name, event.space, event.agent, event.session),
         RowKey(SAID.name, event.space, SHARED, event.session),
+        RowKey(items.ROWS.name, event.space, event.agent, _MEMORY),
     )
 
 
@@ -54,6 +57,14 @@ def log(rows: Rows, record: Record) -> int | None:
         return None
     rows.put(LOGGED, Logged(said, record.offset), event.space, event.agent, event.session)
     return before.offset
+
+
+def documents(rows: Rows, event: Event) -> tuple[str, ...]:
+    """The documents that get lines besides that of the day: MEMORY.md, if the agent has one with room."""
+    row = rows.get(items.ROWS, event.space, event.agent, _MEMORY)
+    text = None if row is None else items.value_of(row)
+    has_room = isinstance(text, str) and len(text) < limits.MEMORY_DOCUMENT_CHARS
+    return (workspace.MEMORY,) if has_room else ()
 
 
 def settings_of(agent: settings.AgentSettings | None) -> DailySettings:

@@ -48,7 +48,7 @@ class Work(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a migration: the texts to keep, each with the path where it stands in working memory."""
     entries: tuple[str, ...] = ()
     """Of a retraction: the ids of the entries that name a retracted one as a source. Of a summary: those of the
-    archived entries, in the order of the plan."""
+    archived entries, in the order of the plan. Of a daily log: the documents that get lines besides that of the day."""
     since: int = -1
     """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one. Of
     a daily log: the offset behind which the messages are that it has not looked at; -1 for all of the session."""
@@ -376,7 +376,9 @@ def _write_log(rows: Rows, record: Record) -> None:
     since = daily.log(rows, record)
     if since is not None:
         trigger = _log(record.event)
-        put(rows, msgspec.structs.replace(work_of(record, trigger, record.event.agent), since=since), trigger)
+        work = work_of(record, trigger, record.event.agent)
+        documents = daily.documents(rows, record.event)
+        put(rows, msgspec.structs.replace(work, since=since, entries=documents), trigger)
 
 
 def _log(event: Event) -> Trigger:
