@@ -441,7 +441,11 @@ def test_semantic_search_without_an_index_says_that_it_compared_words() -> None:
     async def work(memory: Memory) -> None:
         await memory.items.put(*WORKSPACE, "a.md", "Birch burns best.")
         found = await memory.workspace.search(*A, "birch", mode="semantic")
-        assert (len(found.hits), found.mode, found.degraded) == (1, "semantic", "the index is off: words were compared")
+        assert (len(found.hits), found.mode, found.degraded) == (
+            1,
+            "semantic",
+            "only words were compared: the index is off",
+        )
 
     ended(once(), work)
 

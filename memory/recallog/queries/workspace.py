@@ -1,6 +1,7 @@
 """Search in the documents of a workspace: recall, of documents alone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from recallog import retrieval
@@ -41,13 +42,15 @@ async def search(
     log_events: int,
 ) -> WorkspaceHits:
     """The parts of documents that match a query best. Where there is no index, words are compared in every mode."""
-    words_alone = index is None and mode == "semantic"
-    channels = CHANNELS["fts" if words_alone else mode]
     query = RecallQuery.create(
-        space, agent, text, as_of, top_k=limit, memories=False, documents=True, channels=channels
+        space, agent, text, as_of, top_k=limit, memories=False, documents=True, channels=CHANNELS[mode]
     )
     found = await retrieval.recall.recall(reading, index, cache, query, log_events)
-    degraded = "the index is off: words were compared" if words_alone else found.degraded
+    degraded = found.degraded
+    if mode == "semantic" and found.index is None:
+        by_words = replace(query, channels=CHANNELS["fts"])
+        found = await retrieval.recall.recall(reading, None, cache, by_words, log_events)
+        degraded = degraded or "only words were compared: the index is off"
     shared = {name: getattr(found, name) for name in WorkspaceHits.model_fields if name in type(found).model_fields}
     hits = tuple(_hit(each) for each in found.hits)
     return WorkspaceHits(**{**shared, "hits": hits, "degraded": degraded}, mode=mode, limit=limit)
