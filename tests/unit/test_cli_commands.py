@@ -74,7 +74,7 @@ def failed(result: Result, code: int, says: str) -> None:
 
 BY_HAND = {
     "copy", "demo", "eval locomo", "export", "ingest", "publish", "react", "schema export", "tail", "watch",
-    "worker",
+    "worker", "workspace export", "workspace import",
 }  # fmt: skip
 
 

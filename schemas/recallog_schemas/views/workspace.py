@@ -53,6 +53,11 @@ class WorkspaceHits(Recalled):
     hits: tuple[WorkspaceHit, ...]
     """The parts, best first."""
 
+    @property
+    def nothing_close(self) -> bool:
+        """Whether all hits are weak, or there are none."""
+        return all(hit.weak for hit in self.hits)
+
     def format(self) -> str:
         """One line for each part, without weak ones; "" if none is left."""
         return "\n".join(hit.format() for hit in self.hits if not hit.weak)

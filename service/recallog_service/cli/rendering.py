@@ -173,7 +173,19 @@ def _search(page: "views.SearchPage") -> None:
     _end_of_recall(page)
 
 
-def _start_of_recall(view: "views.RecallView | views.SearchPage", *, found: bool) -> None:
+def _workspace_hits(view: "views.WorkspaceHits", *, full: WholeText = False) -> None:
+    _start_of_recall(view, found=bool(view.hits))
+    for hit in view.hits:
+        above = hit.title.removeprefix(hit.key).removeprefix(": ")
+        head = f"{hit.score:.3f}  {hit.key}:{hit.first}-{hit.last}{f'  {above}' if above else ''}"
+        terminal.print_lines(one_line(head) + ("  (weak)" if hit.weak else ""), "dim" if hit.weak else "bold")
+        shown = hit.text.splitlines() if full else terminal.first_lines(hit.quote, _HIT_LINES, len(_INDENT))
+        for line in shown:
+            terminal.print_lines(f"{_INDENT}{line}", "dim" if hit.weak else "")
+    _end_of_recall(view)
+
+
+def _start_of_recall(view: "views.RecallView | views.SearchPage | views.WorkspaceHits", *, found: bool) -> None:
     if not found:
         terminal.print_lines("(nothing)")
     elif view.nothing_close:
@@ -459,6 +471,7 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "SpacesView": _spaces,
     "Status": _status,
     "TimelinePage": _timeline,
+    "WorkspaceHits": _workspace_hits,
     "LedgerDigests": _digests,
     "VerifyReport": print_verified,
 }
