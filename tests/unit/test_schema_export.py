@@ -159,6 +159,7 @@ VALUES = {
     "session": "s-1", "text": "{}", "entry_id": "kept", "entry_ids": ["kept"],
     "action_type": "bake", "summary": "Baked bread", "question": "bread",
     "topic": "bread", "conclusion": "Two crowns", "confidence": 1.0,
+    "messages": [{"role": "user", "content": "Bread!"}],
 }  # fmt: skip
 """Values of required parameters."""
 
