@@ -706,15 +706,17 @@ class Memory(Facade):
         step: parameters.Step = None,
         output_format: parameters.OutputFormat = None,
         budget_tokens: parameters.BudgetTokens = None,
+        session: parameters.RecallSession = None,
         **options: Unpack[SalienceOptions],
     ) -> "ContextView":
         """The prompt of an agent for a model, and whether a reflection is due.
 
         Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
         related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-        compared. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt asks
-        for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out, the
-        least important first.
+        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
+        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
+        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
+        the least important first.
 
         Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
         `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
@@ -730,6 +732,7 @@ class Memory(Facade):
             as_of,
             step=step,
             components=parameters.headed(components),
+            session=session,
         )
         index = self._components.index
         return await self._access.of_space(

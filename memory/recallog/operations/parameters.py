@@ -452,6 +452,14 @@ Keys = Annotated[Sequence[str] | None, Field(description="Only these keys; defau
 Content = Annotated[
     Any, Field(description=f"The content: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes, usually a text.")
 ]
+RecallSession = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=limits.ID_CHARS_MAX,
+        description="Session whose newest messages automatic recall asks with; default: that of the newest one.",
+    ),
+]
 ConversationSession = Annotated[
     str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Session whose messages they are.")
 ]

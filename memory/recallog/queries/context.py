@@ -41,6 +41,8 @@ _SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITO
 """Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
 _EVIDENCE_CHARS_LEAST = 40
 """How much of the text of evidence is shown however long the names before it are."""
+_AUTO_RECALL_EVENTS = 500
+"""Among how many of the newest events automatic recall looks for the messages of the user."""
 _FIRST_READ_EVENTS = 100
 """How many of the newest events that the agent may see are read before its settings, which may ask for more."""
 
@@ -62,6 +64,8 @@ class ContextRequest:
     """What the agent does now."""
     components: Sequence[tuple[str, str]] = ()
     """Further sections: heading and text."""
+    session: str | None = None
+    """The session of automatic recall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +204,7 @@ async def compose(
         set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
         # Events that other sections show are left out of the memory, so a full window needs more events.
         needed = candidates if own.use_salience else (own.window or limits.WINDOW_EVENTS) + _SHOWN_ELSEWHERE
+        needed = max(needed, _AUTO_RECALL_EVENTS) if own.auto_recall else needed
         needed = min(max(needed, reflections.events_needed(snapshot, space, agent, candidates)), candidates)
         blocks = working.labels_shown(snapshot, space, agent)
         if set_to == kinds and needed <= newest and blocks == labels:
@@ -210,6 +215,9 @@ async def compose(
             )
             memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
             rag = recalled.settings_of(own)
+            auto = (
+                await recalled.automatic(reading, snapshot, space, agent, request.session) if own.auto_recall else None
+            )
             found = await recalled.recalled(
                 reading,
                 snapshot,
@@ -222,6 +230,7 @@ async def compose(
                 candidates,
                 asked=request.query is not None,
                 actions=shown.actions,
+                auto=auto,
                 here=fed is not None,
             )
             elsewhere = {
@@ -229,7 +238,7 @@ async def compose(
                 *(event.position.offset for event in memory.events),
                 *working.offsets_shown(snapshot, space, agent),
             }
-            further = recalled.shown(found, rag, elsewhere)
+            further = recalled.shown(found, rag, elsewhere, auto)
             reflection = await reflections.view(reading, snapshot, space, agent)
             return Composition(
                 snapshot,
@@ -281,7 +290,14 @@ def _prompt(
     hits: Sequence[RecallHit],
 ) -> Prompt:
     due = reflection.on if reflection.due else ()
-    with_dates = (*shown.beliefs, *memory.events, *hits, *shown.actions, *shown.visitors, *due)
+    with_dates = (
+        *shown.beliefs,
+        *memory.events,
+        *(() if own.auto_recall else hits),
+        *shown.actions,
+        *shown.visitors,
+        *due,
+    )
     dated = are_dated((event.at for event in with_dates), reflection.dates)
 
     def line(event: Remembered) -> Line:
@@ -296,7 +312,7 @@ def _prompt(
     beliefs = [line(event) for event in shown.beliefs]
     memories = [line(event) for event in memory.events]
     in_order = sorted(hits, key=lambda hit: hit.position.offset)
-    further = [recalled.line(hit, reflection.agent, dated=dated) for hit in in_order]
+    further = [recalled.line(hit, reflection.agent, dated=dated, auto=bool(own.auto_recall)) for hit in in_order]
     actions = [line(event) for event in shown.actions]
     visitors = [line(event) for event in shown.visitors]
     components = [Section(heading, [Line(text)]) for heading, text in request.components if text]

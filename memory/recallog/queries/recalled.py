@@ -7,11 +7,15 @@ Without an index, words are compared. The setting `query_template` makes the que
 * `{event_number}`: the number of the space's events;
 * `{agent}`: the name of the agent;
 * `{last_action}`: the text of its newest action; empty if it has none.
+
+Automatic recall, the setting `auto_recall`, takes the place of all this: the newest messages of the user in a session
+are the query, which documents of the workspace answer too, and the section has short snippets. What the conversation
+itself still has is left out.
 """
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from recallog import retrieval
 from recallog.index import delegation
@@ -23,20 +27,72 @@ from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
+from recallog_projections.views.conversations import projection, rendering
+from recallog_projections.views.conversations import tables as conversations
 from recallog_projections.views.entries import reading as entry_reading
 from recallog_projections.views.entries import tables
 from recallog_projections.views.entries.linking import NORMAL
 from recallog_projections.views.settings import AgentSettings
-from recallog_schemas import Event, limits
+from recallog_schemas import Event, codec, limits
 from recallog_schemas.kinds import RagSettings
+from recallog_schemas.shortening import cut
 from recallog_schemas.views import RecallHit, RecallView, Remembered, one_line
 
 HEADING = "RECALLED"
 
 _ELSEWHERE = 13
 """How many hits are requested beyond those shown, since other sections may show some of them already."""
+_OWN_MESSAGES = 50
+"""How many hits automatic recall requests beyond those shown: most hits may be messages that the conversation has."""
+_USER_SAID = b'"' + rendering.USER_SAID.encode() + b'"'
 _DEFAULTS = RagSettings.model_construct()
+_AUTOMATIC = RagSettings.model_construct(limit=limits.AUTO_RECALL_HITS)
+_CONSIDERED = 4 * limits.AUTO_RECALL_MESSAGES
+"""How many of the newest messages of the user are looked at, since some of them may have been taken out."""
 _VARIABLE = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Automatic:
+    """What automatic recall asks."""
+
+    query: str
+    """The newest messages of the user; "" if there are none."""
+    session: str | None
+    """The session that they are of."""
+    since: int
+    """The offset behind which the conversation has its messages: what is before it was compacted."""
+
+    def tells(self, event: Event, offset: int) -> bool:
+        """Whether the conversation itself has an event, as a message that was not compacted."""
+        return event.kind in projection.KINDS and event.session == self.session and offset > self.since
+
+
+def query_of(texts: Sequence[str]) -> str:
+    """The query of automatic recall: the last 5 of `texts`, the messages of a user, 200 characters each, and of these
+    together the last 500."""
+    newest = [text.strip()[: limits.AUTO_RECALL_MESSAGE_CHARS] for text in texts[-limits.AUTO_RECALL_MESSAGES :]]
+    return "\n".join(text for text in newest if text)[-limits.AUTO_RECALL_QUERY_CHARS :]
+
+
+async def automatic(reading: ReadSession, snapshot: Snapshot, space: str, agent: str, session: str | None) -> Automatic:
+    """What automatic recall asks in a session; None: in that of the user's newest message, among the memories of the
+    snapshot."""
+    said = [
+        codec.decode(memory.data)
+        for memory in reversed(snapshot.memories(space, agent))
+        if _USER_SAID in memory.data  # before it is decoded: most events are none
+    ]
+    said = [event for event in said if event.kind == rendering.USER_SAID and event.session is not None]
+    chosen = session if session is not None else next((event.session for event in said), None)
+    if chosen is None:
+        return Automatic("", None, -1)
+    newest = [event for event in said if event.session == chosen][:_CONSIDERED]
+    removed = [RowKey(conversations.REMOVED.name, space, agent, event.id) for event in newest]
+    found = await reading.snapshot([*removed, RowKey(conversations.COMPACTIONS.name, space, agent, chosen)])
+    compacted = found.row(conversations.COMPACTIONS, space, agent, chosen)
+    texts = [event.text for event in newest if found.row(conversations.REMOVED, space, agent, event.id) is None]
+    return Automatic(query_of(texts[::-1]), chosen, -1 if compacted is None else compacted.upto)
 
 
 def rows(space: str, agent: str) -> list[RowKey]:
@@ -46,6 +102,8 @@ def rows(space: str, agent: str) -> list[RowKey]:
 
 def settings_of(own: AgentSettings) -> RagSettings:
     """What an agent with these settings has under RECALLED."""
+    if own.auto_recall:
+        return _AUTOMATIC
     return _DEFAULTS if own.rag is None else RagSettings.model_validate(own.rag)
 
 
@@ -62,21 +120,29 @@ async def recalled(
     *,
     asked: bool,
     actions: Sequence[Remembered],
+    auto: Automatic | None,
     here: bool = False,
 ) -> RecallView | None:
-    """Memories related to the prompt's query, best first; None if there is no query, or no section.
+    """Memories related to the prompt's query, or to that of automatic recall, best first; None if there is no query, or
+    no section.
 
     `asked` says whether the query was given: the scene stands in for one. `here` says that the prompt is composed in
     this process also if another one serves the index, which then answers this part.
     """
-    text = query.text
+    text = query.text if auto is None else auto.query
     if rag.enabled and rag.query_template is not None:
         text = _filled(rag.query_template, text, snapshot, space, agent, actions)
     if not rag.enabled or snapshot.processed < 0 or not text.strip():
         return None
     # More than are shown: other sections of the prompt may show some of them.
     question = retrieval.query.RecallQuery.from_text(
-        space, agent, text, query.as_of, top_k=rag.limit + _ELSEWHERE, asked=asked
+        space,
+        agent,
+        text,
+        query.as_of,
+        top_k=rag.limit + (_ELSEWHERE if auto is None else _OWN_MESSAGES),
+        asked=asked or auto is not None,
+        documents=auto is not None,
     )
     if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
@@ -98,10 +164,27 @@ async def recalled(
     return await delegation.answer(served, answered)
 
 
-def shown(found: RecallView | None, rag: RagSettings, elsewhere: Collection[int]) -> list[RecallHit]:
+def shown(
+    found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None
+) -> list[RecallHit]:
     """The hits that the section shows, best first: those that are close and at none of the offsets `elsewhere`."""
     hits = [] if found is None else found.hits
-    return [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere][: rag.limit]
+    close = [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere]
+    if auto is None:
+        return close[: rag.limit]
+    left, chosen = limits.AUTO_RECALL_CHARS, list[RecallHit]()
+    for hit in close:
+        if auto.tells(hit.event, hit.position.offset):
+            continue
+        left -= len(_snippet(hit))
+        if left < 0 or len(chosen) == rag.limit:
+            break
+        chosen.append(hit)
+    return chosen
+
+
+def _snippet(hit: RecallHit) -> str:
+    return cut(one_line(hit.quote), limits.AUTO_RECALL_MESSAGE_CHARS)
 
 
 def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str, ...]:
@@ -110,8 +193,13 @@ def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str
     return tuple(hit.event.id for hit in entries if hit.position.offset in offsets)
 
 
-def line(hit: RecallHit, reader: str, *, dated: bool) -> Line:
-    """A hit as a line. An entry whose priority is not normal shows it: `[turn 003][memory.retained][critical] …`."""
+def line(hit: RecallHit, reader: str, *, dated: bool, auto: bool = False) -> Line:
+    """A hit as a line; of automatic recall a snippet behind "- ".
+
+    An entry whose priority is not normal shows it: `[turn 003][memory.retained][critical] …`.
+    """
+    if auto:
+        return Line(_snippet(hit), "- ", hit.position.offset)
     prefix = hit.line_prefix(reader, dated=dated)
     label = _label(hit.event)
     return Line(one_line(hit.quote), prefix if label is None else f"{prefix[:-1]}[{label}] ", hit.position.offset)

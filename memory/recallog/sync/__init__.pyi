@@ -1550,6 +1550,7 @@ class Memory:
         step: str | None = None,
         output_format: str | None = None,
         budget_tokens: int | None = None,
+        session: str | None = None,
         after: Position | str | None = None,
         as_of: Position | datetime | str | None = None,
         turn: int | None = None,
@@ -1558,9 +1559,10 @@ class Memory:
 
         Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
         related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-        compared. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt asks
-        for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out, the
-        least important first.
+        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
+        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
+        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
+        the least important first.
 
         Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
         `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.

@@ -1,0 +1,104 @@
+"""Kill -9 of processes that add the same conversation: every message is there once and in order.
+
+A failing run prints its seed; `RECALLOG_TEST_SEED=<seed>` makes the same choices again (the scheduling of the system
+cannot be repeated).
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recallog import Memory
+from recallog_schemas import codec
+from support.cli import environment_of
+from support.events import run
+
+MESSAGES = 300
+KILLS = 6
+ADD = """
+import asyncio, json, sys
+from recallog import Memory
+
+async def main(home, file, steps):
+    with open(file) as opened:
+        messages = json.load(opened)
+    async with Memory.open(home) as memory:
+        await memory.spaces()
+        print("begins", flush=True)
+        for end in range(int(steps), len(messages) + int(steps), int(steps)):
+            await memory.conversation.add("s", "bot", "x", messages[:end])
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
+    print(f"seed: RECALLOG_TEST_SEED={seed}")
+    return random.Random(seed)
+
+
+def conversation() -> list[dict[str, Any]]:
+    """Messages of which many are equal, some call tools, and some are larger than an event."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "Be kind."}]
+    for number in range(MESSAGES // 3):
+        id_ = f"call-{number}"
+        function = {"name": "look", "arguments": json.dumps({"number": number % 7})}
+        call = {"id": id_, "type": "function", "function": function}
+        messages.append({"role": "user", "content": ("yes", "no", "x" * 300_000)[number % 3 if number % 20 else 2]})
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": id_, "content": "found"})
+    return messages
+
+
+def begun(home: Path, file: Path, steps: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", ADD, str(home), str(file), str(steps)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of())
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def ended(process: "subprocess.Popen[str]") -> int:
+    assert process.stdout is not None
+    process.stdout.close()
+    return process.wait(120)
+
+
+def test_two_processes_that_add_one_conversation_and_are_killed_leave_each_message_once(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    home, file, messages = tmp_path / "home", tmp_path / "messages.json", conversation()
+    file.write_text(json.dumps(messages))
+    killed = 0
+    for _ in range(KILLS):
+        two = [begun(home, file, steps) for steps in (chance.randint(1, 20), 1_000)]
+        chance.shuffle(two)
+        time.sleep(chance.uniform(0.0, 0.4))
+        two[0].kill()
+        killed += ended(two[0]) == -9
+        if chance.random() < 0.5:
+            two[1].kill()
+        assert ended(two[1]) in (0, -9)
+
+    async def check() -> None:
+        async with Memory.open(home) as memory:
+            await memory.conversation.add("s", "bot", "x", messages)
+            assert (await memory.conversation.add("s", "bot", "x", messages)).added == 0
+            found = await memory.conversation.messages("s", "bot", "x", whole=True)
+            assert list(found.messages) == messages
+            events = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+            own = [each for each in events if each.kind not in ("message.part", "memory.accessed")]
+            assert len(own) == len(messages)
+            assert (await memory.admin.verify("views")).ok
+
+    run(check())
+    assert killed
