@@ -5,6 +5,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recallog_schemas import Event
 from recallog_service.formats import Format, Item, anthropic, openai
@@ -228,6 +230,45 @@ def test_a_response_whose_request_repeats_the_items_before_it_continues_them() -
 
 
 # Anthropic.
+
+
+def test_a_system_text_that_changes_is_read_once_more() -> None:
+    def record(n: int, system: str, *messages: Record) -> Record:
+        request = {"system": system, "messages": list(messages)}
+        return pair(request, message(n, text(f"Answer {n}.")))
+
+    first = record(1, "Be kind.", user("Hot?"))
+    second = record(2, "Be brief.", user("Hot?"), assistant([text("Answer 1.")]), user("Now?"))
+    third = record(
+        3, "Be brief.", user("Hot?"), assistant("Answer 1."), user("Now?"), assistant("Answer 2."), user("Now?")
+    )
+    found = events(anthropic.FORMAT, first, second, third)
+    assert [event.payload.get("persona") or event.text for event in found] == [
+        "Be kind.", "Hot?", "Answer 1.", "Be brief.", "Now?", "Answer 2.", "Now?", "Answer 3.",
+    ]  # fmt: skip
+    assert len({event.space for event in found}) == 1
+
+
+@given(st.lists(st.sampled_from(["Hot?", "Now?", "Yes."]), min_size=1, max_size=6), st.integers(1, 6), st.booleans())
+def test_a_grown_log_adds_its_tail(questions: list[str], length: int, is_named: bool) -> None:
+    said: list[Record] = []
+    records = []
+    for n, question in enumerate(questions):
+        said.append(user(question))
+        answer = assistant(f"Answer to {question}")
+        records.append(
+            pair({"messages": list(said)}, completion(n, answer), **({"session_id": "s"} if is_named else {}))
+        )
+        said.append(answer)
+    found = events(openai.FORMAT, *records)
+    assert [event.text for event in found] == [each["content"] for each in said]
+    if is_named:  # a later part of the log repeats what was said, under the same name
+        later = events(openai.FORMAT, *records[length % len(records) :])
+        assert [event.id for event in later] == [event.id for event in found]
+    before = events(openai.FORMAT, *records[:length])
+    assert [(event.id, event.payload, event.turn) for event in before] == [
+        (event.id, event.payload, event.turn) for event in found[: len(before)]
+    ]
 
 
 def test_messages_of_anthropic_continue_each_other() -> None:

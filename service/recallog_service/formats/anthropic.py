@@ -15,7 +15,7 @@ from recallog_service.formats.conversation_file import Found, reader
 from recallog_service.formats.exchanges import Exchange, conversations_of
 from recallog_service.formats.format import Format, Options
 from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.openai import about, first_of, first_text, parts_of, text_of
+from recallog_service.formats.openai import about, configuration, first_of, first_text, parts_of, text_of
 from recallog_service.formats.response_items import left_out
 from recallog_service.formats.source import Sample
 
@@ -37,7 +37,7 @@ def _exchange(record: object) -> Exchange | InvalidEvent | LeftOut:
         return InvalidEvent("not a record of Anthropic's API: not an object", rule="dict_type")
     request, response, reason = _parts(record)
     messages = request.get("messages")
-    asked = messages if isinstance(messages, list) else []
+    asked = [*configuration(request.get("system")), *(messages if isinstance(messages, list) else [])]
     said = [{"role": "assistant", "content": response.get("content")}] if _is_response(response) else []
     if not asked and not said:
         return left_out(reason or str(record.get("type") or "record_without_messages"))

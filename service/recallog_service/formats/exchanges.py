@@ -44,12 +44,11 @@ class _Open:
 
     fields: Mapping[str, Any]
     messages: list[object] = field(default_factory=list)
-    ordinals: list[int] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     """Digests of what was said, without configurations and thoughts."""
     configured: set[str] = field(default_factory=set)
 
-    def add(self, ordinal: int, message: object, time: object) -> None:
+    def add(self, message: object, time: object) -> None:
         if isinstance(message, dict):
             digest = _digest(message)
             if role_of(message) in _CONFIGURES:
@@ -61,7 +60,6 @@ class _Open:
             if time is not None and not any(name in message for name in MESSAGE_TIMES):
                 message = {**message, "created_at": time}
         self.messages.append(message)
-        self.ordinals.append(ordinal)
 
 
 def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> Found:
@@ -70,7 +68,7 @@ def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> 
     left_out: list[str] = []
     by_end: dict[str, _Open] = {}
     by_name: dict[tuple[str, str], _Open] = {}
-    for ordinal, exchange in enumerate(exchanges, 1):
+    for exchange in exchanges:
         if isinstance(exchange, LeftOut):
             left_out.append(exchange.type)
             continue
@@ -90,11 +88,11 @@ def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> 
             opened.append(conversation)
         for index, message in enumerate(exchange.request):
             if index >= known or (isinstance(message, dict) and role_of(message) in _CONFIGURES):
-                conversation.add(ordinal, message, exchange.time)
+                conversation.add(message, exchange.time)
         for message in exchange.response:
-            conversation.add(ordinal, message, exchange.time)
+            conversation.add(message, exchange.time)
         for reason in exchange.left_out:
-            conversation.add(ordinal, LeftOut(reason), None)
+            conversation.add(LeftOut(reason), None)
         by_end[_rolling(conversation.said)[-1]] = conversation
         for kind, name in (("conversation", exchange.conversation), ("response", exchange.response_id)):
             if name:
@@ -105,7 +103,7 @@ def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> 
 def _closed(number: int, each: _Open | InvalidEvent) -> Conversation | InvalidEvent:
     if isinstance(each, InvalidEvent):
         return each
-    return Conversation(number, each.fields, each.messages, each.ordinals, "record")
+    return Conversation(number, each.fields, each.messages)
 
 
 def _continued(by_end: Mapping[str, _Open], exchange: Exchange) -> tuple[_Open | None, int]:

@@ -54,7 +54,7 @@ def _exchange(record: object) -> Exchange | InvalidEvent | LeftOut:
     if isinstance(record.get("input"), dict) and "preferred_output" in record:
         return _preference(record)
     request, response = parts_of(record)
-    asked = _asked(request)
+    asked = [*configuration(request.get("instructions") or response.get("instructions")), *_asked(request)]
     said, reasons = _said(response)
     if record.get("error") or response.get("error"):
         reasons.append(_ERROR)
@@ -63,11 +63,10 @@ def _exchange(record: object) -> Exchange | InvalidEvent | LeftOut:
     conversation = response.get("conversation") or request.get("conversation")
     if isinstance(conversation, dict):
         conversation = conversation.get("id")
-    instructions = request.get("instructions") or response.get("instructions")
     return Exchange(
         asked,
         said,
-        about(record, request) | ({"system": instructions} if isinstance(instructions, str) else {}),
+        about(record, request),
         text_of(conversation) or first_text(record, _CONVERSATION_FIELDS),
         text_of(response.get("id")) or text_of(record.get("id")),
         text_of(request.get("previous_response_id")) or text_of(response.get("previous_response_id")),
@@ -135,9 +134,16 @@ def _said(response: Mapping[str, Any]) -> tuple[list[object], list[str]]:
 
 def about(record: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
     """What a record says of its conversation, without what was said and without the ids of records."""
-    said = ("messages", "input", "id", "request", "response", "body", "choices", "output", "params", "reward")
+    said = (
+        "messages", "input", "id", "request", "response", "body", "choices", "output", "params", "reward", "system",
+    )  # fmt: skip
     known = {**record, **request}
     return {name: value for name, value in known.items() if name not in said and name not in _TIMES}
+
+
+def configuration(text: object) -> list[object]:
+    """The message that configures the agent with a `system` text or `instructions`; none without a text."""
+    return [{"role": "system", "content": text}] if isinstance(text, str | list) and text else []
 
 
 def first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
