@@ -110,12 +110,12 @@ class Admin(Facade):
         known = [parameters.event(each) for each in events]
         return await queries.event_lookup.known_positions(self._components, known, self._access.progress)
 
-    @operation(example="recallog status", scope=Scope.OPERATE, idempotent=True)
+    @operation(example="recallog status", scope=Scope.OPERATE, read_only=True)
     async def status(self) -> "Status":
         """The size and progress of the views, dead letters, and due reflections. Folds nothing."""
         return await queries.status.status(self._components)
 
-    @operation(example="recallog verify --json", scope=Scope.OPERATE, idempotent=True, uses_index=True)
+    @operation(example="recallog verify --json", scope=Scope.OPERATE, read_only=True, uses_index=True)
     async def verify(
         self,
         what: parameters.Verified = None,
@@ -141,7 +141,7 @@ class Admin(Facade):
                 reports[0] = reports[0].model_copy(update={"not_compared": (*reports[0].not_compared, missing)})
         return queries.verification.combined(reports)
 
-    @operation(example="recallog digest", scope=Scope.OPERATE, idempotent=True)
+    @operation(example="recallog digest", scope=Scope.OPERATE, read_only=True)
     async def digest(self) -> "LedgerDigests":
         """A digest of all records of each partition, to be kept elsewhere: `verify` compares the ledger with it.
 
@@ -173,7 +173,7 @@ class Admin(Facade):
     @operation(
         example="recallog rebuild --dry-run",
         scope=Scope.OPERATE,
-        idempotent=True,
+        read_only=True,
         command="rebuild --dry-run",
         uses_index=True,
     )
@@ -229,14 +229,14 @@ class Admin(Facade):
         finally:
             await destination.close()
 
-    @operation(example="recallog dead-letters list", scope=Scope.OPERATE, idempotent=True, command="dead-letters list")
+    @operation(example="recallog dead-letters list", scope=Scope.OPERATE, read_only=True, command="dead-letters list")
     async def dead_letters(self) -> "DeadLettersView":
         """List all records that the views could not apply, with their reasons."""
         letters = await queries.dead_letters.list_dead_letters(self._components, self._access.progress)
         return views.DeadLettersView(items=tuple(letters))
 
     @operation(
-        example="recallog dead-letters show 0:41", scope=Scope.OPERATE, idempotent=True, command="dead-letters show"
+        example="recallog dead-letters show 0:41", scope=Scope.OPERATE, read_only=True, command="dead-letters show"
     )
     async def dead_letter(self, position: parameters.RecordPosition) -> "DeadLetterDetail":
         """Show one dead letter with its content.

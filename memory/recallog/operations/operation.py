@@ -49,6 +49,16 @@ class _FromFile:
 FROM_FILE = _FromFile()
 
 
+class _InBody:
+    """Marks a parameter that HTTP sends in the body of a request: a question, a text, a list of ids.
+
+    URLs are short, and servers on the way log them.
+    """
+
+
+IN_BODY = _InBody()
+
+
 @dataclass(eq=False)
 class CheckedMethod:
     """A method whose arguments are checked when it is called."""
@@ -149,6 +159,8 @@ class Operation(CheckedMethod):
     """Whether repeating the call with the same arguments changes nothing more."""
     destructive: bool
     """Whether the call removes something that cannot be had again."""
+    read_only: bool
+    """Whether the call changes nothing."""
     command: str
     """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of another
     operation's command, which selects this operation. "" if it has no command."""
@@ -211,24 +223,28 @@ def operation(
     scope: Scope = Scope.READ,
     idempotent: bool | None = None,
     destructive: bool = False,
+    read_only: bool | None = None,
     command: str | None = None,
     uses_index: bool = False,
 ) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
     """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
 
     The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
-    a command line. `idempotent` defaults to whether the scope is READ, and `command` to the name with dashes. With
-    `uses_index` the process that serves the index may execute it, so that its callbacks are called with (done, total).
+    a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
+    name with dashes. With `uses_index` the process that serves the index may execute it, so that its callbacks are
+    called with (done, total).
     """
 
     def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
         name = function.__name__
+        reads = scope is Scope.READ if read_only is None else read_only
         declared = Operation(
             function=function,
             example=example,
             scope=scope,
-            idempotent=scope is Scope.READ if idempotent is None else idempotent,
+            idempotent=reads if idempotent is None else idempotent,
             destructive=destructive,
+            read_only=reads,
             command=name.replace("_", "-") if command is None else command,
             uses_index=uses_index,
         )

@@ -15,7 +15,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from recallog.operations.operation import FROM_FILE, IN_PROCESS
+from recallog.operations.operation import FROM_FILE, IN_BODY, IN_PROCESS
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
@@ -221,7 +221,9 @@ OneAgent = Annotated[
 EventId = Annotated[str, Field(description="Id of the event.")]
 TriggerId = Annotated[str, Field(description="Id of the trigger.")]
 EventIds = Annotated[
-    Sequence[str], Field(max_length=limits.ENTRIES_IDS_MAX, description="Ids of events, in the order of the answer.")
+    Sequence[str],
+    Field(max_length=limits.ENTRIES_IDS_MAX, description="Ids of events, in the order of the answer."),
+    IN_BODY,
 ]
 Partition = Annotated[
     int | None, Field(ge=0, le=limits.PARTITION_MAX, description="Only this partition; default: all.")
@@ -239,11 +241,12 @@ ManyEvents = Annotated[
     PlainValidator(_events, json_schema_input_type=Annotated[list[Event], Field(max_length=limits.APPEND_EVENTS_MAX)]),
     Field(description=f"The events, at most {limits.APPEND_EVENTS_MAX:,}, in order."),
 ]
-RecallQuery = Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX, description="The question.")]
+RecallQuery = Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX, description="The question."), IN_BODY]
 SearchQuery = Annotated[
     str,
     Field(min_length=1, max_length=limits.SEARCH_QUERY_CHARS_MAX, description="The question."),
     AfterValidator(_has_words),
+    IN_BODY,
 ]
 RelevanceQuery = Annotated[str | None, Field(description="Text that relevance is measured by.")]
 
@@ -527,7 +530,7 @@ DocumentBase = Annotated[
 
 # Long-term memory
 
-KeptText = Annotated[str, Field(pattern=r"\S", description="The text to keep.")]
+KeptText = Annotated[str, Field(pattern=r"\S", description="The text to keep."), IN_BODY]
 ExtractedText = Annotated[
     str,
     Field(pattern=r"\S", max_length=limits.EXTRACTED_CHARS, description="The text; I in it is the agent."),
@@ -620,9 +623,9 @@ PlanTime = Annotated[
 
 # Consensus
 
-Topic = Annotated[str, Field(pattern=r"\S", description="What is debated.")]
+Topic = Annotated[str, Field(pattern=r"\S", description="What is debated."), IN_BODY]
 HashedTopic = Annotated[
-    str, Field(pattern=r"\S", description="The topic, or its hash: 16 hexadecimal digits, as answers have it.")
+    str, Field(pattern=r"\S", description="The topic, or its hash: 16 hexadecimal digits, as answers have it."), IN_BODY
 ]
 Conclusion = Annotated[str, Field(pattern=r"\S", description="What the agents agree on.")]
 Certainty = Annotated[float, Field(ge=0, le=1, description="From 0 to 1: how certain it is.")]
@@ -650,6 +653,7 @@ StreamQuery = Annotated[
     Field(
         pattern=r"\S", max_length=limits.RECALL_QUERY_CHARS_MAX, description="Words that memories are compared with."
     ),
+    IN_BODY,
 ]
 StreamLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many memories, the best ones.")]
 InsightsLimit = Annotated[int, Field(ge=1, le=limits.INSIGHTS_KEPT, description="How many insights, the newest ones.")]
@@ -669,7 +673,7 @@ StoreSummary = Annotated[bool, Field(description="Keep the summary as an entry o
 
 # Text of a prompt
 
-SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene.")]
+SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene."), IN_BODY]
 MemoryQuery = Annotated[str | None, Field(description="Text that memories are chosen by; default: the scene.")]
 Components = Annotated[
     Sequence[Mapping[str, str] | str],
