@@ -1104,7 +1104,7 @@ class Conversation:
         """Take the newest messages out of a conversation, and answer them."""
 
     def clear(self, space: str, agent: str, session: str) -> MessagesRemoved:
-        """Take all messages out of a conversation, and answer them. The summary of a compaction goes with them."""
+        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
 
 
 class Memory:
