@@ -172,6 +172,7 @@ MIGRATED_PATH_CHARS_MAX = 500
 MIGRATED_BYTES_MAX = 128 * 1024  # of the texts in one row of due work
 CAPTURE_TOOLS_MAX = 256
 CAPTURED_PER_MINUTE_MAX = 1_000  # calls of tools that become entries, whatever an agent is set to: one row
+CAPTURED_MINUTES = 61  # of an agent; a prime: no difference of time zones is a multiple of it
 PRICES_MAX = 64
 CONSENSUS_AGENTS_MAX = 256
 CONSENSUS_CLAIMS_MAX = 20

@@ -30,7 +30,7 @@ VILLAGE = {
     "scene.visitor.shared": "dd3e8ddbbff6be37",
     "activity.totals": "962f005a19de1484",
     "activity.spaces": "12edf2ef545c252f",
-    "activity.agents": "9e797da2275c4933",
+    "activity.agents": "8ce0ef4ebf984549",
     "activity.sessions": "236f97dcab2fedcf",
     "activity.kinds": "9bde5b4d1ef7ce38",
     "outline.space": "808d5dfafbfc3f30",

@@ -769,6 +769,59 @@ def test_an_entry_from_a_fast_clock_does_not_delay_the_plan(tell: Tell) -> None:
     tell(work)
 
 
+FAST_CLOCK = T0.replace(year=2099)
+
+
+def ticked(at: datetime) -> Event:
+    return event("clock.ticked", space="s", agent="clock", at=at, payload={})
+
+
+def test_a_first_entry_from_a_fast_clock_delays_the_plan_by_a_day_at_most(tell: Tell) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish_many([kept("e1", "fast", FAST_CLOCK), kept("e2", "fast", T0)])
+        assert (await memory.tiers.stats(*A)).due_at == T0 + DAY + HOUR
+        await memory.publish(ticked(T0 + 30 * HOUR))
+        assert [each.kind for each in (await memory.react()).items] == [triggers.DONE]
+        assert (await tiers_of(memory))["e2"] == "medium"
+
+    tell(work)
+
+
+@pytest.mark.parametrize("how", ["by hand", "by a reactor"])
+def test_plans_go_on_after_one_of_a_fast_clock(tell: Tell, how: str) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish_many([kept("e1", "fast"), kept("e2", "glacial"), read(T0, e2=3)])
+        if how == "by hand":
+            await memory.tiers.consolidate(*A, now=FAST_CLOCK)
+        else:
+            await memory.publish(ticked(FAST_CLOCK))
+            await memory.react()
+        assert await tiers_of(memory) == {"e1": "medium", "e2": "slow"}
+        assert (await memory.tiers.stats(*A)).due_at == FAST_CLOCK + HOUR
+        await memory.publish(kept("e3", "slow"))
+        assert (await memory.tiers.stats(*A)).due_at == T0 + DAY + HOUR
+        await memory.publish_many([read(T0, e2=3), ticked(T0 + DAY + HOUR)])
+        assert [each.kind for each in (await memory.react()).items] == [triggers.DONE]
+        # The promotion "of 2099" keeps none from being promoted for decades.
+        assert await tiers_of(memory) == {"e1": "slow", "e2": "medium", "e3": "glacial"}
+        assert (await memory.tiers.stats(*A)).due_at == T0 + DAY + 2 * HOUR
+
+    tell(work)
+
+
+def test_what_the_memory_writes_by_itself_and_clocks_a_little_slow_move_no_plan(tell: Tell) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish(kept("e1", "fast", T0 + DAY))
+        due_at = T0 + DAY + HOUR
+        await memory.publish(kept("e2", "slow", T0 + HOUR))
+        await memory.publish(closing(triggers.DONE, T0 - 9 * DAY, events=0).model_copy(update={"agent": "a"}))
+        assert (await memory.tiers.stats(*A)).due_at == due_at + HOUR
+        await memory.publish(read(T0 - 9 * DAY, e1=1))
+        assert (await memory.tiers.stats(*A)).due_at == due_at + HOUR
+
+    tell(work)
+
+
 def closing(kind: str, at: datetime, **payload: Any) -> Event:
     trigger = triggers.consolidation_of(*A, 0)
     closed = event(kind, space="s", agent="a", at=at, payload={"trigger": trigger.id, **payload})

@@ -42,7 +42,7 @@ class ConsensusView(View):
     supersedes: tuple[str, ...]
     """The ids of those that it replaces, and that the reader may see."""
     superseded_by: str | None
-    """The id of the one that replaces it. None: it holds, or the reader may not see that one."""
+    """The id of the one that replaces it. None: it holds."""
     agent: str
     """The agent that recorded it."""
     at: datetime
