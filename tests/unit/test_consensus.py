@@ -172,7 +172,7 @@ def test_a_topic_without_words_is_refused_everywhere(topic: str) -> None:
                 await ask()
             assert "give the topic in at least one word" in str(caught.value) or not topic
         payload = {"topic": topic, "conclusion": "c", "confidence": 1, "participating": [], "agreeing": []}
-        with pytest.raises(ValueError, match="payload.topic"):
+        with pytest.raises(ValueError, match=r"payload\.topic"):
             event("consensus.recorded", payload=payload)
 
     assert ended(work) == 0
