@@ -111,6 +111,8 @@ REFLECTOR_WAIT_SECONDS_MAX = 60.0
 REACTION_SECONDS = 300.0  # for the answer of any reactor
 REACTIONS_AT_ONCE = 8  # of one reactor that asks a model
 DATED_REFLECTIONS = 100  # of those that are due, `pending` shows since when
+REACTIONS_LEFT_MAX = 8  # calls of one reactor that go on after their deadline; then it is asked no more
+REACTORS_CLOSE_SECONDS = 5.0  # for all reactors of a memory, and for their calls, to end when it is closed
 REACTION_FAILURES_KEPT = 10_000  # triggers that a process could not answer, with the reason
 BELIEF_CHARS_MAX = 2_000
 

@@ -1,5 +1,7 @@
 """The fold: processes each record of a batch (applies it, skips a repeat, or adds a dead letter) and returns changes.
 
+Also skipped is what belongs to a second answer to one trigger (`answers`).
+
 It is pure except for fetching rows. The live projector, rebuild, verification, time travel and the test driver use it.
 """
 
@@ -18,8 +20,8 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
+from recallog_streams import answers, dead_letters, identity
 from recallog_streams import chain as hash_chain
-from recallog_streams import dead_letters, identity
 from recallog_streams.collector import uncollected
 from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
 from recallog_streams.identity import Conflict, Identity
@@ -43,8 +45,9 @@ paused while the work runs, and never while rows are fetched (`collector.uncolle
 _MISSES_BEFORE_PREFETCH = 16
 _RECORDS_PER_MISS = 64
 
-VERSION = 3
-"""Raised whenever the fold's own tables, those of dead letters and of the chain, change; the views are then rebuilt."""
+VERSION = 4
+"""Raised whenever the fold's own tables, those of answers, of dead letters and of the chain, change; the views are then
+rebuilt."""
 
 _REASONS = {"unparsable", "future_schema", "too_large"}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
@@ -96,7 +99,12 @@ class Fold:
         names = [projection.name for projection in projections]
         if len(set(names)) < len(names):
             raise ProjectionError(f"two projections have the same name: {sorted(names)}")
-        self.tables: list[Table[Any] | Log[Any]] = [dead_letters.TABLE, dead_letters.COUNT, hash_chain.BLOCKS]
+        self.tables: list[Table[Any] | Log[Any]] = [
+            answers.TABLE,
+            dead_letters.TABLE,
+            dead_letters.COUNT,
+            hash_chain.BLOCKS,
+        ]
         self.tables += [table for projection in projections for table in projection.tables]
         self.tables += Identity.tables if self._identity else ()
         if len({table.name for table in self.tables}) < len(self.tables):
@@ -213,6 +221,8 @@ class Fold:
 
     def _needs(self, records: Sequence[Record]) -> Iterator[RowKey]:
         for record in records:
+            if (answering := answers.answering(record.event)) is not None:
+                yield answering.row_key
             for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
                 try:
                     yield from projection.needs(record)
@@ -244,6 +254,9 @@ class Fold:
 
     def _apply(self, record: Record, rows: Rows) -> DeadLetterRow | None:
         rows.writable = None
+        answering = answers.answering(record.event)
+        if answering is not None and not answers.counts(rows, answering):
+            return None
         if self._identity is not None:
             try:
                 if not self._identity.first_seen(rows, record.event, record.offset):
@@ -252,6 +265,8 @@ class Fold:
                 return _dead_letter(
                     record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}"
                 )
+        if answering is not None:
+            answers.note(rows, answering)
         for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
             if rows.strict:
                 rows.writable = projection.tables

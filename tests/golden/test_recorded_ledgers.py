@@ -16,7 +16,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (6, "050d0d74a9cbdeba")
+CATALOGUE = (7, "24929009616d1d84")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "18143a1f75abb826",

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from recallog import Memory
+from recallog.composition import assemble
+from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views.tiers import rules
 from recallog_schemas import Event, Position, triggers
 from recallog_schemas.views import Consolidation
+from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 from support.twice import events_of, once, twice
 
@@ -947,3 +950,32 @@ def test_an_agent_with_many_archived_entries_gets_several_summaries(tell: Tell) 
 def test_the_thresholds_are_those_of_the_memory_model() -> None:
     assert rules.TIERS == ("fast", "medium", "slow", "glacial")
     assert [rules.IMPORTANCE[tier] for tier in rules.TIERS] == [0.8, 0.5, 0.3, 0.0]
+
+
+class Taking(MemoryLedger):
+    """Somebody else writes an event with the id that closes the summary of each plan."""
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        positions = await super().append(events)
+        for each in events:
+            if each.kind == "memory.consolidated":
+                trigger = triggers.caused_by(triggers.SUMMARY, each.space, each.agent, "0", each.id)
+                await super().append([event(space=each.space, agent="b", id=trigger.answer_id)])
+        return positions
+
+
+@pytest.mark.parametrize("unique_ids", [True, False])
+def test_a_foreign_event_with_the_id_of_the_answer_neither_stops_a_plan_nor_its_summary(unique_ids: bool) -> None:
+    async def work() -> None:
+        ledger = Taking(unique_ids=unique_ids)
+        async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
+            await memory.publish(configured(max={"glacial": 0}))
+            await memory.publish_many([kept(f"g{number}", "glacial") for number in range(2)])
+            made = await memory.tiers.consolidate(*A, now=T0)
+            assert len(made.archived) == 2
+            (summary,) = made.summaries
+            assert await tiers_of(memory) == {summary: None}
+            assert not await memory.pending()
+            assert not (await memory.react()).items
+
+    run(work())
