@@ -589,6 +589,8 @@ class Memory(Facade):
             now=parameters.moment(options.get("now")),
             min_similarity=options.get("min_similarity"),
             types=types,
+            tiers=options.get("tiers"),
+            min_importance=options.get("min_importance"),
             fusion=fusion,
             channels=frozenset(weights if preset else DEFAULT_CHANNELS if channels is None else channels),
             preset=preset,

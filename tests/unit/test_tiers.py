@@ -718,6 +718,57 @@ def test_the_past_has_the_tiers_of_then(tell: Tell) -> None:
     tell(work)
 
 
+# What people read.
+
+
+def test_the_numbers_are_shown_in_words(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        assert (await memory.tiers.stats(*A)).format() == (
+            "entries: 0 fast, 0 medium, 0 slow, 0 glacial\n"
+            "moves in the last hour: 0 up, 0 down\n"
+            "archived so far: 0 unread for too long, 0 beyond the maximum of their tier\n"
+            "lookups: 0, of which 0% found something\n"
+            "mean surprise: 0.000\n"
+            "last plan: none yet\n"
+            "next plan: none, since no entry carries a tier"
+        )
+        await memory.publish_many(
+            [kept("e", "slow", priority="pinned"), read(T0 + HOUR, e=4), outcome("e", success=True)]
+        )
+        assert (await memory.tiers.entry(*A, "e", now=T0 + HOUR)).format() == (
+            "slow 0.996 e fact [pinned] What e says.\n"
+            "importance: 0.996 now, 1.000 without decay\n"
+            "reads: 4, of which 4 since its last move; the last one at 2026-03-01 01:00 UTC\n"
+            "outcomes since its last move: 1 of 1 were successes; surprise: 0.000\n"
+            "No plan demotes or archives it: it is pinned or red-lined."
+        )
+        await memory.tiers.consolidate(*A, now=T0 + HOUR)
+        shown = (await memory.tiers.stats(*A, now=T0 + 2 * HOUR)).format().splitlines()
+        assert shown[:2] == ["entries: 0 fast, 1 medium, 0 slow, 0 glacial", "moves in the last hour: 1 up, 0 down"]
+        assert shown[5:] == [
+            "last plan: at 2026-03-01 01:00 UTC",
+            "next plan: due at 2026-03-01 02:00 UTC (it is 2026-03-01 02:00 UTC now)",
+        ]
+        assert "promoted: 2026-03-01 01:00 UTC" in (await memory.tiers.entry(*A, "e")).format()
+
+    tell(work)
+
+
+def test_what_is_not_found_is_said_with_what_to_try(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish(kept("e", None))
+        assert (await memory.tiers.retrieve(*A, "mill")).format() == (
+            "No entry with a tier fits the question. The index did not answer, so that only words were compared. Try a "
+            "lower min_similarity, or all tiers; `recall` also finds what has no tier."
+        )
+        assert (await memory.tiers.entry(*A, "e")).format() == (
+            "No entry with this id carries a tier, is live, and may be read by a. If it has no tier or is archived: "
+            "recallog long-term get s a ID"
+        )
+
+    tell(work)
+
+
 # Reactors.
 
 

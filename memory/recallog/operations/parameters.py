@@ -354,6 +354,14 @@ EntryTypes = Annotated[
         min_length=1, description="Only entries of these types, such as fact; event stands for events. Default: all."
     ),
 ]
+MinImportance = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        le=1,
+        description="Least importance: of an entry as it was given, without decay and outcomes; of an event by kind.",
+    ),
+]
 RankingPreset = Annotated[
     Preset | None,
     Field(description="Rank entries alone: four_channel (meaning, words, entities, time) or hybrid (meaning, words)."),
@@ -843,6 +851,8 @@ class RecallOptions(Filters, At, total=False):
 
     author: Author
     types: EntryTypes
+    tiers: SomeTiers
+    min_importance: MinImportance
     now: Now
     min_similarity: MinSimilarity
     channels: Channels

@@ -35,6 +35,8 @@ from recallog_schemas.kinds import Kind
 SHARED = (EVERYBODY,)
 ALONE = -1
 """The ordinal of documents that stand alone."""
+IMPORTANCE_DECIMALS = 6
+"""The embedded engine returns numbers of 16 digits and more with another last digit, so that a checksum fails."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ class Document(msgspec.Struct, frozen=True):
     text_key: int
     """`text_key` of its text."""
     importance: float = kinds.DEFAULT_IMPORTANCE
-    """From 0 to 1, that of its kind when the event was folded."""
+    """From 0 to 1: that of an entry, or of the kind of an event when it was folded; rounded."""
     text: str | None = None
     """The text by the declaration of its kind; None means `Event.text`."""
     entry: str = ""
@@ -150,7 +152,7 @@ class Index:
     """
 
     name: ClassVar[str] = "index"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     tables = (DOCUMENTS, SESSIONS, OF_ENTRIES, ENDED)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:
@@ -200,7 +202,7 @@ class Index:
             offset=record.offset,
             event=record.data.decode(),
             before=_before(session, readers),
-            importance=kind.importance,
+            importance=round(kind.importance, IMPORTANCE_DECIMALS),
             text=settings.declared_text(space, event),
             text_key=text_key(words),
         )
@@ -327,7 +329,7 @@ def _of_entry(row: EntryRow, written: int) -> Document:
         event=codec.encode(event).decode(),
         before="",
         text_key=text_key(words),
-        importance=row.importance,
+        importance=round(row.importance, IMPORTANCE_DECIMALS),
         entry=row.id,
         type=row.type,
         version=row.version,
