@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from live.conftest import NewRedis
-from live.support import PARTITIONS, Cluster, wait_until
+from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from live.support_upgraded import newer_code
 from recallog import Event, Memory, Position
 from recallog_schemas import codec, triggers
@@ -169,7 +169,7 @@ def test_triggers_of_an_upgrade_are_answered_once_whichever_version_does_it(
                     red.extend(each for each in worker.health().get("problems", ()) if "not started" not in each)
                 return old.partitions("idle") == set(range(PARTITIONS))
 
-            new.wait_until(lambda health: given_way(), "the old worker has nothing to do")
+            new.wait_until(lambda health: given_way(), "the old worker has nothing to do", 3 * SECONDS)
             new.wait_until_live()
             after = producer.turn
             wait_until(lambda: producer.turn > after + 10 and given_way(), "sessions end after the upgrade")

@@ -242,7 +242,7 @@ def test_what_a_user_s_projection_makes_due_is_sent_again_until_it_is_answered()
         assert len(world.names) == 2
         assert set(world.names) == await world.due()
         await world.ledger.append([answer_to(world.names[0])])
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(AGAIN_SECONDS + 1.0)
         assert world.names == [*world.names[:2], world.names[1]]
         assert await world.due() == {world.names[1]}
         await world.ledger.append([answer_to(world.names[1])])

@@ -28,8 +28,9 @@ from recallog_streams.stop_signal import StopSignal
 
 LOOK_SECONDS = 0.5
 """How often partitions that became live are looked for. Commits are looked at as they are made."""
-REST_SECONDS = 0.02
-"""The pause after a look, so that a busy partition is looked at once for several commits."""
+REST_SECONDS = 0.1
+"""The pause after a look, so that a busy partition is looked at once for several commits: a look takes six requests to
+the store, and one or two for each space that has changed."""
 AGAIN_SECONDS = 10.0
 """After this time an unanswered trigger is sent again, then after twice as long each time."""
 AGAIN_SECONDS_MAX = 600.0
