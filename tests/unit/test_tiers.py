@@ -758,8 +758,8 @@ def test_what_is_not_found_is_said_with_what_to_try(tell: Tell) -> None:
     async def work(memory: Memory) -> None:
         await memory.publish(kept("e", None))
         assert (await memory.tiers.retrieve(*A, "mill")).format() == (
-            "No entry with a tier fits the question. The index did not answer, so that only words were compared. Try a "
-            "lower min_similarity, or all tiers; `recall` also finds what has no tier."
+            "No entry with a tier fits the question. Only words were compared: no index has answered. Try a lower "
+            "min_similarity, or all tiers; `recall` also finds what has no tier."
         )
         assert (await memory.tiers.entry(*A, "e")).format() == (
             "No entry with this id carries a tier, is live, and may be read by a. If it has no tier or is archived: "

@@ -80,8 +80,9 @@ class ConsensusFound(OfAgent):
     """The most similar ones first; of equally similar ones the newest."""
 
     def format(self) -> str:
-        """One line for each consensus; `(nothing)` if there are none."""
-        return "\n".join(each.format() for each in self.found) or "(nothing)"
+        """One line for each consensus; a sentence that says what to try if there are none."""
+        none = "No consensus has a topic with enough of these words. Try fewer words; `consensus record` records one."
+        return "\n".join(each.format() for each in self.found) or none
 
 
 class DissentView(View):

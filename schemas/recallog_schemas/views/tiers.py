@@ -96,8 +96,8 @@ class TierHit(View):
     share of the question's words that it has."""
 
     def format(self) -> str:
-        """Tier, score and labelled text in one line."""
-        return f"{self.entry.tier} {self.score:.3f} {self.entry.labelled}"
+        """Tier, score, id and labelled text in one line."""
+        return f"{self.entry.tier} {self.score:.3f} {self.entry.id} {self.entry.labelled}"
 
 
 class TierHits(OfAgent):
@@ -116,7 +116,7 @@ class TierHits(OfAgent):
         """One line for each entry; a sentence that says what to try if there are none."""
         if self.hits:
             return "\n".join(hit.format() for hit in self.hits)
-        why = " The index did not answer, so that only words were compared." if self.relevance_by == "words" else ""
+        why = " Only words were compared: no index has answered." if self.relevance_by == "words" else ""
         return (
             f"No entry with a tier fits the question.{why} Try a lower min_similarity, or all tiers; `recall` also "
             "finds what has no tier."
