@@ -7,6 +7,7 @@ It is pure except for fetching rows. The live projector, rebuild, verification, 
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -31,6 +32,8 @@ Result = TypeVar("Result")
 
 Request = tuple[Sequence[RowKey], Sequence[LogName]]
 Fetched = tuple[Sequence[bytes | None], Sequence[int]]
+Decoded = Sequence[Record | DeadLetterRow]
+"""Records, and dead letters of those that are no valid events."""
 Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[Fetched]]
 """Rows, and the totals of logs, at the checkpoint, in the order requested."""
 
@@ -125,41 +128,53 @@ class Fold:
     def new_rows(self) -> Rows:
         return Rows(self.tables, strict=not self._all_builtin)
 
-    async def process(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
-        """The changes of the records of `batch`. `rows` may hold rows from earlier batches of the same generation."""
-        steps = self._fold(batch, rows)
+    async def process(
+        self, records: "Decoded", rows: Rows, fetch: Fetch, changes_max: float = math.inf
+    ) -> tuple[Changes, int]:
+        """The changes of the first `records`, and how many these are: all, or as many as have `changes_max` changes.
+
+        `rows` may hold rows from earlier records of the same generation.
+        """
+        steps = self._fold(records, rows, changes_max)
         resume = partial(next, steps)
         while True:
             with uncollected():
                 try:
                     request = resume()
                 except StopIteration as done:
-                    return cast(Changes, done.value)
+                    return cast(tuple[Changes, int], done.value)
             resume = partial(steps.send, await fetch(*request))
 
-    def _fold(self, batch: Batch, rows: Rows) -> Steps[Changes]:
-        decoded = [
-            self._record(batch.partition, offset, data, event) if isinstance(event, Event) else event
-            for offset, data, event in self._decoded(batch)
-        ]
+    def decoded(self, batch: Batch) -> "Decoded":
+        """The records of `batch`; for those that are no valid events, the dead letters that say why."""
+        with uncollected():
+            return [
+                self._record(batch.partition, offset, data, event) if isinstance(event, Event) else event
+                for offset, data, event in self._decoded(batch)
+            ]
+
+    def _fold(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         try:
-            return (yield from self._apply_all(decoded, rows))
+            return (yield from self._apply_all(decoded, rows, changes_max))
         except ProjectionError:
             if rows.strict:
                 raise
             # Some row cannot be stored. Folding again with every row checked turns its record into a dead letter.
             rows.clear()
             rows.strict = True
-        return (yield from self._apply_all(decoded, rows))
+        return (yield from self._apply_all(decoded, rows, changes_max))
 
-    def _apply_all(self, decoded: Sequence[Record | DeadLetterRow], rows: Rows) -> Steps[Changes]:
+    def _apply_all(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         records = [record for record in decoded if isinstance(record, Record)]
         if self._identity is not None:
             for needs in self._identity.batches_of_needs(rows, records):
                 yield from _load(rows, rows.missing(needs))
         misses_min = 1 if self._remote else _MISSES_BEFORE_PREFETCH
         misses, misses_before_prefetch = 0, max(misses_min, len(records) // _RECORDS_PER_MISS)
+        count = 0
         for record in decoded:
+            if rows.changed >= changes_max:
+                break
             if isinstance(record, Record):
                 missing_rows: Sequence[RowKey] = ()
                 try:
@@ -177,7 +192,8 @@ class Fold:
             if dead_letter is not None:
                 yield from _add_dead_letter(dead_letter, rows)
             rows.commit_record()
-        return rows.changes()
+            count += 1
+        return rows.changes(), count
 
     def _decoded(self, batch: Batch) -> list[tuple[int, bytes, Event | DeadLetterRow]]:
         """Offset, bytes, and the event in them or the dead letter that explains why there is no valid one."""
