@@ -368,3 +368,41 @@ def test_once_nothing_is_due_an_entry_lives_exactly_if_nothing_that_it_was_made_
                 assert (status == "live") == (not lost[-1])
 
     run(work())
+
+
+class Believing(Reactor):
+    """Answers reflections with events of its own."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.REFLECTION})
+
+    def __init__(self, *kinds: str) -> None:
+        self.answers = [event(kind) for kind in kinds]
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        return self.answers
+
+
+@pytest.mark.parametrize("unique_ids", [True, False])
+@pytest.mark.parametrize(
+    ("kinds", "closing"),
+    [
+        (["agent.reflected"], "agent.reflected"),
+        (["agent.thought", "agent.thought", "agent.reflected"], "agent.reflected"),
+        (["agent.thought"], "reflection.failed"),
+        ([], "reflection.failed"),
+    ],
+)
+def test_a_reactor_of_a_users_own_closes_a_reflection_with_its_last_event(
+    kinds: list[str], closing: str, unique_ids: bool
+) -> None:
+    async def work() -> None:
+        async with Memory(assemble(MemoryLedger(unique_ids=unique_ids), lambda namespace: MemoryStore())) as memory:
+            wants = event("agent.configured", payload={"reflection_threshold": 2})
+            await memory.publish_many([wants, *(event("world.observed", agent="miller") for _ in range(2))])
+            (reaction,) = await reacted(memory, Believing(*kinds))
+            assert reaction.kind == closing
+            assert not [each for each in await memory.pending() if each.trigger == reaction.trigger]
+            answered = [each for each in await all_events(memory) if each.causation_id == reaction.trigger]
+            assert len(answered) == (len(kinds) if closing == "agent.reflected" else 1)
+
+    run(work())

@@ -98,6 +98,13 @@ class Answers:
             if events is None:
                 return None
             answer = answer_of(trigger, parsed, reactor, events)
+            if triggers.named_by(answer[-1]) is None:
+                raise InvalidEvent(
+                    f"{answer[-1].kind} does not close {trigger.kind}: the last event that answers a reflection is "
+                    "agent.reflected, and other triggers are closed by reaction.done, which is added",
+                    path="kind",
+                    rule="answer",
+                )
         except (InvalidEvent, ModelFailed) as error:
             answer = _failed(trigger, parsed, reactor, str(error))
         except RecallogError:
@@ -134,7 +141,9 @@ class Answers:
             reaction = Reaction.of(counts, position)
             # If another process answered first, the position is that of its answer, which is the one that counts,
             # unless it belongs to an answer that was not the first.
-            if reaction is not None and (counts == closing or not await self._is_taken(closing, trigger)):
+            if reaction is None:
+                raise InvariantViolation(f"the record at {position} is not the answer that was published")
+            if counts == closing or not await self._is_taken(closing, trigger):
                 return reaction
 
     async def _is_taken(self, closing: Event, trigger: triggers.Trigger) -> bool:
@@ -229,14 +238,17 @@ def of_work(work: Work, *, skip_loops: bool) -> DueTrigger:
 
 def answer_of(trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, events: Sequence[Event]) -> list[Event]:
     """The events of an answer with their ids, the closing one last."""
-    closes = bool(events) and events[-1].id == parsed.answer_id
+    last = events[-1] if events else None
+    closes = last is not None and (
+        last.id == parsed.answer_id or (trigger.kind == triggers.REFLECTION and last.kind in triggers.ANSWERS)
+    )
     parts = [_of_trigger(event, trigger, reactor) for event in (events[:-1] if closes else events)]
     digest = _digest_of(parts)
     parts = [part.model_copy(update={"id": parsed.part_id(digest, n)}) for n, part in enumerate(parts, start=1)]
-    if not closes:
+    if last is None or not closes:
         done = {"trigger": trigger.id, "events": len(parts), DIGEST: digest}
         return [*parts, _closing(trigger, parsed, reactor, triggers.DONE, done)]
-    closing = events[-1]
+    closing = _of_trigger(last, trigger, reactor)
     if parts or closing.kind in triggers.CLOSINGS:
         closing = closing.model_copy(update={"payload": {**closing.payload, DIGEST: digest}})
     return [*parts, closing]
