@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from benchmarks.cluster import deployments
 from benchmarks.cluster.deployments import PARTITIONS, Cluster, Deployment
-from benchmarks.cluster.processes import ProcessFailed
+from benchmarks.cluster.processes import Process, ProcessFailed
 from benchmarks.measure import Goal, Measure, percentiles
 from recallog import Event, Memory
 from recallog.composition import address_of
@@ -51,10 +51,13 @@ class Answers:
 
 
 async def measure(cluster: Cluster) -> list[Measure]:
-    rates = {workers: await _rate(cluster, workers) for workers in (1, 2)}
-    p50, p99 = percentiles(f"reactions: due to answered, at {RATE}/s", await _latencies(cluster))
+    rates: dict[int, tuple[float, float]] = {workers: await _rate(cluster, workers) for workers in (1, 2)}
+    latencies, busy = await _latencies(cluster)
+    p50, p99 = percentiles(f"reactions: due to answered, at {RATE}/s", latencies)
     return [
-        *(Measure(f"reactions: {workers} worker{'s'[: workers - 1]}", rate, "/s") for workers, rate in rates.items()),
+        *(Measure(f"reactions: {number} worker{'s'[: number - 1]}", rate, "/s") for number, (rate, _) in rates.items()),
+        Measure("reactions: CPU of 1 worker a trigger", 1_000 * rates[1][1], "ms"),
+        Measure(f"reactions: CPU of 1 worker a trigger, at {RATE}/s", 1_000 * busy, "ms"),
         p50,
         Measure(p99.name, p99.value, p99.unit, _GOAL_MS),
     ]
@@ -101,41 +104,47 @@ async def _following(deployment: Deployment) -> AsyncIterator[Answers]:
 
 
 @asynccontextmanager
-async def _running(cluster: Cluster, workers: int, noted: Sequence[Event]) -> AsyncIterator[tuple[Memory, Answers]]:
-    """Live workers of a new deployment whose agents have notes, and a follower of its answers."""
+async def _running(
+    cluster: Cluster, workers: int, noted: Sequence[Event]
+) -> AsyncIterator[tuple[Memory, Answers, Sequence[Process]]]:
+    """Live workers of a new deployment whose agents have notes, with a follower of its answers."""
     deployment = await cluster.deployment("reactions", noted)
     async with AsyncExitStack() as running:
         started = [await running.enter_async_context(cluster.worker(deployment, ROLES)) for _ in range(workers)]
         memory = await running.enter_async_context(Memory.open(deployment.settings))
         answers = await running.enter_async_context(_following(deployment))
         await deployments.live_together(started)
-        yield memory, answers
+        yield memory, answers, [process for process, _ in started]
         if any(not process.running for process, _ in started):
             raise ProcessFailed("a worker has ended")
 
 
-async def _rate(cluster: Cluster, workers: int) -> float:
-    """Triggers answered per second, of many that fall due at once."""
+async def _rate(cluster: Cluster, workers: int) -> tuple[float, float]:
+    """Triggers answered per second, of many that fall due at once, and the CPU seconds of the workers for each."""
     count, warm = cluster.setup.size(10_000, 2_000), 200
     numbers = range(count + warm)
     cluster.setup.report(f"reactions: {count:,} triggers, workers: {workers}")
-    async with _running(cluster, workers, [_noted(number) for number in numbers]) as (memory, answers):
+    async with _running(cluster, workers, [_noted(number) for number in numbers]) as (memory, answers, processes):
         await memory.publish_many([_ended(number) for number in numbers[:warm]])
         await answers.until(warm)
+        used = sum(process.cpu_seconds() for process in processes)
         began = time.perf_counter()
         for first in range(warm, count + warm, _PART):
             await memory.publish_many([_ended(number) for number in numbers[first : first + _PART]])
         await answers.until(count + warm)
-        return count / (max(answers.at.values()) - began)
+        used = sum(process.cpu_seconds() for process in processes) - used
+        return count / (max(answers.at.values()) - began), used / count
 
 
-async def _latencies(cluster: Cluster) -> list[float]:
-    """Seconds from publishing the event that makes a trigger due to the answer, at a steady rate, with one worker."""
+async def _latencies(cluster: Cluster) -> tuple[list[float], float]:
+    """Seconds from publishing the event that makes a trigger due to the answer, at a steady rate, with one worker; and
+    the CPU seconds of the worker for each."""
     length_seconds = cluster.setup.size(30, 10)
     count, warm = RATE * (length_seconds + _WARM_SECONDS), RATE * _WARM_SECONDS
     cluster.setup.report(f"reactions: {RATE}/s for {length_seconds} s")
-    async with _running(cluster, 1, [_noted(number) for number in range(count)]) as (memory, answers):
+    async with _running(cluster, 1, [_noted(number) for number in range(count)]) as (memory, answers, processes):
         due: dict[str, float] = {}
+        used = processes[0].cpu_seconds()
         began = time.perf_counter()
         async with asyncio.TaskGroup() as tasks:
             for number in range(count):
@@ -145,7 +154,8 @@ async def _latencies(cluster: Cluster) -> list[float]:
                 due[_trigger(event)] = time.perf_counter()
                 tasks.create_task(_published(memory, event))
         await answers.until(count)
-    return [answers.at[trigger] - at for trigger, at in list(due.items())[warm:]]
+        used = processes[0].cpu_seconds() - used
+    return [answers.at[trigger] - at for trigger, at in list(due.items())[warm:]], used / count
 
 
 async def _published(memory: Memory, event: Event) -> None:

@@ -176,7 +176,9 @@ def _of_search(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | Non
 
 def _asks_for_entries(arguments: Mapping[str, Any]) -> bool:
     """Whether a query is for entries, and not for events or for everything."""
-    return arguments.get("preset") is not None or not {EVENT}.issuperset(arguments.get("types") or ())
+    if arguments.get("preset") is not None or arguments.get("tiers") is not None:
+        return True
+    return not {EVENT}.issuperset(arguments.get("types") or ())
 
 
 def _of_context(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:

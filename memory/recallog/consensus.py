@@ -45,7 +45,8 @@ class Consensus(FacadePart):
         more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
         `supersedes` at the same moment, this one is recorded without that link.
 
-        Raises `Refused` if the agent sees no such consensus, or if it is superseded already; nothing has changed then.
+        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
+        not see this one; nothing has changed then.
         """
         from recallog.commands import consensus as changes
 
@@ -101,8 +102,8 @@ class Consensus(FacadePart):
     ) -> "ConsensusView":
         """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
 
-        Raises `Refused` if the agent does not see both, or if one of them is superseded by another one already; nothing
-        has changed then.
+        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
+        who see the one do not see the other; nothing has changed then.
         """
         from recallog.commands import consensus as changes
 

@@ -181,7 +181,7 @@ class Conversation(FacadePart):
     async def clear(
         self, space: parameters.Space, agent: parameters.Agent, session: parameters.ConversationSession
     ) -> "MessagesRemoved":
-        """Take all messages out of a conversation, and answer them. The summary of a compaction goes with them."""
+        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
         from recallog.commands import conversation as changes
         from recallog.reading.messages import Owner
 

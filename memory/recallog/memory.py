@@ -606,6 +606,8 @@ class Memory(Facade):
             min_similarity=options.get("min_similarity"),
             types=types,
             documents=types is not None and DOCUMENT in types,
+            tiers=options.get("tiers"),
+            min_importance=options.get("min_importance"),
             fusion=fusion,
             channels=frozenset(weights if preset else DEFAULT_CHANNELS if channels is None else channels),
             preset=preset,

@@ -1,11 +1,12 @@
 """The reactor loop of one memory: its access to the views and the ledger, and the reactors that are built in."""
 
-from collections.abc import Callable, Collection, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from recallog.commands import tiers
-from recallog.queries import conversation, daily, due, event_lookup, turns
+from recallog.commands.answers import AnsweredMemory
+from recallog.queries import conversation, daily, due, turns
 from recallog.reactors.answering import Answers
 from recallog.reactors.compaction import Compaction
 from recallog.reactors.consolidation import Consolidation, Summaries
@@ -18,8 +19,8 @@ from recallog.reactors.pace import Pace
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
 from recallog.reading.messages import Owner
-from recallog_projections.views.due import Scheduled, Work
-from recallog_schemas import Event, Position, limits
+from recallog_projections.views.due import Scheduled
+from recallog_schemas import Event, limits
 from recallog_schemas.errors import ModelMisconfigured
 from recallog_schemas.views import PendingTrigger, Remembered
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from recallog.reactors.reactor import DueTrigger, Reactor
     from recallog.reactors.reflector import Reflector
     from recallog.reactors.summarizer import Summarizer
-    from recallog.reading.projection_group import ProjectionGroup
-    from recallog.reading.read_session import ReadSession
 
 
 _WRITTEN = frozenset({"stored", "updated"})
@@ -97,20 +96,16 @@ def _unless_misconfigured(kinds: frozenset[str], make: "Callable[[], Reactor]") 
         return Misconfigured(kinds, error)
 
 
-class LoopMemory:
+class LoopMemory(AnsweredMemory):
     """What the loop and the reactors that are built in need of a memory."""
 
     def __init__(self, memory: ReactingMemory, access: "MemoryAccess") -> None:
+        super().__init__(access)
         self._memory = memory
-        self._access = access
 
     @property
     def due_groups(self) -> int:
         return len(self._groups)
-
-    @cached_property
-    def _groups(self) -> "list[ProjectionGroup]":
-        return self._access.components.due_groups()
 
     async def catch_up(self, partition: int) -> None:
         await self._memory.catch_up(own=False, partition=partition)
@@ -128,42 +123,8 @@ class LoopMemory:
         page = await self._access.router.of_partition(partition, partial(due.work, after=after), views)
         return DueWork(page.items, page.last)
 
-    async def _catch_up(self, views: "ProjectionGroup", partition: int) -> None:
-        end = (await self._access.components.ledger.ends())[partition]
-        if end:
-            await views.access.catch_up(partition, Position(partition, end - 1), self._access.progress)
-
-    async def standing(self, space: str, trigger: str) -> Work | None:
-        for number, views in enumerate(self._groups):
-            if number:
-                await self._catch_up(views, self._access.components.ledger.partition_of(space))
-            found = await self._access.router.of_space(
-                space, lambda reading: due.standing(reading, space, trigger), views=views
-            )
-            if found is not None:
-                return found
-        return None
-
     async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
         return await self._access.router.of_partition(partition, partial(due.silent, since=since, until=until))
-
-    async def known(self, space: str, ids: Sequence[str]) -> Collection[str]:
-        ledger = self._access.components.ledger
-        return await self._access.of_space(
-            space, lambda reading: event_lookup.offsets_of(reading, ledger, space, ids), {}
-        )
-
-    async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
-        ledger = self._access.components.ledger
-
-        async def both(reading: "ReadSession") -> bool:
-            known = await event_lookup.offsets_of(reading, ledger, space, [id_])
-            return bool(known) and trigger in await due.still_due(reading, [(space, trigger)])
-
-        return await self._access.of_space(space, lambda reading: reading.steady(both), {})
-
-    async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
-        return await self._access.append(events)
 
     async def turn(self, trigger: "DueTrigger") -> Sequence[Remembered]:
         access, ledger = self._access, self._access.components.ledger

@@ -18,7 +18,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import nullcontext, suppress
-from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -147,11 +146,10 @@ class ReactorDriver:
         self.ledger = _CrashingLedger(unique_ids=unique_ids)
         self._projections = projections
         self._deadline_seconds = deadline_seconds
-        self._answered: list[DueTrigger] = []
 
     def given(self, *events: Event) -> list[Position]:
         """Append events, and return their positions."""
-        return list(self._run(self.reactor, lambda memory, _: memory.publish_many(events)))
+        return list(self._run(lambda memory, _: memory.publish_many(events)))
 
     def events(self) -> list[Event]:
         """All events of the ledger in order, each id once."""
@@ -164,12 +162,12 @@ class ReactorDriver:
 
     def triggers(self) -> list[DueTrigger]:
         """The triggers that are due and that the reactor answers, as it gets them."""
-        found = self._run(self.reactor, lambda _, loop: loop.due())
+        found = self._run(lambda _, loop: loop.due())
         return [trigger for trigger in found if trigger.kind in self.reactor.kinds]
 
     def pending(self) -> list[PendingTrigger]:
         """All triggers that are due, also those of kinds that the reactor does not answer."""
-        return list(self._run(self.reactor, lambda memory, _: memory.pending()))
+        return list(self._run(lambda memory, _: memory.pending()))
 
     def answer(self, *, crash_after: int | None = None) -> list[Event]:
         """Let the reactor answer what is due, and return the events that were written, the closing ones included.
@@ -177,22 +175,10 @@ class ReactorDriver:
         With `crash_after` the process ends when so many of these events are written. The next call is a new process.
         """
         before = len(self.events())
-        recorded = _Recorded(self.reactor)
         self.ledger.fails_after = crash_after
         with suppress(_Crashed):
-            self._run(recorded, lambda _, loop: loop.react())
+            self._run(lambda _, loop: loop.react())
         self.ledger.fails_after = None
-        self._answered = recorded.triggers
-        return self.events()[before:]
-
-    def repeat(self) -> list[Event]:
-        """Answer the triggers of the last `answer` again, as a process does that does not know that they are closed.
-
-        Returns the new events that count. There are none if the reactor gives the same answer again.
-        """
-        before = len(self.events())
-        for trigger in self._answered:
-            self._run(self.reactor, partial(_answered_again, trigger))
         return self.events()[before:]
 
     def check(self) -> None:
@@ -206,7 +192,7 @@ class ReactorDriver:
         expected = self._until_nothing_is_due()
         for crash_after in range(len(expected)):
             self.ledger.reset(given)
-            found = [*self.answer(crash_after=crash_after), *self.repeat(), *self._until_nothing_is_due()]
+            found = [*self.answer(crash_after=crash_after), *self._until_nothing_is_due()]
             closings = Counter(event.causation_id for event in found if triggers.named_by(event) is not None)
             twice = [id_ for id_, count in closings.items() if count > 1]
             if twice:
@@ -226,25 +212,21 @@ class ReactorDriver:
             found += written
         raise ProjectionError(f"after {_ROUNDS_MAX} rounds the answers still make something due")
 
-    def _run(self, reactor: Reactor, work: Callable[[Memory, ReactorLoop], Awaitable[Result]]) -> Result:
+    def _run(self, work: Callable[[Memory, ReactorLoop], Awaitable[Result]]) -> Result:
         """The result of `work` in a new process: its views are built from the ledger."""
 
         async def in_new_process() -> Result:
             components = assemble(self.ledger, lambda namespace: MemoryStore(), own=self._projections)
-            memory = Memory(components, reactors=[_Recorded(reactor)], count_accesses=False)
+            memory = Memory(components, reactors=[_StaysOpen(self.reactor)], count_accesses=False)
             try:
                 loop_memory = reacting.LoopMemory(memory, memory._access)
-                reactor.attach(memory)
-                answers = Answers(loop_memory, self.ledger, [reactor], deadline_seconds=self._deadline_seconds)
+                self.reactor.attach(memory)
+                answers = Answers(loop_memory, self.ledger, [self.reactor], deadline_seconds=self._deadline_seconds)
                 return await work(memory, ReactorLoop(loop_memory, self.ledger, answers, nullcontext))
             finally:
                 await memory.close()
 
         return asyncio.run(in_new_process())
-
-
-async def _answered_again(trigger: DueTrigger, memory: Memory, loop: ReactorLoop) -> None:
-    await loop.answers.answer(trigger)
 
 
 def _content(events: Sequence[Event]) -> list[tuple[Any, ...]]:
@@ -253,22 +235,20 @@ def _content(events: Sequence[Event]) -> list[tuple[Any, ...]]:
     return [told[key] for key in sorted(told)]
 
 
-class _Recorded(Reactor):
-    """Records the triggers that it gives to another reactor, which stays open."""
+class _StaysOpen(Reactor):
+    """Asks another reactor, which it does not close."""
 
     immediate = True
 
     def __init__(self, reactor: Reactor) -> None:
         self.kinds = reactor.kinds  # type: ignore[misc]
         self.pure = reactor.pure  # type: ignore[misc]
-        self.triggers: list[DueTrigger] = []
         self._reactor = reactor
 
     def attach(self, memory: Any) -> None:
         self._reactor.attach(memory)
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
-        self.triggers.append(trigger)
         return await self._reactor.answer(trigger)
 
 

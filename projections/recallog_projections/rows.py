@@ -218,6 +218,11 @@ class Rows:
         self._changed, self._entries, self._entries_before, self._appended = {}, [], 0, {}
         return Changes(rows, logs, keep)
 
+    @property
+    def changed(self) -> int:
+        """How many rows and log entries the records have written that `changes` has not returned yet."""
+        return len(self._changed) + len(self._entries)
+
     def evict(self, table: Table[Any]) -> None:
         """Drop the unchanged rows of one table; they are loaded again when they are needed."""
         name = table.name

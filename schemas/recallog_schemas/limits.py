@@ -113,6 +113,8 @@ REFLECTOR_WAIT_SECONDS_MAX = 60.0
 REACTION_SECONDS = 300.0  # for the answer of any reactor
 REACTIONS_AT_ONCE = 8  # of one reactor that asks a model
 DATED_REFLECTIONS = 100  # of those that are due, `pending` shows since when
+REACTIONS_LEFT_MAX = 8  # calls of one reactor that go on after their deadline; then it is asked no more
+REACTORS_CLOSE_SECONDS = 5.0  # for all reactors of a memory, and for their calls, to end when it is closed
 REACTION_FAILURES_KEPT = 10_000  # triggers that a process could not answer, with the reason
 BELIEF_CHARS_MAX = 2_000
 
@@ -220,6 +222,7 @@ MIGRATED_PATH_CHARS_MAX = 500
 MIGRATED_BYTES_MAX = 128 * 1024  # of the texts in one row of due work
 CAPTURE_TOOLS_MAX = 256
 CAPTURED_PER_MINUTE_MAX = 1_000  # calls of tools that become entries, whatever an agent is set to: one row
+CAPTURED_MINUTES = 61  # of an agent; a prime: no difference of time zones is a multiple of it
 PRICES_MAX = 64
 CONSENSUS_AGENTS_MAX = 256
 CONSENSUS_CLAIMS_MAX = 20

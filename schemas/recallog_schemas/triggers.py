@@ -3,10 +3,13 @@
 A trigger is not an event. The views derive it from the ledger: a reflection is due, a session has ended. Its id follows
 from its kind, its space, its agent and its cause, so that every fold and every reactor computes the same id.
 
-A trigger is answered by events of its agent. Their ids follow from that of the trigger: `<trigger>/answer/1` to `/n`,
-and then the event that closes it, `<trigger>/answer`. The closing event is `agent.reflected` or `reflection.failed` for
-a reflection, else `reaction.done` or `reaction.failed`. If a trigger is answered twice, the first event of each id
-counts and the second is a repeat, not a conflict.
+A trigger is answered by events of its agent: the parts of the answer, and then the event that closes the trigger. That
+is `agent.reflected` or `reflection.failed` for a reflection, else `reaction.done` or `reaction.failed`. The ids of
+parts are `<trigger>/answer/<digest>/1` to `/n`. The digest is that of the answer, so that a repeat has the same ids,
+and another answer, or a foreign event, has others. The event that closes the trigger is `<trigger>/answer`, or
+`<trigger>/answer/1` and so on if foreign events have that id; its payload names the digest. Of several such events with
+one id the first counts and the others are repeats, not conflicts. Of several answers one counts as a whole, see
+`recallog_streams.answers`.
 """
 
 import hashlib
@@ -47,7 +50,10 @@ RECURRING = frozenset({REFLECTION, CONSOLIDATION})
 
 _BY_ORDINAL = re.compile(r"((?:reflection|consolidation)\.due)/([0-9a-f]{32})/(0|[1-9][0-9]{0,17})")
 _BY_CAUSE = re.compile(r"((?!(?:reflection|consolidation)\.)[a-z][a-z_]{0,31}\.due)/([0-9a-f]{32})/([0-9a-f]{32})")
-_PART = re.compile(r"(.*)/answer/([1-9][0-9]{0,8})", re.DOTALL)
+_NUMBER = "[1-9][0-9]{0,6}"
+_CLOSING = re.compile(f"(.*)/answer(?:/{_NUMBER})?", re.DOTALL)
+_PART = re.compile(f"(.*)/answer/([0-9a-f]{{10}})/{_NUMBER}", re.DOTALL)
+"""The longest kinds of triggers leave so many characters for the digest and the number."""
 
 
 class Trigger(NamedTuple):
@@ -65,11 +71,15 @@ class Trigger(NamedTuple):
     @property
     def answer_id(self) -> str:
         """The id of the event that closes the trigger."""
-        return f"{self.id}/answer"
+        return self.closing_id(0)
 
-    def part_id(self, number: int) -> str:
-        """The id of the answer `number`, from 1."""
-        return f"{self.answer_id}/{number}"
+    def closing_id(self, number: int) -> str:
+        """The id of the event that closes the trigger, if foreign events have the first `number` of these ids."""
+        return f"{self.id}/answer/{number}" if number else f"{self.id}/answer"
+
+    def part_id(self, answer: str, number: int) -> str:
+        """The id of the part `number`, from 1, of the answer with the digest `answer`."""
+        return f"{self.id}/answer/{answer}/{number}"
 
     @property
     def ordinal(self) -> int:
@@ -108,16 +118,23 @@ def named_by(event: Event) -> Trigger | None:
     return trigger if _is_of(trigger, event) else None
 
 
-def answered_by(event: Event) -> Trigger | None:
-    """The trigger that `event` answers with an id of that trigger's answers: the first such event of each id counts."""
+def part_of(event: Event) -> tuple[Trigger, str] | None:
+    """The trigger and the digest of the answer of which `event` is a part, by its id; None if it is none."""
     if event.causation_id is None or not event.id.startswith(event.causation_id):
         return None
-    part = _PART.fullmatch(event.id)
-    if part is None:
-        trigger = named_by(event)
-        return trigger if trigger is not None and event.id == trigger.answer_id else None
-    trigger = parse(event.causation_id)
-    return trigger if trigger is not None and part[1] == trigger.id and _is_of(trigger, event) else None
+    part, trigger = _PART.fullmatch(event.id), parse(event.causation_id)
+    if part is None or trigger is None or part[1] != trigger.id or not _is_of(trigger, event):
+        return None
+    return trigger, part[2]
+
+
+def answered_by(event: Event) -> Trigger | None:
+    """The trigger that `event` answers with an id of that trigger's answers: the first such event of each id counts."""
+    part = part_of(event)
+    if part is not None:
+        return part[0]
+    trigger, closing = named_by(event), _CLOSING.fullmatch(event.id)
+    return trigger if trigger is not None and closing is not None and closing[1] == trigger.id else None
 
 
 def _is_of(trigger: Trigger, event: Event) -> bool:

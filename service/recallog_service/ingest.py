@@ -13,7 +13,8 @@ from recallog_schemas import codec, limits
 from recallog_schemas.errors import IdConflict, Rebuilding, RecallogError, StorageError, UnknownOutcome
 from recallog_schemas.repeats import first_difference
 from recallog_schemas.views import View
-from recallog_service.formats.item import Item
+from recallog_service.formats import Item, Options
+from recallog_service.input_files import InputFile
 
 _OTHER_TIMES_SHOWN = 5
 _GAP_READ = 50
@@ -278,3 +279,33 @@ async def ingest(
         left_out=dict(left_out.most_common()),
         cut=tuple(cut),
     )
+
+
+async def ingest_file(
+    memory: Memory,
+    file: InputFile,
+    options: Options,
+    *,
+    batch: int,
+    keep_going: bool = False,
+    note: Callable[[str], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    acknowledged: Callable[[str, str], None] | None = None,
+) -> IngestedFile:
+    """`ingest` of one file. Raises `InvalidEvent` for a file that its format cannot read.
+
+    `note` is called with the spaces that were chosen, and why, before the first event is written.
+    """
+    reading = file.format.read(file.source(), options)
+    if reading.note is not None and note is not None:
+        note(reading.note)
+    result = await ingest(
+        memory,
+        reading,
+        unit=reading.unit,
+        batch=batch,
+        keep_going=keep_going,
+        progress=progress,
+        acknowledged=acknowledged,
+    )
+    return IngestedFile(file=file.name, read_as=file.format.name, chosen=reading.note, **result.model_dump())

@@ -26,7 +26,14 @@ from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.query_router import QueryRouter
 from recallog_projections.projection import Projection
 from recallog_schemas import limits
-from recallog_schemas.errors import LedgerMismatch, LockTimeout, RecallogError, SettingsError
+from recallog_schemas.errors import (
+    LedgerMismatch,
+    LockTimeout,
+    Rebuilding,
+    RecallogError,
+    SettingsError,
+    ViewsTooNew,
+)
 from recallog_service.metrics import Metrics
 from recallog_service.reacting import agents
 from recallog_service.reacting.agents import AgentsFailed
@@ -313,8 +320,8 @@ class Reacting(Role):
         while True:
             try:
                 self.metrics.ticked(await memory.tick(datetime.now(UTC)))
-            except LockTimeout:
-                pass  # another process does it
+            except (LockTimeout, Rebuilding, ViewsTooNew):
+                pass  # another process does it, or one whose code has built the views
             except LedgerMismatch as error:
                 handler.replaced = str(error)
             except RecallogError as error:

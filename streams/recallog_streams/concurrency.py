@@ -1,6 +1,7 @@
 """Concurrency: the same work for several partitions at once, and tasks that are cancelled until they have ended."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
@@ -36,15 +37,19 @@ async def gathered(
         await ended(*tasks)
 
 
-async def ended(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel `tasks`, and return when all of them have ended; their results and errors are dropped.
+async def ended(*tasks: asyncio.Task[Any], seconds: float = math.inf) -> set[asyncio.Task[Any]]:
+    """Cancel `tasks`, and return when all of them have ended, or after `seconds`; then those are returned that go on.
+
+    The results and errors of the others are dropped.
 
     A task that goes on is cancelled again: `asyncio.wait_for` of Python 3.11, with which the client of Redis sends a
     command, loses a cancellation that arrives together with its result.
     """
-    pending = {task for task in tasks if not task.done()}
-    while pending:
+    now = asyncio.get_running_loop().time
+    until, pending = now() + seconds, {task for task in tasks if not task.done()}
+    while pending and now() < until:
         for task in pending:
             task.cancel()
-        _, pending = await asyncio.wait(pending, timeout=CANCELLED_AGAIN_SECONDS)
-    await asyncio.gather(*tasks, return_exceptions=True)
+        _, pending = await asyncio.wait(pending, timeout=min(CANCELLED_AGAIN_SECONDS, until - now()))
+    await asyncio.gather(*(task for task in tasks if task.done()), return_exceptions=True)
+    return pending

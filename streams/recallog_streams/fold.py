@@ -1,10 +1,13 @@
 """The fold: processes each record of a batch (applies it, skips a repeat, or adds a dead letter) and returns changes.
 
+Also skipped is what belongs to a second answer to one trigger (`answers`).
+
 It is pure except for fetching rows. The live projector, rebuild, verification, time travel and the test driver use it.
 """
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -18,8 +21,8 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
+from recallog_streams import answers, dead_letters, identity
 from recallog_streams import chain as hash_chain
-from recallog_streams import dead_letters, identity
 from recallog_streams.collector import uncollected
 from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
 from recallog_streams.identity import Conflict, Identity
@@ -29,6 +32,8 @@ Result = TypeVar("Result")
 
 Request = tuple[Sequence[RowKey], Sequence[LogName]]
 Fetched = tuple[Sequence[bytes | None], Sequence[int]]
+Decoded = Sequence[Record | DeadLetterRow]
+"""Records, and dead letters of those that are no valid events."""
 Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[Fetched]]
 """Rows, and the totals of logs, at the checkpoint, in the order requested."""
 
@@ -43,8 +48,9 @@ paused while the work runs, and never while rows are fetched (`collector.uncolle
 _MISSES_BEFORE_PREFETCH = 16
 _RECORDS_PER_MISS = 64
 
-VERSION = 3
-"""Raised whenever the fold's own tables, those of dead letters and of the chain, change; the views are then rebuilt."""
+VERSION = 4
+"""Raised whenever the fold's own tables, those of answers, of dead letters and of the chain, change; the views are then
+rebuilt."""
 
 _REASONS = {"unparsable", "future_schema", "too_large"}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
@@ -96,7 +102,12 @@ class Fold:
         names = [projection.name for projection in projections]
         if len(set(names)) < len(names):
             raise ProjectionError(f"two projections have the same name: {sorted(names)}")
-        self.tables: list[Table[Any] | Log[Any]] = [dead_letters.TABLE, dead_letters.COUNT, hash_chain.BLOCKS]
+        self.tables: list[Table[Any] | Log[Any]] = [
+            answers.TABLE,
+            dead_letters.TABLE,
+            dead_letters.COUNT,
+            hash_chain.BLOCKS,
+        ]
         self.tables += [table for projection in projections for table in projection.tables]
         self.tables += Identity.tables if self._identity else ()
         if len({table.name for table in self.tables}) < len(self.tables):
@@ -117,41 +128,53 @@ class Fold:
     def new_rows(self) -> Rows:
         return Rows(self.tables, strict=not self._all_builtin)
 
-    async def process(self, batch: Batch, rows: Rows, fetch: Fetch) -> Changes:
-        """The changes of the records of `batch`. `rows` may hold rows from earlier batches of the same generation."""
-        steps = self._fold(batch, rows)
+    async def process(
+        self, records: "Decoded", rows: Rows, fetch: Fetch, changes_max: float = math.inf
+    ) -> tuple[Changes, int]:
+        """The changes of the first `records`, and how many these are: all, or as many as have `changes_max` changes.
+
+        `rows` may hold rows from earlier records of the same generation.
+        """
+        steps = self._fold(records, rows, changes_max)
         resume = partial(next, steps)
         while True:
             with uncollected():
                 try:
                     request = resume()
                 except StopIteration as done:
-                    return cast(Changes, done.value)
+                    return cast(tuple[Changes, int], done.value)
             resume = partial(steps.send, await fetch(*request))
 
-    def _fold(self, batch: Batch, rows: Rows) -> Steps[Changes]:
-        decoded = [
-            self._record(batch.partition, offset, data, event) if isinstance(event, Event) else event
-            for offset, data, event in self._decoded(batch)
-        ]
+    def decoded(self, batch: Batch) -> "Decoded":
+        """The records of `batch`; for those that are no valid events, the dead letters that say why."""
+        with uncollected():
+            return [
+                self._record(batch.partition, offset, data, event) if isinstance(event, Event) else event
+                for offset, data, event in self._decoded(batch)
+            ]
+
+    def _fold(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         try:
-            return (yield from self._apply_all(decoded, rows))
+            return (yield from self._apply_all(decoded, rows, changes_max))
         except ProjectionError:
             if rows.strict:
                 raise
             # Some row cannot be stored. Folding again with every row checked turns its record into a dead letter.
             rows.clear()
             rows.strict = True
-        return (yield from self._apply_all(decoded, rows))
+        return (yield from self._apply_all(decoded, rows, changes_max))
 
-    def _apply_all(self, decoded: Sequence[Record | DeadLetterRow], rows: Rows) -> Steps[Changes]:
+    def _apply_all(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         records = [record for record in decoded if isinstance(record, Record)]
         if self._identity is not None:
             for needs in self._identity.batches_of_needs(rows, records):
                 yield from _load(rows, rows.missing(needs))
         misses_min = 1 if self._remote else _MISSES_BEFORE_PREFETCH
         misses, misses_before_prefetch = 0, max(misses_min, len(records) // _RECORDS_PER_MISS)
+        count = 0
         for record in decoded:
+            if rows.changed >= changes_max:
+                break
             if isinstance(record, Record):
                 missing_rows: Sequence[RowKey] = ()
                 try:
@@ -169,7 +192,8 @@ class Fold:
             if dead_letter is not None:
                 yield from _add_dead_letter(dead_letter, rows)
             rows.commit_record()
-        return rows.changes()
+            count += 1
+        return rows.changes(), count
 
     def _decoded(self, batch: Batch) -> list[tuple[int, bytes, Event | DeadLetterRow]]:
         """Offset, bytes, and the event in them or the dead letter that explains why there is no valid one."""
@@ -213,6 +237,8 @@ class Fold:
 
     def _needs(self, records: Sequence[Record]) -> Iterator[RowKey]:
         for record in records:
+            if (answering := answers.answering(record.event)) is not None:
+                yield answering.row_key
             for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
                 try:
                     yield from projection.needs(record)
@@ -244,6 +270,9 @@ class Fold:
 
     def _apply(self, record: Record, rows: Rows) -> DeadLetterRow | None:
         rows.writable = None
+        answering = answers.answering(record.event)
+        if answering is not None and not answers.counts(rows, answering):
+            return None
         if self._identity is not None:
             try:
                 if not self._identity.first_seen(rows, record.event, record.offset):
@@ -252,6 +281,8 @@ class Fold:
                 return _dead_letter(
                     record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}"
                 )
+        if answering is not None:
+            answers.note(rows, answering)
         for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
             if rows.strict:
                 rows.writable = projection.tables

@@ -17,7 +17,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Record, limits, repeats
 
-VERSION = 2
+VERSION = 3
 """Part of the code of a generation that has these tables. Raised whenever their entries change, also by another rule
 for what is a repeat (`repeats.content_of`); the views are then rebuilt."""
 

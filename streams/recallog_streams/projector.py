@@ -26,7 +26,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding
 from recallog_streams import chain as hash_chain
 from recallog_streams import identity
-from recallog_streams.fold import Fold, digest_of
+from recallog_streams.fold import Decoded, Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
 from recallog_streams.progress import Progress
 
@@ -156,12 +156,27 @@ class Projector:
     ) -> Checkpoint | None:
         """Fold and commit one batch. Returns the new checkpoint, or None if the batch does not follow the current one.
 
-        A caller that knows the generation's `checkpoint` passes it, which saves a read. If it has moved meanwhile, the
-        commit is refused.
+        Records with much effect, such as the parts of a plan, are several commits: each ends after as many changes as
+        the store should take at a time, and has more only if one record has. A caller that knows the generation's
+        `checkpoint` passes it, which saves a read. If it has moved meanwhile, the commit is refused.
         """
         checkpoint = checkpoint or await self.resume(generation)
         if batch.start != checkpoint.offset + 1:
             return None
+        records = self.fold.decoded(batch)
+        while True:
+            processed = await self._process_next(generation, batch, records, checkpoint)
+            if processed is None:
+                return None
+            checkpoint, count = processed
+            if count == len(records):
+                return checkpoint
+            records, batch = records[count:], _behind(batch, count)
+
+    async def _process_next(
+        self, generation: Generation, batch: Batch, records: Decoded, checkpoint: Checkpoint
+    ) -> tuple[Checkpoint, int] | None:
+        """Fold and commit the first records of a batch. Returns the new checkpoint, and how many records these were."""
         # Taken out until its batch is committed: rows of a batch that failed, or that another task of this
         # process is folding now, must not be used.
         cache = self._caches.pop(generation.id, None)
@@ -182,9 +197,10 @@ class Projector:
 
         began = time.monotonic()
         try:
-            changes = await self.fold.process(batch, cache.rows, fetch)
+            changes, count = await self.fold.process(records, cache.rows, fetch, self.store.commit_changes_max)
         except _Moved:
             return None
+        batch = _first(batch, count)
         record, digest, chain = checkpoint.record, checkpoint.digest, checkpoint.chain
         if batch.records:
             record, digest = batch.records[-1][0], digest_of(batch.records[-1][1])
@@ -197,10 +213,10 @@ class Projector:
             self._on_processed(ProcessedBatch(batch.partition, len(batch.records), time.monotonic() - began, outcome))
         if outcome is Outcome.APPLIED:
             self._store_cache(generation, _Cache(new, cache.rows))
-            return new
+            return new, count
         if outcome in (Outcome.RETIRED, Outcome.LOST):
             raise GenerationGone(f"the generation {generation.id} is {outcome.value}")
-        return new if outcome is Outcome.ALREADY_THERE else None
+        return (new, count) if outcome is Outcome.ALREADY_THERE else None
 
     def _store_cache(self, generation: Generation, cache: _Cache) -> None:
         """Store the cache of a generation, and evict rows if all caches together exceed `limits.CACHED_ROWS_MAX`."""
@@ -251,6 +267,20 @@ class Projector:
             "Put the ledger back that they belong to; or, to keep this one, delete the views"
             f"{f': rm {location}*' if location else ''}, and they are built again from it"
         )
+
+
+def _first(batch: Batch, count: int) -> Batch:
+    """The first `count` records of a batch."""
+    if count == len(batch.records):
+        return batch
+    keys = None if batch.keys is None else batch.keys[:count]
+    return Batch(batch.partition, batch.start, batch.records[count - 1][0] + 1, batch.records[:count], keys)
+
+
+def _behind(batch: Batch, count: int) -> Batch:
+    """A batch without its first `count` records."""
+    keys = None if batch.keys is None else batch.keys[count:]
+    return Batch(batch.partition, batch.records[count - 1][0] + 1, batch.next, batch.records[count:], keys)
 
 
 def _shown(stored: bytes, manifest: bytes) -> str:

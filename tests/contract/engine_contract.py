@@ -109,6 +109,7 @@ def passes(wanted: Filter, point: Point) -> bool:
         and (wanted.kinds_except is None or payload["kind"] not in wanted.kinds_except)
         and (wanted.types is None or payload.get("type") in wanted.types)
         and (wanted.tiers is None or payload.get("tier") in wanted.tiers)
+        and (wanted.importance_min is None or payload.get("importance", -1) >= wanted.importance_min)
         and (wanted.session is None or payload["session"] == wanted.session)
         and (wanted.since is None or payload["at"] >= wanted.since)
         and (wanted.until is None or payload["at"] < wanted.until)
@@ -186,6 +187,7 @@ def crowd(space: str, size: int, seed: int) -> list[Point]:
             agent=chance.choice(AGENTS),
             kind=chance.choice(KINDS),
             session=chance.choice(SESSIONS),
+            importance=chance.choice((0, 0.25, 0.3, 1)),
             **chance.choice(({}, *({"type": name, "tier": tier} for name in TYPES for tier in TIERS))),
             **form(),
             at=NOON + chance.randrange(10),
@@ -208,6 +210,7 @@ def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
         "kinds_except": some([*KINDS, "nobody.does"]),
         "types": some([*TYPES, "nothing"]),
         "tiers": some(TIERS),
+        "importance_min": st.sampled_from([0.0, 0.25, 0.3, 1.0]),
         "session": st.sampled_from([*SESSIONS, "none"]),
         "since": st.integers(NOON, NOON + 9),
         "until": st.integers(NOON, NOON + 10),
@@ -464,6 +467,7 @@ class EngineContract(ABC):
             {"kinds_except": ["agent.thought"]},
             {"types": ["lesson"]},
             {"tiers": ["slow"]},
+            {"importance_min": 0.3},
             {"session": ""},
             {"session": "one"},
             {"since": NOON + 4},

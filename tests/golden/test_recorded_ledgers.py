@@ -16,7 +16,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (7, "0b48663658f09487")
+CATALOGUE = (8, "0ad4b836462aa51d")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "18143a1f75abb826",
@@ -30,7 +30,7 @@ VILLAGE = {
     "scene.visitor.shared": "dd3e8ddbbff6be37",
     "activity.totals": "962f005a19de1484",
     "activity.spaces": "40662220b2467540",
-    "activity.agents": "9e797da2275c4933",
+    "activity.agents": "8ce0ef4ebf984549",
     "activity.sessions": "6a5835ca72fb88dc",
     "activity.kinds": "9bde5b4d1ef7ce38",
     "outline.space": "808d5dfafbfc3f30",

@@ -1,4 +1,5 @@
-"""A newer version of the code: a worker that counts every event twice. `python -m live.support_upgraded` runs it."""
+"""A newer version of the code: a worker that counts every event twice. `python -m live.support_upgraded` runs it, with
+the arguments of `recallog worker`."""
 
 import sys
 from collections.abc import Iterator
@@ -44,5 +45,5 @@ def newer_code() -> Iterator[None]:
 
 if __name__ == "__main__":
     with newer_code():
-        sys.argv = ["recallog", "worker"]
+        sys.argv = ["recallog", "worker", *sys.argv[1:]]
         main()

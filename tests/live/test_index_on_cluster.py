@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from recallog.index.semantic_index import IndexInProcess
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
 from recallog_schemas import codec
+from recallog_schemas.errors import IndexLost
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.live import LiveProjector
 from support.events import event, one_loop, run
@@ -119,7 +120,10 @@ def test_two_indexers_restore_an_engine_that_lost_everything(cluster: Cluster, t
             async with working(cluster, memory), working(cluster, memory):
 
                 async def is_back() -> bool:
-                    return (await memory.recall("abbey", "baker", "abbey n39")).degraded is None
+                    with suppress(IndexLost):
+                        await points(memory)  # of all partitions
+                        return (await memory.recall("abbey", "baker", "abbey n39")).degraded is None
+                    return False
 
                 await until(is_back, "the index is back")
                 await memory.publish_many([spoke("abbey", n) for n in range(100, 140)])

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,8 @@ def cluster(kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path) -> Iter
 
 
 def making_due(space: str) -> list[Event]:
-    """Events after which four triggers are due: a reflection, a migration, an extraction and a retraction."""
+    """Events after which five triggers are due: a reflection, a migration, an extraction, a retraction and a daily
+    log."""
 
     def retained(id_: str, *sources: str) -> Event:
         return event(
@@ -38,6 +40,8 @@ def making_due(space: str) -> list[Event]:
     def configured(**settings: object) -> Event:
         return event("agent.configured", space=space, payload=settings)
 
+    asked = {"text": "Please remember to buy flour for Monday."}
+    to_clerk: dict[str, Any] = {"agent": "user", "session": "s-2", "audience": ("clerk",), "payload": asked}
     note = {"namespace": ["working"], "key": "notes", "value": "LESSON: Bread burns after forty minutes."}
     return [
         configured(reflection_threshold=3, extract_facts=True),
@@ -46,6 +50,8 @@ def making_due(space: str) -> list[Event]:
         event("agent.spoke", space=space, session="s-1", payload={"text": "My favourite flour is rye."}),
         event("turn.ended", space=space, session="s-1", payload={}),
         event("session.ended", space=space, session="s-1", payload={}),
+        *(event("user.injected", space=space, **to_clerk) for _ in range(6)),
+        event("turn.ended", space=space, agent="clerk", session="s-2", payload={}),
         retained("e-1"),
         retained("e-2", "e-1"),
         retained("e-3", "e-2"),
@@ -84,7 +90,7 @@ def test_triggers_of_all_kinds_are_answered_and_a_rebuild_triggers_nothing(clust
     cluster.publish([each for space in SPACES for each in making_due(space)])
     until_answered(cluster)
     expected = dict.fromkeys(
-        (triggers.REFLECTION, triggers.MIGRATION, triggers.EXTRACTION, triggers.RETRACTION), len(SPACES)
+        (triggers.REFLECTION, triggers.MIGRATION, triggers.EXTRACTION, triggers.RETRACTION, triggers.DAILY), len(SPACES)
     )
     assert dict(closed(cluster)) == expected
 
@@ -97,7 +103,7 @@ def test_triggers_of_all_kinds_are_answered_and_a_rebuild_triggers_nothing(clust
     metrics = worker.metrics()
     assert metrics['recallog_triggers_published_total{repeated="no"}'] == sent
     answered = {name: value for name, value in metrics.items() if name.startswith("recallog_reactions_total")}
-    assert sum(value for name, value in answered.items() if '"answered"' in name) == 4 * len(SPACES)
+    assert sum(value for name, value in answered.items() if '"answered"' in name) == 5 * len(SPACES)
     assert worker.terminate() == 0
 
 

@@ -1,16 +1,17 @@
-"""An upgrade under load: new workers build beside the old ones and cut over; no answer mixes both."""
+"""Upgrades under load: new workers build beside old ones and cut over. No answer mixes both, no trigger is lost."""
 
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from live.conftest import NewRedis
-from live.support import PARTITIONS, Cluster, wait_until
+from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from live.support_upgraded import newer_code
-from recallog import Memory, Position
+from recallog import Event, Memory, Position
+from recallog_schemas import codec, triggers
 from recallog_schemas.errors import Rebuilding, ViewsTooNew
 from recallog_schemas.views import SpacesView
 from support.events import event
@@ -68,6 +69,9 @@ class Reader(threading.Thread):
 
 
 class Producer(threading.Thread):
+    spaces = SPACES
+    pause_seconds = 0.02
+
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(daemon=True)
         self._cluster = cluster
@@ -79,13 +83,32 @@ class Producer(threading.Thread):
 
     async def _publish(self, memory: Memory) -> None:
         while not self._enough.is_set():
-            await memory.publish_many([event(space=space, turn=self.turn) for space in SPACES])
+            await memory.publish_many([each for space in self.spaces for each in self.events(space)])
             self.turn += 1
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(self.pause_seconds)
+
+    def events(self, space: str) -> Sequence[Event]:
+        """What happens in a space in one turn."""
+        return [event(space=space, turn=self.turn)]
 
     def stop(self) -> None:
         self._enough.set()
         self.join()
+
+
+class Sessions(Producer):
+    """Each turn of a space is a session with a lesson, which is kept when it ends: one trigger is due."""
+
+    # Few: a busy machine has to answer them, with both versions, faster than they come.
+    spaces = SPACES[:4]
+    pause_seconds = 0.5
+
+    def events(self, space: str) -> Sequence[Event]:
+        note = {"namespace": ["working"], "key": "notes", "value": f"LESSON: Bread burns after {self.turn} minutes."}
+        return [
+            event("item.put", space=space, turn=self.turn, payload=note),
+            event("session.ended", space=space, turn=self.turn, session=f"s-{self.turn}", payload={}),
+        ]
 
 
 @contextmanager
@@ -131,3 +154,42 @@ def test_new_workers_build_beside_the_old_ones_and_cut_over(
         with newer_code():
             cluster.assert_views_are_the_fold(producer.turn * len(SPACES))
         assert old.terminate() == 0
+
+
+def test_triggers_of_an_upgrade_are_answered_once_whichever_version_does_it(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        old = cluster.worker(only="views,reactors")
+        old.wait_until_live()
+        producer, red = Sessions(cluster), list[object]()
+        with running(producer):
+            wait_until(lambda: producer.turn > HISTORY + 5, "sessions have ended before the upgrade")
+            new = cluster.worker(["-m", "live.support_upgraded", "--only", "views,reactors"])
+
+            def given_way() -> bool:
+                for worker in (old, new):
+                    red.extend(each for each in worker.health().get("problems", ()) if "not started" not in each)
+                return old.partitions("idle") == set(range(PARTITIONS))
+
+            new.wait_until(lambda health: given_way(), "the old worker has nothing to do", 3 * SECONDS)
+            new.wait_until_live()
+            after = producer.turn
+            wait_until(lambda: producer.turn > after + 10 and given_way(), "sessions end after the upgrade")
+        ended = (producer.turn - HISTORY) * len(producer.spaces)
+        with newer_code():
+
+            async def closed(memory: Memory) -> tuple[int, Counter[str]]:
+                await memory.catch_up()
+                found = Counter[str]()
+                async for batch in memory.admin.records():
+                    for _, data in batch.records:
+                        each = codec.decode(data)
+                        if each.kind in triggers.CLOSINGS:
+                            found[f"{each.space} {each.id}"] += 1
+                return len(await memory.pending()), found
+
+            wait_until(lambda: cluster.ask(closed)[0] == 0, "every trigger is answered")
+            assert len(cluster.ask(closed)[1]) == ended
+        assert red == []
+        assert old.terminate() == new.terminate() == 0

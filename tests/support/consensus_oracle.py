@@ -61,12 +61,14 @@ class Debates:
         ended = {superseded for superseded, _ in self.links}
         taken = [by for _, by in self.links if by == after]
         if {before, after} <= seen and before != after and not {before, after} & ended and len(taken) < 64:
-            self.links.append((before, after))
+            by_id = {each.id: each.readers for each in self.consensuses}
+            if by_id[after] is None or (by_id[before] is not None and by_id[before] <= by_id[after]):
+                self.links.append((before, after))
 
     def linked(self, agent: str, id_: str) -> tuple[list[str], str | None]:
         """What it supersedes, and what supersedes it, as far as `agent` sees them."""
         seen = {each.id for each in self.seen(agent)}
-        successors = [by for superseded, by in self.links if superseded == id_ and by in seen]
+        successors = [by for superseded, by in self.links if superseded == id_]
         return [each for each, by in self.links if by == id_ and each in seen], (successors or [None])[0]
 
     def similar(self, agent: str, topic: str, least: float) -> list[tuple[str, Fraction]]:

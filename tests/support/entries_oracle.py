@@ -112,6 +112,7 @@ class ExpectedEntries:
     def add(self, event: Fields, offset: int, *, shared: bool) -> None:
         """Count one event; `shared`: whether all agents of its space see it."""
         kind, owners = event["kind"], self.owners(event["space"])
+        self.tiers.happened(event)
         if kind in ("memory.retained", "experience.recorded"):
             self.retain(event, offset, content_of(event, shared=shared))
         elif kind == "memory.metered":
@@ -145,6 +146,8 @@ class ExpectedEntries:
         times = self.captured.setdefault((event["space"], event["agent"]), [])
         if sum(at - 60_000_000 < time < at + 60_000_000 for time in times) >= setting.get("max_per_minute", 120):
             return
+        # A minute is forgotten when a call is captured in another one, a multiple of 61 minutes away.
+        times[:] = [time for time in times if (far := time // 60_000_000 - at // 60_000_000) == 0 or far % 61]
         times.append(at)
         most = setting.get("max_detail_chars", 800)
         payload = {
@@ -422,9 +425,9 @@ def expect(events: Sequence[Fields], happened_by: datetime | None = None) -> Exp
         seen.add((space, event["id"]))
         if kind == "space.configured":
             shared_kinds[space] = event["payload"]["shared_kinds"] or []
-        elif kind == "agent.configured" and "capture" in event["payload"]:
+        if kind == "agent.configured" and "capture" in event["payload"]:
             captures[space, event["agent"]] = event["payload"]["capture"] or {}
-        elif happened_by is None or datetime.fromisoformat(event["at"]) <= happened_by:
+        if happened_by is None or datetime.fromisoformat(event["at"]) <= happened_by:
             shared = event.get("audience") is None and kind in shared_kinds.get(space, [])
             expected.add(event, offset, shared=shared)
             if kind == "tool.used":

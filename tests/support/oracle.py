@@ -243,17 +243,19 @@ class Expected:
         return [event.session or "" for event in self.in_space(space) if event.memorable]
 
     def spans(self, what: str) -> dict[tuple[str, str], tuple[int, int, int]]:
-        """By space and `what` ("agent", "kind" or "session"): number of events, first and last offset."""
+        """By space and `what` ("agent", "kind" or "session"): number of events, first and last offset.
+
+        Who writes that time has passed is no agent."""
         offsets: dict[tuple[str, str], list[int]] = {}
         for event in self.counted:
-            if getattr(event, what) is not None:
+            if getattr(event, what) is not None and (what, event.kind) != ("agent", "clock.ticked"):
                 offsets.setdefault((event.space, getattr(event, what)), []).append(event.offset)
         return {place: (len(found), found[0], found[-1]) for place, found in offsets.items()}
 
     def last_turns(self) -> dict[tuple[str, str], int]:
         """By space and agent: the highest turn in which it acted."""
         turns: dict[tuple[str, str], int] = {}
-        for event in self.counted:
+        for event in (each for each in self.counted if each.kind != "clock.ticked"):
             turns[event.space, event.agent] = max(event.turn, turns.get((event.space, event.agent), 0))
         return turns
 

@@ -49,7 +49,7 @@ class _Judge:
 
     def rests(self, key: Key) -> bool:
         promoted = self.expected.tiers.rows[key].promoted_at
-        return promoted is not None and self.now < promoted + DAY
+        return promoted is not None and promoted - DAY < self.now < promoted + DAY
 
     def rises(self, key: Key) -> str:
         row = self.expected.tiers.rows[key]

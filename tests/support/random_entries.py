@@ -89,7 +89,7 @@ class EntryEvents:
         answers = kind == "memory.retained" and rng.random() < 0.2
         event: Fields = {
             "envelope": 1,
-            "id": trigger.part_id(1) if answers else id_,
+            "id": trigger.part_id("0123456789", 1) if answers else id_,
             "space": space,
             "agent": agent,
             "kind": kind,

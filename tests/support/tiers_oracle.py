@@ -1,5 +1,6 @@
 """The expected view of tiers, by brute force, beside the expected entries. It shares no code with the fold."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,13 @@ Key = tuple[str, str]
 SPEED = {"fast": 4, "medium": 3, "slow": 2, "glacial": 1}
 INTERVAL = 3_600_000_000
 """Microseconds between two plans of an agent without settings."""
+DAY = 86_400_000_000
+TRIGGER = re.compile(r"(reflection|consolidation)\.due/[0-9a-f]{32}/\d+|[a-z]+\.due/[0-9a-f]{32}/[0-9a-f]{32}")
+CONCERNED = {
+    "memory.retained", "memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred",
+    "memory.metered", "memory.consolidated", "memory.outcome_reported", "memory.tier_changed", "agent.configured",
+    "reaction.done", "reaction.failed",
+}  # fmt: skip
 
 
 def moment(at: str) -> int:
@@ -93,6 +101,16 @@ class ExpectedTiers:
                     moved.append((key, self.rows.pop(key)))
         for key, known in moved:
             self.begin(entries, key, known, at)
+
+    def happened(self, event: Fields) -> None:
+        """An event of an agent about entries: intervals between plans begin at most a day after it."""
+        kind, payload = event["kind"], event["payload"]
+        retains = kind in ("memory.retained", "experience.recorded") and payload.get("tier") is None
+        if kind not in CONCERNED or retains or TRIGGER.fullmatch(event.get("causation_id") or ""):
+            return
+        plans = self.plans.get((event["space"], event["agent"]))
+        if plans is not None and plans.since is not None:
+            plans.since = min(plans.since, moment(event["at"]) + DAY)
 
     def retained(self, entries: "ExpectedEntries", entry: "ExpectedEntry", offset: int, at: int) -> None:
         tier, importance = entry.content["tier"], entry.content["importance"]

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from recallog import Memory, OutOfRange
-from recallog_schemas import Event, limits
+from recallog_projections.views.entries import tables
+from recallog_schemas import Event, codec, limits
 from support.events import event, run
+from support.folding import folded, ledger_at, rows_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 OF_ISSUE = {"enabled": True, "tools": ["Read", "Edit", "Bash"], "skip": ["Grep", "Glob"]}
@@ -103,6 +105,26 @@ def test_no_minute_has_more_calls_in_whatever_order_they_arrive() -> None:
         assert await captured(memory) == ["at 100", "at 90", "at 30", "at 159.9", "at 3000000000"]
 
     ended(work)
+
+
+def test_a_minute_is_counted_until_a_call_is_captured_a_multiple_of_61_minutes_away() -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish(capturing(max_per_minute=1))
+        minutes = (0, 200, 139, 140, 61, 200, 139)
+        calls = [called(id=f"{number}", seconds=minute * 60) for number, minute in enumerate(minutes)]
+        await memory.publish_many(calls)
+        # 200 and 139 take each other's row; 140 is captured a minute after 139, at the same second.
+        assert await captured(memory) == ["0", "1", "2", "3", "4", "5", "6"]
+        await memory.publish_many([called(id="late", seconds=0.5), called(id="again", seconds=140 * 60)])
+        assert await captured(memory) == ["0", "1", "2", "3", "4", "5", "6", "late"]
+
+    ended(work)
+
+
+def test_the_rows_that_count_calls_are_bounded() -> None:
+    events = [capturing(max_per_minute=2), *(called(seconds=60 * minute) for minute in range(200))]
+    projector, generation = folded(ledger_at([codec.encode(each) for each in events]))
+    assert len(rows_of(projector.store, generation, tables.CAPTURED.name)) == limits.CAPTURED_MINUTES
 
 
 def test_agents_are_counted_apart_and_a_dropped_call_does_not_count() -> None:

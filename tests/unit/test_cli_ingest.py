@@ -407,6 +407,38 @@ def test_a_folder_is_read_from_its_oldest_file_on_and_says_what_it_left_out(tmp_
     assert "notes.txt" in again.err
 
 
+def test_transcripts_of_an_agent_are_read_from_its_folder_every_day(tmp_path: Path, home: Path) -> None:
+    def record(kind: str, n: int, text: str) -> str:
+        message = {"role": kind, "content": text}
+        known = {"type": kind, "uuid": f"u-{n}", "sessionId": "4b1c0f4e-8f57-4a46-9a52-0d5f3f2f0a11", "cwd": "/app"}
+        return json.dumps({**known, "timestamp": f"2026-03-01T12:00:0{n}Z", "message": message})
+
+    folder = tmp_path / "projects" / "-app"
+    folder.mkdir(parents=True)
+    lines = [record("user", 1, "Why is the oven cold?"), record("assistant", 2, "HEAT is 0.")]
+    write(folder / "session.jsonl", lines)
+    write(folder / "broken.json", ['[{"type": "user", "sessionId": "a", '])
+    first = ingest(tmp_path / "projects", home, "--json")
+    assert (first.code, first.json["added"]) == (0, 2)
+    write(folder / "session.jsonl", [*lines, record("user", 3, "Thanks.")])
+    second = ingest(tmp_path / "projects", home)
+    assert "session.jsonl: 1 events added, 2 known already, 0 refused, 1 spaces (read as claude-code)" in second.out
+    assert "HEAT is 0." in recallog("context", "project/app", "claude-code", "--home", home).out
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_stops_the_ingest_unless_it_keeps_going(
+    tmp_path: Path, home: Path
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    write(folder / "a.jsonl", ['{"messages": [{"role": "user", "content": "Hi."}]}', "{", "{", "{"])
+    write(folder / "b.jsonl", [line(1)])
+    result = ingest(folder, home)
+    assert (result.code, "a.jsonl: not JSON" in result.err) == (1, True)
+    result = ingest(folder, home, "--keep-going", "--json")
+    assert (result.code, result.json["added"], result.json["refused"]) == (1, 1, 1)
+
+
 def test_several_files_can_be_named(good: Path, tmp_path: Path, home: Path) -> None:
     other = write(tmp_path / "other.jsonl", [line(n, space="town") for n in range(3)])
     result = recallog("ingest", good, other, "--home", home, "--json")

@@ -39,7 +39,7 @@ async def _fold(states: list[bool]) -> None:
 
     events = [each.model_copy(update={"agent": f"agent-{number}"}) for number, each in enumerate(numbered(100))]
     records = [(number, codec.encode(each)) for number, each in enumerate(events)]
-    await fold.process(Batch(0, 0, len(records), records), fold.new_rows(), fetch)
+    await fold.process(fold.decoded(Batch(0, 0, len(records), records)), fold.new_rows(), fetch)
 
 
 def test_the_collector_runs_whenever_a_fold_awaits_and_after_it() -> None:
@@ -63,7 +63,7 @@ def test_it_is_paused_while_projections_are_applied() -> None:
         return [None] * len(rows), [0] * len(logs)
 
     records = [(number, codec.encode(each)) for number, each in enumerate(numbered(3))]
-    run(fold.process(Batch(0, 0, 3, records), fold.new_rows(), fetch))
+    run(fold.process(fold.decoded(Batch(0, 0, 3, records)), fold.new_rows(), fetch))
     assert states == [False] * 3
 
 
@@ -82,7 +82,7 @@ def test_a_fold_that_fails_resumes_the_collector() -> None:
         raise ConnectionError("the store is away")
 
     with pytest.raises(ConnectionError):
-        run(fold.process(Batch(0, 0, 1, [(0, codec.encode(numbered(1)[0]))]), fold.new_rows(), fetch))
+        run(fold.process(fold.decoded(Batch(0, 0, 1, [(0, codec.encode(numbered(1)[0]))])), fold.new_rows(), fetch))
     assert gc.isenabled()
     with pytest.raises(ZeroDivisionError), uncollected():
         raise ZeroDivisionError

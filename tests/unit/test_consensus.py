@@ -156,10 +156,42 @@ def test_topics_of_many_words_of_one_long_word_and_of_other_scripts() -> None:
     ended(work)
 
 
+@pytest.mark.parametrize("topic", ["", "  ", "\n\t", "\x1c", "\u2003\x1f"])
+def test_a_topic_without_words_is_refused_everywhere(topic: str) -> None:
+    """All of them would be one topic: that of no words."""
+
+    async def work(memory: Memory) -> None:
+        asked: list[Callable[[], Awaitable[Any]]] = [
+            lambda: record(memory, topic),
+            lambda: similar(memory, topic),
+            lambda: dissents(memory, topic),
+            lambda: dissent(memory, "no", topic=topic),
+        ]
+        for ask in asked:
+            with pytest.raises(InvalidArgument, match="topic: ") as caught:
+                await ask()
+            assert "give the topic in at least one word" in str(caught.value) or not topic
+        payload = {"topic": topic, "conclusion": "c", "confidence": 1, "participating": [], "agreeing": []}
+        with pytest.raises(ValueError, match=r"payload\.topic"):
+            event("consensus.recorded", payload=payload)
+
+    assert ended(work) == 0
+
+
+def test_signs_between_white_space_are_words_of_a_topic() -> None:
+    async def work(memory: Memory) -> None:
+        await record(memory, "!!!", event_id="c-1")
+        assert await similar(memory, "!!!") == [("c-1", 1.0)]
+        assert await similar(memory, "???") == []
+
+    ended(work)
+
+
 def test_an_unknown_space_has_nothing() -> None:
     async def work(memory: Memory) -> None:
         found = await memory.consensus.find_similar(*VILLAGE, DESIGN)
-        assert (found.found, found.known, found.format()) == ((), False, "(nothing)")
+        assert (found.found, found.known) == ((), False)
+        assert found.format().startswith("No consensus has a topic with enough of these words. Try fewer words")
         assert (await memory.consensus.dissents(*VILLAGE, DESIGN)).dissents == ()
 
     ended(work)
@@ -325,7 +357,9 @@ def test_a_raw_event_that_may_not_supersede_changes_nothing() -> None:
         await memory.publish(superseded("baker", consensus="c-1", by="c-1"))
         assert await links(memory, "c-1") == await links(memory, "c-2") == ((), None)
         await memory.publish(superseded("miller", consensus="c-2", by="c-1"))
-        assert await links(memory, "c-1") == (("c-2",), None)
+        assert await links(memory, "c-1") == await links(memory, "c-2") == ((), None)
+        await memory.publish(superseded("miller", consensus="c-1", by="c-2"))
+        assert await links(memory, "c-2") == (("c-1",), None)
 
     ended(work)
 
@@ -349,16 +383,14 @@ def test_one_consensus_supersedes_at_most_64() -> None:
 def test_an_agent_finds_only_what_it_could_see() -> None:
     async def work(memory: Memory) -> None:
         await record(memory, event_id="c-1")
-        await record(memory, event_id="c-2", audience=["miller"], supersedes="c-1")
+        await record(memory, event_id="c-2", audience=["miller"])
         await dissent(memory, "to all", agent="baker", consensus_id="c-2")
         await dissent(memory, "to some", agent="baker", topic=DESIGN, audience=["miller"])
         for agent in ("baker", "miller"):
             assert [id_ for id_, _ in await similar(memory, DESIGN, agent)] == ["c-2", "c-1"]
-            assert await links(memory, "c-1", agent) == ((), "c-2")
             assert await dissents(memory, agent=agent) == [("to some", "c-2"), ("to all", "c-2")]
         for ask in ("rate limiter", DESIGN):
             assert [id_ for id_, _ in await similar(memory, ask, "smith")] == ["c-1"]
-        assert await links(memory, "c-1", "smith") == ((), None)
         assert await dissents(memory, agent="smith") == []
         with pytest.raises(Refused, match="smith sees no consensus c-2"):
             await memory.consensus.supersede("village", "smith", "c-1", "c-2")
@@ -366,6 +398,49 @@ def test_an_agent_finds_only_what_it_could_see() -> None:
             await dissent(memory, "no", agent="smith", consensus_id="c-2")
         with pytest.raises(Refused):
             await record(memory, agent="smith", supersedes="c-2")
+
+    ended(work)
+
+
+@pytest.mark.parametrize("how", ["record", "supersede", "raw"])
+def test_who_sees_a_consensus_sees_its_successor(how: str) -> None:
+    """Else it would show by what is refused that there is one, and block those that do not see it."""
+
+    async def work(memory: Memory) -> None:
+        await record(memory, event_id="c-1")
+        if how == "record":
+            with pytest.raises(Refused, match="not all agents that see c-1 see c-2") as caught:
+                await record(memory, event_id="c-2", audience=["miller"], supersedes="c-1")
+            assert caught.value.reason == "hidden"
+        await record(memory, event_id="c-2", audience=["miller"])
+        if how == "supersede":
+            with pytest.raises(Refused) as caught:
+                await memory.consensus.supersede(*VILLAGE, "c-1", "c-2")
+            assert caught.value.reason == "hidden"
+        if how == "raw":
+            superseded = event("consensus.superseded", payload={"consensus": "c-1", "by": "c-2"})
+            await memory.publish(superseded)
+        assert await after_rebuild(memory, lambda: links(memory, "c-1")) == ((), None)
+        await record(memory, event_id="c-3")
+        replaced = await memory.consensus.supersede("village", "smith", "c-1", "c-3")
+        assert replaced.superseded_by == "c-3"
+
+    ended(work)
+
+
+def test_a_successor_has_at_least_the_readers_of_what_it_supersedes() -> None:
+    async def work(memory: Memory) -> None:
+        await record(memory, event_id="c-1", audience=["miller"])
+        await record(memory, event_id="c-2", audience=["smith"])
+        with pytest.raises(Refused):
+            await memory.consensus.supersede(*VILLAGE, "c-1", "c-2")
+        await record(memory, event_id="c-3", audience=["smith", "miller"], supersedes="c-1")
+        await record(memory, event_id="c-4", supersedes="c-3")
+        await memory.publish(event("space.configured", payload={"shared_kinds": []}))
+        with pytest.raises(Refused, match="not all agents that see c-4"):
+            await record(memory, supersedes="c-4")
+        assert await after_rebuild(memory, lambda: links(memory, "c-3", "miller")) == (("c-1",), "c-4")
+        assert await links(memory, "c-3", "smith") == ((), "c-4")
 
     ended(work)
 

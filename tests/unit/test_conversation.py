@@ -3,6 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from recallog import Event, InvalidArgument, Memory, ModelFailed
+from recallog import Event, InvalidArgument, Memory, ModelFailed, ModelMisconfigured, Settings, composition
 from recallog.extending import Summarizer
 from recallog_schemas import limits
 from recallog_schemas.errors import EventTooLarge
 from recallog_schemas.views import ConversationView
+from support.chat_server import ChatServer, completion
+from support.cli import Result, recallog
 from support.events import event, run
 from support.real_data import path
 from support.twice import events_of, once, twice
@@ -395,6 +398,19 @@ def test_the_newest_messages_are_popped_and_all_are_cleared(tell: Tell) -> None:
     tell(work)
 
 
+def test_a_cleared_conversation_has_no_summary_either(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.conversation.add(*CHAT, talk(21))
+        await memory.react()
+        assert len((await memory.conversation.clear(*CHAT)).removed) == 21
+        assert not await shown(memory)
+        await memory.conversation.add(*CHAT, talk(20))
+        assert await shown(memory) == talk(20)
+        assert not await memory.pending("s")
+
+    tell(work)
+
+
 def test_a_removal_counts_for_its_agent_alone(tell: Tell) -> None:
     async def work(memory: Memory) -> None:
         public = event("user.injected", space="s", agent="user", session="x", id="u-1", payload={"text": "All."})
@@ -645,3 +661,49 @@ def test_recorded_runs_of_a_customer_service_agent_come_back_as_they_were() -> N
                 assert (answer.added, answer.known) == (0, len(each["traj"]))
 
     run(work())
+
+
+def test_commands_read_messages_from_a_file_and_from_stdin(tmp_path: Path) -> None:
+    file = tmp_path / "messages.json"
+    file.write_text(json.dumps(ALL))
+
+    def conversation(*arguments: object, stdin: str | None = None) -> Result:
+        name, *more = arguments
+        options = {"RECALLOG_HOME": str(tmp_path / "home"), "RECALLOG_INDEX": "off"}
+        return recallog("conversation", name, *CHAT, *more, stdin=stdin, **options)
+
+    added = conversation("add", file)
+    assert (added.code, added.out) == (0, "13 added, 0 known\n")
+    more = {"role": "user", "content": "More."}
+    assert conversation("add", "-", stdin=json.dumps(more)).out == "1 added, 0 known\n"
+    assert conversation("messages", "--json").json["messages"] == [*ALL, more]
+    lines = conversation("messages").out.splitlines()
+    assert (lines[0], lines[-1]) == ("system: Be kind.", "user: More.")
+    compacted = conversation("compact", "--max-messages", "8", "--keep", "4").out
+    assert compacted.startswith("8 messages compacted, 5 kept\nuser: Will it rain in Oslo?; ")
+    assert conversation("pop").out == "user: More.\n"
+    assert conversation("clear").code == 0
+    assert conversation("pop").code == 1
+    missing = conversation("add", "no-file.json")
+    assert missing.code == 2
+    assert "messages: no-file.json cannot be read" in missing.err
+
+
+def test_an_endpoint_summarises_what_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+
+    async def work(url: str) -> None:
+        home = Settings(home=tmp_path, index="off", summarizer=url, summarizer_model="small")
+        async with Memory.open(home) as memory:
+            await memory.conversation.add(*CHAT, [CALL, LOOKED, BOOKED, *talk(18)])
+            assert await memory.react()
+            assert (await shown(memory))[0]["content"] == "[compacted] They counted."
+
+    with ChatServer(completion("They counted.")) as server:
+        run(work(server.url))
+        (request,) = server.requests
+        assert request.lines[0] == {"role": "assistant", "calls": 'look({"city": "Oslo"}); book(not JSON)'}
+        assert request.lines[3] == {"role": "user", "text": "message 0"}
+        assert len(request.lines) == 13
+    with pytest.raises(ModelMisconfigured, match="RECALLOG_SUMMARIZER_MODEL"):
+        composition.summarizer(Settings(home=tmp_path, summarizer="http://localhost:1"))

@@ -470,29 +470,21 @@ def test_with_every_event_delivered_twice_the_lines_are_there_once() -> None:
 @pytest.mark.parametrize("unique_ids", [True, False])
 @pytest.mark.parametrize("written", [0, 1, 2, 3])
 def test_a_crash_between_the_parts_loses_and_doubles_none(written: int, unique_ids: bool) -> None:
+    turn = [*talk(6), ended()]
+
+    async def begun(memory: Memory) -> None:
+        await memory.items.put(SPACE, AGENT, "workspace", "MEMORY.md", "")
+        await memory.publish_many(turn)
+
     async def work() -> None:
+        async with Memory.in_memory() as undisturbed:
+            await begun(undisturbed)
+            await undisturbed.react()
+            parts = [each for each in await all_events(undisturbed) if each.kind == "item.appended"]
         ledger = MemoryLedger(unique_ids=unique_ids)
         async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
-            await memory.items.put(SPACE, AGENT, "workspace", "MEMORY.md", "")
-            await memory.publish_many([*talk(6), ended()])
-            places = [
-                ("workspace", "memory/2026-03-01.md"),
-                ("session/x1", "session_facts"),
-                ("workspace", "MEMORY.md"),
-            ]
-            (pending,) = await memory.pending()
-            for number, (namespace, key) in enumerate(places[:written], start=1):
-                payload = {"namespace": namespace.split("/"), "key": key, "text": LINE, "block": True}
-                await memory.publish(
-                    event(
-                        "item.appended",
-                        id=f"{pending.trigger}/answer/{number}",
-                        causation_id=pending.trigger,
-                        at=EVENING,
-                        session="x1",
-                        payload=payload,
-                    )
-                )
+            await begun(memory)
+            await memory.publish_many(parts[:written])
             (reaction,) = await memory.react()
             assert reaction.text == "3 events"
             for _ in range(2):

@@ -89,6 +89,11 @@ def test_the_programs_and_cells_of_the_page_on_scripts_and_notebooks_print_what_
     assert found == [*printed[:2], "", printed[2]]
 
 
+def test_the_chatbot_of_the_guide_has_at_most_thirty_lines() -> None:
+    chatbot, *_ = blocks("docs/conversations.md", "python")
+    assert len([line for line in chatbot.splitlines() if line]) <= 30
+
+
 def test_the_commands_of_the_producers_guide_print_what_it_says(tmp_path: Path) -> None:
     check_console("docs/producers.md", tmp_path)
 

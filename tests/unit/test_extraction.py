@@ -187,7 +187,9 @@ def test_a_crash_between_the_facts_and_the_closing_event_asks_no_model_again() -
         async with Memory.in_memory(extractor=stub) as memory:
             await memory.publish_many([configured(), spoke("A."), ended()])
             (pending,) = await memory.pending()
-            written = event("memory.retained", id=f"{pending.trigger}/answer/1", payload={"text": "It was written."})
+            written = event(
+                "memory.retained", id=f"{pending.trigger}/answer/0123456789/1", payload={"text": "It was written."}
+            )
             await memory.publish(written.model_copy(update={"causation_id": pending.trigger}))
             (reaction,) = await memory.react()
             assert reaction.text == "1 event"

@@ -192,3 +192,23 @@ def test_a_folder_that_cannot_name_a_space_is_replaced_by_its_digest() -> None:
     assert len(found.space) == len("project/") + 16
     (found,) = events(user(1, "Hello.", cwd="C:\\Users\\Ann Lee\\app"))
     assert found.space == "project/C-Users-Ann-Lee-app"
+
+
+def test_the_output_of_a_run_without_a_terminal_is_read_too() -> None:
+    def streamed(kind: str, n: int, *blocks: Record, **fields: Any) -> Record:
+        message = {"role": kind, "content": list(blocks)}
+        return {"type": kind, "message": message, "session_id": SESSION, "uuid": f"u-{n}", **fields}
+
+    init = {"type": "system", "subtype": "init", "session_id": SESSION, "cwd": "/home/alice/bakery", "tools": []}
+    run = [
+        init,
+        streamed("assistant", 1, call("toolu_1", "Task", prompt="Count."), parent_tool_use_id=None),
+        streamed("assistant", 2, text("Nine."), parent_tool_use_id="toolu_1"),
+        streamed("user", 3, result("toolu_1", "Nine."), parent_tool_use_id=None),
+        {"type": "result", "subtype": "success", "session_id": SESSION, "result": "Nine sacks."},
+    ]
+    assert [(event.space, event.session, event.text) for event in events(*run)] == [
+        ("project/home/alice/bakery", SESSION, "Task(prompt=Count.): Nine."),
+        ("project/home/alice/bakery", f"{SESSION}/toolu_1", "Nine."),
+    ]
+    assert left_out(*run) == {"system/init": 1, "result/success": 1}

@@ -42,6 +42,13 @@ def test_a_dialogue_of_a_user_and_an_assistant() -> None:
     assert found[2].text == "The baker,\nnine sacks."
 
 
+def test_a_line_may_have_separators_of_unicode_in_it() -> None:
+    assert said("Alice: one\u2028two\x0bthree", "Alice: four\r") == [
+        ("Alice", "one\u2028two\x0bthree"),
+        ("Alice", "four"),
+    ]
+
+
 def test_people_are_users_with_their_names_who_see_what_the_others_say() -> None:
     found = events("Alice: Hello.", "Bob Lee: Hi, Alice.", "张伟: 你好", "Alice: Bye.")
     assert [(event.agent, event.kind, event.payload["name"], event.text) for event in found] == [

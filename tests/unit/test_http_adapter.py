@@ -34,6 +34,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "kinds": ["agent.spoke", "agent.thought"],
     "channels": ["keyword", "temporal"],
     "types": ["fact", "lesson"],
+    "min_importance": 0.1,
     "preset": "four_channel",
     "recency_weight": 0.3,
     "vector_weight": None,

@@ -2,6 +2,7 @@
 ones."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -720,3 +721,84 @@ def test_what_names_no_reactor_is_refused(tmp_path: Path, name: str, problem: st
         result = recallog(*command, "--reactors", name, **environment)
         assert result.code != 0
         assert problem in result.err.replace("\n", " ")
+
+
+class Stubborn(Keeping):
+    """Its answers never end, and catch their cancellation; it does not close either."""
+
+    def __init__(self, *, ends: bool = False) -> None:
+        super().__init__()
+        self.ends, self.running = ends, 0
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        self.asked.append(trigger)
+        self.running += 1
+        while self.running > 0:
+            if self.ends:
+                await asyncio.sleep(3600)
+            else:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.1)
+        return []
+
+    async def close(self) -> None:
+        if not self.ends:
+            await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("immediate", [True, False])
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_memory_closes_within_a_bound_while_a_reactor_hangs_and_says_what_it_has_left(
+    ends: bool, immediate: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limits, "REACTORS_CLOSE_SECONDS", 0.3)
+    threads = set(threading.enumerate())
+
+    async def work() -> None:
+        reactor = Stubborn(ends=ends)
+        reactor.immediate = immediate
+        before = asyncio.all_tasks()
+        async with Memory.in_memory(projections=[Promises()], reactors=[reactor]) as memory:
+            await memory.publish(said("I promise bread"))
+
+            async def asked() -> bool:
+                return bool(reactor.asked)
+
+            await until(asked)
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 3.0
+        left = asyncio.all_tasks() - before
+        named = [record.getMessage() for record in caplog.records]
+        if ends:
+            assert not left
+            assert not named
+        else:
+            assert [task.get_name() for task in left] == ["recallog-reactor-promise.due"]
+            trigger = reactor.asked[0].id
+            assert any("Stubborn is left" in each and trigger in each for each in named)
+            reactor.running = 0
+            await asyncio.wait(left)
+
+    run(work())
+    assert set(threading.enumerate()) <= threads
+
+
+def test_a_reactor_that_catches_its_cancellation_meets_its_deadline_and_is_then_asked_no_more(tmp_path: Path) -> None:
+    async def work() -> None:
+        reactor = Stubborn()
+        settings = Settings(home=tmp_path, reactor_deadline_seconds=0.05)
+        async with opened(Memory.open(settings, projections=[Promises()], reactors=[reactor])) as memory:
+            agents = [f"agent-{number}" for number in range(limits.REACTIONS_LEFT_MAX + 2)]
+            await memory.publish_many([said("I promise", agent=agent) for agent in agents])
+            await memory.publish_many(reflecting("miller"))
+            with pytest.raises(ModelMisconfigured, match=r"8 calls of .*Stubborn go on after their deadline"):
+                await memory.react()
+            assert len(reactor.asked) == limits.REACTIONS_LEFT_MAX
+            assert sorted(each.kind for each in await memory.pending()) == ["promise.due"] * 2
+            assert len((await memory.beliefs(SPACE, "miller")).beliefs) == 1
+            reactor.running = 0
+            await asyncio.sleep(0.2)
+            reactor.running = -100
+            assert [each.kind for each in (await memory.react()).items] == ["reaction.done"] * 2
+
+    run(work())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recallog import Event, Memory
 from recallog.composition import assemble
 from recallog.reacting import LoopMemory
-from recallog.reactors.answering import Answers
+from recallog.reactors.answering import Answers, answer_of
 from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.stores.memory import MemoryStore
@@ -91,11 +91,12 @@ def test_the_answers_have_the_ids_of_the_trigger_and_the_last_one_closes_it() ->
             trigger = await with_a_due_trigger(memory)
             (reaction,) = await reacted(memory, reactor := Scripted("One.", "Two."))
             first, second, done = (await all_events(memory))[-3:]
+            digest = done.payload["answer"]
             assert [first.id, second.id, done.id] == [
-                f"{trigger}/answer/1", f"{trigger}/answer/2", f"{trigger}/answer",
+                f"{trigger}/answer/{digest}/1", f"{trigger}/answer/{digest}/2", f"{trigger}/answer",
             ]  # fmt: skip
             assert {each.causation_id for each in (first, second, done)} == {trigger}
-            assert (done.kind, done.payload) == ("reaction.done", {"trigger": trigger, "events": 2})
+            assert (done.kind, done.payload) == ("reaction.done", {"trigger": trigger, "events": 2, "answer": digest})
             assert (reaction.trigger, reaction.kind, reaction.text) == (trigger, "reaction.done", "2 events")
             assert [trigger.entries for trigger in reactor.asked] == [("e-3",)]
             assert not await memory.pending()
@@ -113,7 +114,7 @@ def test_a_trigger_is_closed_under_another_id_if_a_foreign_event_has_that_of_its
         async with Memory(assemble(MemoryLedger(unique_ids=unique_ids), lambda namespace: MemoryStore())) as memory:
             wants = event("agent.configured", payload={"reflection_threshold": 2})
             closing = triggers.reflection_of(SPACE, "baker", 0)
-            ids = [closing.answer_id, closing.part_id(100_000_000), closing.part_id(100_000_001)][:taken]
+            ids = [closing.closing_id(number) for number in range(taken)]
             await memory.publish_many([event("agent.spoke", agent="miller", id=id_) for id_ in ids])
             await memory.publish_many([wants, *(event("world.observed", agent="miller") for _ in range(2))])
             assert [each.trigger for each in await memory.pending()] == [closing.id]
@@ -135,12 +136,12 @@ def test_an_interrupted_answer_is_closed_with_what_was_written_and_nobody_is_ask
         ledger = MemoryLedger(unique_ids=unique_ids)
         async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
             trigger = await with_a_due_trigger(memory)
-            thoughts = [event("agent.thought", id=f"{trigger}/answer/{n + 1}") for n in range(written)]
+            thoughts = [event("agent.thought", id=f"{trigger}/answer/0123456789/{n + 1}") for n in range(written)]
             await memory.publish_many([each.model_copy(update={"causation_id": trigger}) for each in thoughts])
             assert len(await reacted(memory, reactor := Scripted("Another.", "Answer."))) == 1
             assert reactor.asked == []
             events = await all_events(memory)
-            assert events[-1].payload == {"trigger": trigger, "events": written}
+            assert events[-1].payload == {"trigger": trigger, "events": written, "answer": "0123456789"}
             assert len([each for each in events if each.kind == "agent.thought"]) == written
 
     run(work())
@@ -149,10 +150,14 @@ def test_an_interrupted_answer_is_closed_with_what_was_written_and_nobody_is_ask
 def test_an_interrupted_pure_answer_is_repeated_in_full() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
-            trigger = await with_a_due_trigger(memory)
-            first = event("agent.thought", id=f"{trigger}/answer/1", payload={"text": "One."})
-            await memory.publish(first.model_copy(update={"causation_id": trigger}))
-            await reacted(memory, reactor := Pure("One.", "Two."))
+            await with_a_due_trigger(memory)
+            reactor = Pure("One.", "Two.")
+            (due,) = await memory._own_reactor().due()
+            parsed = triggers.parse(due.id)
+            assert parsed is not None
+            await memory.publish(answer_of(due, parsed, reactor, await reactor.answer(due) or ())[0])
+            reactor.asked.clear()
+            await reacted(memory, reactor)
             assert len(reactor.asked) == 1
             thoughts = [each for each in await all_events(memory) if each.kind == "agent.thought"]
             assert [each.text for each in thoughts] == ["One.", "Two."]
@@ -361,5 +366,43 @@ def test_once_nothing_is_due_an_entry_lives_exactly_if_nothing_that_it_was_made_
             else:
                 lost.append(of_sources or number in erasures)
                 assert (status == "live") == (not lost[-1])
+
+    run(work())
+
+
+class Believing(Reactor):
+    """Answers reflections with events of its own."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.REFLECTION})
+
+    def __init__(self, *kinds: str) -> None:
+        self.answers = [event(kind) for kind in kinds]
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        return self.answers
+
+
+@pytest.mark.parametrize("unique_ids", [True, False])
+@pytest.mark.parametrize(
+    ("kinds", "closing"),
+    [
+        (["agent.reflected"], "agent.reflected"),
+        (["agent.thought", "agent.thought", "agent.reflected"], "agent.reflected"),
+        (["agent.thought"], "reflection.failed"),
+        ([], "reflection.failed"),
+    ],
+)
+def test_a_reactor_of_a_users_own_closes_a_reflection_with_its_last_event(
+    kinds: list[str], closing: str, unique_ids: bool
+) -> None:
+    async def work() -> None:
+        async with Memory(assemble(MemoryLedger(unique_ids=unique_ids), lambda namespace: MemoryStore())) as memory:
+            wants = event("agent.configured", payload={"reflection_threshold": 2})
+            await memory.publish_many([wants, *(event("world.observed", agent="miller") for _ in range(2))])
+            (reaction,) = await reacted(memory, Believing(*kinds))
+            assert reaction.kind == closing
+            assert not [each for each in await memory.pending() if each.trigger == reaction.trigger]
+            answered = [each for each in await all_events(memory) if each.causation_id == reaction.trigger]
+            assert len(answered) == (len(kinds) if closing == "agent.reflected" else 1)
 
     run(work())

@@ -55,7 +55,7 @@ def ordered(*things: str, **fields: Any) -> Event:
 
 @pytest.mark.parametrize("unique_ids", [True, False])
 @pytest.mark.parametrize("reactor", [Baking(), PureBaking()])
-def test_triggers_are_shown_answered_repeated_and_interrupted(reactor: Baking, unique_ids: bool) -> None:
+def test_triggers_are_shown_answered_and_interrupted(reactor: Baking, unique_ids: bool) -> None:
     driver = ReactorDriver(reactor, projections=[Orders()], unique_ids=unique_ids)
     assert driver.given(ordered("bread", "cake", session="x1")) == [Position(0, 0)]
     (trigger,) = driver.triggers()
@@ -71,7 +71,6 @@ def test_triggers_are_shown_answered_repeated_and_interrupted(reactor: Baking, u
     assert driver.answer() == []
     driver.given(ordered("rolls"))
     assert [each.text or each.kind for each in driver.answer()] == ["Bake rolls.", "reaction.done"]
-    assert driver.repeat() == []
     driver.given(ordered("pie", "tart"), ordered("buns", agent="miller"))
     driver.check()
     assert not driver.pending()
@@ -148,18 +147,3 @@ def test_check_finds_answers_without_end() -> None:
     driver.given(ordered("bread"))
     with pytest.raises(ProjectionError, match="the answers still make something due"):
         driver.check()
-
-
-def test_a_repeat_shows_what_a_second_process_would_add() -> None:
-    class Growing(Baking):
-        """Its first answer has no events, and the second one has."""
-
-        answers: ClassVar[Any] = itertools.count()
-
-        async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
-            return [self.thought(trigger, "More.")] * next(self.answers)
-
-    driver = ReactorDriver(Growing(), projections=[Orders()])
-    driver.given(ordered("bread"))
-    assert [each.kind for each in driver.answer()] == ["reaction.done"]
-    assert [each.text for each in driver.repeat()] == ["More."]

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from recallog import Memory
+from recallog.composition import assemble
+from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views.tiers import rules
 from recallog_schemas import Event, Position, triggers
 from recallog_schemas.views import Consolidation
+from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 from support.twice import events_of, once, twice
 
@@ -715,6 +718,57 @@ def test_the_past_has_the_tiers_of_then(tell: Tell) -> None:
     tell(work)
 
 
+# What people read.
+
+
+def test_the_numbers_are_shown_in_words(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        assert (await memory.tiers.stats(*A)).format() == (
+            "entries: 0 fast, 0 medium, 0 slow, 0 glacial\n"
+            "moves in the last hour: 0 up, 0 down\n"
+            "archived so far: 0 unread for too long, 0 beyond the maximum of their tier\n"
+            "lookups: 0, of which 0% found something\n"
+            "mean surprise: 0.000\n"
+            "last plan: none yet\n"
+            "next plan: none, since no entry carries a tier"
+        )
+        await memory.publish_many(
+            [kept("e", "slow", priority="pinned"), read(T0 + HOUR, e=4), outcome("e", success=True)]
+        )
+        assert (await memory.tiers.entry(*A, "e", now=T0 + HOUR)).format() == (
+            "slow 0.996 e fact [pinned] What e says.\n"
+            "importance: 0.996 now, 1.000 without decay\n"
+            "reads: 4, of which 4 since its last move; the last one at 2026-03-01 01:00 UTC\n"
+            "outcomes since its last move: 1 of 1 were successes; surprise: 0.000\n"
+            "No plan demotes or archives it: it is pinned or red-lined."
+        )
+        await memory.tiers.consolidate(*A, now=T0 + HOUR)
+        shown = (await memory.tiers.stats(*A, now=T0 + 2 * HOUR)).format().splitlines()
+        assert shown[:2] == ["entries: 0 fast, 1 medium, 0 slow, 0 glacial", "moves in the last hour: 1 up, 0 down"]
+        assert shown[5:] == [
+            "last plan: at 2026-03-01 01:00 UTC",
+            "next plan: due at 2026-03-01 02:00 UTC (it is 2026-03-01 02:00 UTC now)",
+        ]
+        assert "promoted: 2026-03-01 01:00 UTC" in (await memory.tiers.entry(*A, "e")).format()
+
+    tell(work)
+
+
+def test_what_is_not_found_is_said_with_what_to_try(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        await memory.publish(kept("e", None))
+        assert (await memory.tiers.retrieve(*A, "mill")).format() == (
+            "No entry with a tier fits the question. Only words were compared: no index has answered. Try a lower "
+            "min_similarity, or all tiers; `recall` also finds what has no tier."
+        )
+        assert (await memory.tiers.entry(*A, "e")).format() == (
+            "No entry with this id carries a tier, is live, and may be read by a. If it has no tier or is archived: "
+            "recallog long-term get s a ID"
+        )
+
+    tell(work)
+
+
 # Reactors.
 
 
@@ -765,6 +819,59 @@ def test_an_entry_from_a_fast_clock_does_not_delay_the_plan(tell: Tell) -> None:
         await memory.publish(kept("e3", "fast", T0 + timedelta(minutes=1)))
         assert (await memory.tiers.stats(*A)).due_at == T0 + timedelta(minutes=1)
         assert [each.kind for each in (await memory.react()).items] == [triggers.DONE]
+
+    tell(work)
+
+
+FAST_CLOCK = T0.replace(year=2099)
+
+
+def ticked(at: datetime) -> Event:
+    return event("clock.ticked", space="s", agent="clock", at=at, payload={})
+
+
+def test_a_first_entry_from_a_fast_clock_delays_the_plan_by_a_day_at_most(tell: Tell) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish_many([kept("e1", "fast", FAST_CLOCK), kept("e2", "fast", T0)])
+        assert (await memory.tiers.stats(*A)).due_at == T0 + DAY + HOUR
+        await memory.publish(ticked(T0 + 30 * HOUR))
+        assert [each.kind for each in (await memory.react()).items] == [triggers.DONE]
+        assert (await tiers_of(memory))["e2"] == "medium"
+
+    tell(work)
+
+
+@pytest.mark.parametrize("how", ["by hand", "by a reactor"])
+def test_plans_go_on_after_one_of_a_fast_clock(tell: Tell, how: str) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish_many([kept("e1", "fast"), kept("e2", "glacial"), read(T0, e2=3)])
+        if how == "by hand":
+            await memory.tiers.consolidate(*A, now=FAST_CLOCK)
+        else:
+            await memory.publish(ticked(FAST_CLOCK))
+            await memory.react()
+        assert await tiers_of(memory) == {"e1": "medium", "e2": "slow"}
+        assert (await memory.tiers.stats(*A)).due_at == FAST_CLOCK + HOUR
+        await memory.publish(kept("e3", "slow"))
+        assert (await memory.tiers.stats(*A)).due_at == T0 + DAY + HOUR
+        await memory.publish_many([read(T0, e2=3), ticked(T0 + DAY + HOUR)])
+        assert [each.kind for each in (await memory.react()).items] == [triggers.DONE]
+        # The promotion "of 2099" keeps none from being promoted for decades.
+        assert await tiers_of(memory) == {"e1": "slow", "e2": "medium", "e3": "glacial"}
+        assert (await memory.tiers.stats(*A)).due_at == T0 + DAY + 2 * HOUR
+
+    tell(work)
+
+
+def test_what_the_memory_writes_by_itself_and_clocks_a_little_slow_move_no_plan(tell: Tell) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish(kept("e1", "fast", T0 + DAY))
+        due_at = T0 + DAY + HOUR
+        await memory.publish(kept("e2", "slow", T0 + HOUR))
+        await memory.publish(closing(triggers.DONE, T0 - 9 * DAY, events=0).model_copy(update={"agent": "a"}))
+        assert (await memory.tiers.stats(*A)).due_at == due_at + HOUR
+        await memory.publish(read(T0 - 9 * DAY, e1=1))
+        assert (await memory.tiers.stats(*A)).due_at == due_at + HOUR
 
     tell(work)
 
@@ -894,3 +1001,32 @@ def test_an_agent_with_many_archived_entries_gets_several_summaries(tell: Tell) 
 def test_the_thresholds_are_those_of_the_memory_model() -> None:
     assert rules.TIERS == ("fast", "medium", "slow", "glacial")
     assert [rules.IMPORTANCE[tier] for tier in rules.TIERS] == [0.8, 0.5, 0.3, 0.0]
+
+
+class Taking(MemoryLedger):
+    """Somebody else writes an event with the id that closes the summary of each plan."""
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        positions = await super().append(events)
+        for each in events:
+            if each.kind == "memory.consolidated":
+                trigger = triggers.caused_by(triggers.SUMMARY, each.space, each.agent, "0", each.id)
+                await super().append([event(space=each.space, agent="b", id=trigger.answer_id)])
+        return positions
+
+
+@pytest.mark.parametrize("unique_ids", [True, False])
+def test_a_foreign_event_with_the_id_of_the_answer_neither_stops_a_plan_nor_its_summary(unique_ids: bool) -> None:
+    async def work() -> None:
+        ledger = Taking(unique_ids=unique_ids)
+        async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
+            await memory.publish(configured(max={"glacial": 0}))
+            await memory.publish_many([kept(f"g{number}", "glacial") for number in range(2)])
+            made = await memory.tiers.consolidate(*A, now=T0)
+            assert len(made.archived) == 2
+            (summary,) = made.summaries
+            assert await tiers_of(memory) == {summary: None}
+            assert not await memory.pending()
+            assert not (await memory.react()).items
+
+    run(work())

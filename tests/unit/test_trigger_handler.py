@@ -10,9 +10,11 @@ from recallog_schemas import Position, triggers
 from recallog_schemas.errors import (
     LedgerMismatch,
     ModelMisconfigured,
+    Rebuilding,
     RecallogError,
     StorageCorrupt,
     StorageUnavailable,
+    ViewsTooNew,
 )
 from recallog_schemas.views import Reaction
 from recallog_service.reacting.handler import (
@@ -22,9 +24,11 @@ from recallog_service.reacting.handler import (
     POSTPONED,
     REPEATED,
     REST_SECONDS,
+    SHOWN_SECONDS,
     TRIES,
     Handler,
 )
+from recallog_service.reacting.publisher import AGAIN_SECONDS_MAX
 from recallog_streams.ledgers.kafka.doorbells import Doorbell
 from recallog_streams.stop_signal import StopSignal
 from support.events import event
@@ -129,6 +133,30 @@ def test_an_error_that_a_repeat_does_not_help_ends_no_agent(error: RecallogError
 
     assert handled(memory, work) == [POSTPONED, ANSWERED]
     assert len(memory.asked) == 2
+
+
+@pytest.mark.parametrize("error", [ViewsTooNew("newer"), Rebuilding("an older version has built the views")])
+def test_triggers_in_views_of_another_version_are_left_to_its_workers_and_are_no_problem(error: RecallogError) -> None:
+    memory = Answering(error, reaction(triggers.DONE))
+
+    async def work(handler: Handler) -> None:
+        await one(handler)
+        assert handler.problems == []
+        await one(handler)
+
+    assert handled(memory, work) == [POSTPONED, ANSWERED]
+    assert len(memory.asked) == 2
+
+
+def test_a_problem_with_a_trigger_that_another_process_answers_is_shown_no_longer() -> None:
+    async def work(handler: Handler) -> None:
+        await one(handler)
+        await asyncio.sleep(AGAIN_SECONDS_MAX)
+        assert len(handler.problems) == 1
+        await asyncio.sleep(SHOWN_SECONDS - AGAIN_SECONDS_MAX)
+        assert handler.problems == []
+
+    assert handled(Answering(StorageUnavailable("Redis is away")), work) == [POSTPONED]
 
 
 def test_another_ledger_in_the_place_of_its_own_is_noticed() -> None:

@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar
+
+import pytest
 
 from recallog import Event
 from recallog.extending import Projection
@@ -11,6 +14,7 @@ from recallog.reading.query_router import QueryRouter
 from recallog.reading.view_access import WaitForWorkers
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
+from recallog_projections.views.activity import Activity
 from recallog_schemas import triggers
 from recallog_schemas.errors import StorageUnavailable
 from recallog_service.reacting.publisher import AGAIN_SECONDS, AGAIN_SECONDS_MAX, TriggerPublisher
@@ -19,6 +23,7 @@ from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.doorbells import Doorbell
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.live import LiveProjector, ProjectedViews
+from recallog_streams.partition_task import State
 from recallog_streams.projector import Projector
 from recallog_streams.stop_signal import StopSignal
 from support.events import event
@@ -189,6 +194,31 @@ def test_a_rebuild_sends_nothing_but_again_what_is_still_due() -> None:
     in_world(work, *erasing("a"), *erasing("b"))
 
 
+class NewerActivity(Activity):
+    version: ClassVar[int] = Activity.version + 1
+
+
+@pytest.mark.parametrize("seconds", [AGAIN_SECONDS - 0.5 + step / 10 for step in range(11)])
+def test_views_of_newer_code_are_left_to_its_workers_and_are_no_problem(seconds: float) -> None:
+    """The cutover is at any moment before the projector's check and the publisher's look, when a repeat is due."""
+
+    async def work(world: World) -> None:
+        await asyncio.sleep(seconds)
+        newer = [NewerActivity() if each.name == Activity.name else each for each in world.projections]
+        await generations.rebuild(Projector(world.ledger, world.store, newer), 0)
+        sent = len(world.names)
+        for _ in range(200):
+            await asyncio.sleep(0.01)
+            assert world.publisher.problem == ""
+            assert world.live.problems == []
+        assert [task.state for task in world.live.tasks] == [State.IDLE]
+        assert world.publisher.unanswered == {}
+        await asyncio.sleep(AGAIN_SECONDS)
+        assert len(world.names) == sent
+
+    in_world(work, *erasing("e"))
+
+
 def test_while_the_topic_cannot_be_written_nothing_is_lost() -> None:
     async def work(world: World) -> None:
         world.topic.away = True
@@ -212,7 +242,7 @@ def test_what_a_user_s_projection_makes_due_is_sent_again_until_it_is_answered()
         assert len(world.names) == 2
         assert set(world.names) == await world.due()
         await world.ledger.append([answer_to(world.names[0])])
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(AGAIN_SECONDS + 1.0)
         assert world.names == [*world.names[:2], world.names[1]]
         assert await world.due() == {world.names[1]}
         await world.ledger.append([answer_to(world.names[1])])

@@ -9,6 +9,7 @@ from support.events import event
 
 REFLECTION = triggers.reflection_of("village", "baker", 2)
 MIGRATION = triggers.caused_by(triggers.MIGRATION, "village", "baker", "0", "e-1")
+PART = MIGRATION.part_id("0123456789", 12)
 
 
 def answer(trigger: triggers.Trigger, kind: str, id_: str, **fields: Any) -> Event:
@@ -87,20 +88,22 @@ def test_other_kinds_close_nothing(trigger: triggers.Trigger, kind: str) -> None
 
 
 def test_any_kind_of_event_is_one_of_several_answers_by_its_id() -> None:
-    assert triggers.answered_by(answer(MIGRATION, "memory.retained", MIGRATION.part_id(12))) == MIGRATION
-    for id_ in (f"{MIGRATION.answer_id}/0", f"{MIGRATION.answer_id}/01", f"{MIGRATION.answer_id}/x", "e-1"):
+    assert triggers.answered_by(answer(MIGRATION, "memory.retained", PART)) == MIGRATION
+    assert triggers.part_of(answer(MIGRATION, "memory.retained", PART)) == (MIGRATION, "0123456789")
+    others = (f"{MIGRATION.answer_id}/{rest}" for rest in ("1", "0123456789", "012345678/1", "0123456789/0", "x"))
+    for id_ in (*others, "e-1"):
         assert triggers.answered_by(answer(MIGRATION, "memory.retained", id_)) is None
 
 
 @pytest.mark.parametrize("fields", [{"agent": "miller"}, {"space": "town"}, {"causation_id": None}])
 def test_an_event_of_another_agent_space_or_cause_answers_nothing(fields: dict[str, Any]) -> None:
-    for id_ in (MIGRATION.answer_id, MIGRATION.part_id(1)):
+    for id_ in (MIGRATION.answer_id, MIGRATION.closing_id(2), PART):
         assert triggers.answered_by(answer(MIGRATION, "reaction.done", id_, **fields)) is None
 
 
 def test_of_two_different_answers_with_one_id_the_second_is_a_repeat() -> None:
-    first = answer(MIGRATION, "memory.retained", MIGRATION.part_id(1))
-    second = first.model_copy(update={"payload": {"text": "another"}})
+    first = answer(MIGRATION, "reaction.done", MIGRATION.closing_id(1))
+    second = first.model_copy(update={"payload": {**first.payload, "events": 7}})
     assert repeats.first_difference(first, second) == ""
     foreign = second.model_copy(update={"causation_id": None})
     assert repeats.first_difference(first, foreign) != ""

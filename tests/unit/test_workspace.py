@@ -1,8 +1,10 @@
 """`memory.workspace`: documents as items, a folder in and out, and the search in them where there is no index."""
 
+import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog import Conflict, InvalidArgument, Memory
+from recallog import Conflict, Event, InvalidArgument, Memory, Position, Settings
+from recallog.commands import workspace as commands
 from recallog.workspaces import deciding
 from recallog.workspaces.folder import STATE
 from recallog_schemas import limits
@@ -201,6 +204,104 @@ def test_a_folder_can_go_to_another_agent(tmp_path: Path) -> None:
             "notes/oven.md"
         ]
         assert (await memory.workspace.search("village", "smith", "birch")).hits == ()
+
+    ended(once(), work)
+
+
+def test_imports_at_the_same_time_write_every_document(tmp_path: Path) -> None:
+    folders = [folder_of(tmp_path / str(number)) for number in range(3)]
+    (folders[2] / "MEMORY.md").write_text("mine")
+
+    async def work() -> None:
+        memories = [Memory.open(Settings(home=tmp_path / "home", index="off")) for _ in folders]
+        try:
+            calls = (memory.workspace.import_folder(*A, at) for memory, at in zip(memories, folders, strict=True))
+            done = await asyncio.gather(*calls)
+            texts = {item.key: item.value for item in (await memories[0].items.list(*WORKSPACE)).items}
+        finally:
+            for memory in memories:
+                await memory.close()
+        assert texts.keys() == PAGES.keys()
+        first = texts["MEMORY.md"]
+        assert first in (PAGES["MEMORY.md"], "mine")
+        for each, folder in zip(done, folders, strict=True):
+            same = (folder / "MEMORY.md").read_text() == first
+            assert [left.rule for left in each.left_out] == ([] if same else ["conflict"])
+        assert sum(len(each.new) for each in done) == 3
+
+    run(work())
+
+
+def test_an_import_that_was_killed_is_finished_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "_PART_DOCUMENTS", 2)
+    folder = folder_of(tmp_path, {f"{number}.md": str(number) for number in range(5)})
+
+    async def work(memory: Memory) -> None:
+        append, calls = memory._access.append, []
+
+        async def killed(events: Sequence[Event]) -> list[Position]:
+            positions = await append(events)
+            calls.append(positions)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return positions
+
+        monkeypatch.setattr(memory._access, "append", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await memory.workspace.import_folder(*A, folder)
+        done = await memory.workspace.import_folder(*A, folder)
+        assert (done.new, done.unchanged, done.left_out) == (("4.md",), 4, ())
+        assert len(await events_of(memory)) == 5
+
+    ended(once(), work)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_random_changes_of_both_sides_are_never_lost(seed: int, tmp_path: Path) -> None:
+    """An oracle of what both sides have, and had, says what each import and export does."""
+    rng = random.Random(seed)
+    files: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    common: dict[str, str] = {}
+
+    async def work(memory: Memory) -> None:
+        for _ in range(40):
+            key, text = rng.choice(("a.md", "b/c.md", "d.md")), rng.choice(("1", "2", "3"))
+            what = rng.choice(("file", "file", "unlink", "document", "document", "delete", "import", "export"))
+            overwrite = rng.random() < 0.2
+            if what == "file":
+                files[key] = text
+                folder_of(tmp_path, {key: text})
+            elif what == "unlink":
+                files.pop(key, None)
+                (tmp_path / key).unlink(missing_ok=True)
+            elif what == "document":
+                texts[key] = text
+                await memory.items.put(*WORKSPACE, key, text)
+            elif what == "delete":
+                texts.pop(key, None)
+                await memory.items.delete(*WORKSPACE, key)
+            else:
+                source, target = (files, texts) if what == "import" else (texts, files)
+                left_out = []
+                for each, mine in sorted(source.items()):
+                    theirs, both = target.get(each), common.get(each)
+                    if mine != theirs:
+                        may = (
+                            theirs == both
+                            or (theirs is None and what == "export")
+                            or (both is None and what == "import")
+                        )
+                        if not (may or overwrite):
+                            left_out.append(each)
+                            continue
+                        target[each] = mine
+                    common[each] = mine
+                call = memory.workspace.import_folder if what == "import" else memory.workspace.export_folder
+                done = await call(*A, tmp_path, overwrite=overwrite)
+                assert sorted(left.path for left in done.left_out) == left_out
+            assert files_of(tmp_path) == {each: mine.encode() for each, mine in files.items()}
+            assert {item.key: item.value for item in (await memory.items.list(*WORKSPACE)).items} == texts
 
     ended(once(), work)
 

@@ -12,7 +12,8 @@ from recallog.access import MemoryAccess
 from recallog.commands.making import made
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
-from recallog_projections.views import consensus
+from recallog_projections.tables import RowKey
+from recallog_projections.views import consensus, settings
 from recallog_projections.views.consensus import ConsensusRow
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import InvalidArgument, InvariantViolation, Refused
@@ -25,6 +26,8 @@ _WHY = {
     consensus.OWN: "the consensus {id} cannot supersede itself",
     consensus.ENDED: "the consensus {ended} is superseded already, and only two that hold can be linked. Find the one "
     "that holds: recallog consensus find-similar",
+    consensus.HIDDEN: "not all agents that see {id} see {by}: a successor is seen by all of them. Record it for the "
+    "same audience, or for all agents of the space",
     consensus.FULL: f"{{by}} supersedes {limits.CONSENSUS_SUPERSEDED_MAX} already, the most that one may supersede",
 }
 
@@ -36,9 +39,9 @@ async def record(
     event = _event(space, agent, consensus.RECORDED, given, event_id)
     superseded = event.payload.get("supersedes")
     if superseded is not None:
-        rows = await _rows(access, space, superseded, event.id)
+        rows, readers = await _rows(access, space, superseded, event.id), await _readers(access, event)
         if event.id not in rows:
-            as_recorded = ConsensusRow(limits.INTEGER_MAX, (), "", b"")
+            as_recorded = ConsensusRow(limits.INTEGER_MAX, readers, "", b"")
             _check(agent, superseded, event.id, {event.id: as_recorded, **rows})
     (position,) = await access.append([event])
     return await _found(access, space, agent, event.id, position)
@@ -95,6 +98,13 @@ async def _rows(access: MemoryAccess, space: str, *ids: str) -> Mapping[str, Con
         return await queries.consensus.rows_of(reading, space, ids)
 
     return await access.of_space(space, read, At())
+
+
+async def _readers(access: MemoryAccess, event: Event) -> tuple[str, ...]:
+    """The agents that would see the consensus in `event` now."""
+    row = RowKey(settings.SPACES.name, event.space)
+    snapshot = await access.of_space(event.space, lambda reading: reading.snapshot([row]), At())
+    return consensus.readers_of(event, snapshot.row(settings.SPACES, event.space))
 
 
 def _check(agent: str, id_: str, by: str, rows: Mapping[str, ConsensusRow]) -> None:

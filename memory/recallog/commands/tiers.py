@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 from recallog import queries
 from recallog.access import MemoryAccess
+from recallog.commands.answers import AnsweredMemory
 from recallog.operations.parameters import At
 from recallog.queries.tiers import Planned
 from recallog.reactors import consolidation
-from recallog.reactors.answering import answer_of, of_work
+from recallog.reactors.answering import Answers, of_work
 from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import LogName
 from recallog_projections.views import due
@@ -107,15 +108,24 @@ async def _summarise(
 
     -> the ids of the summaries, and the position of the last event
     """
-    reactor, found, position = consolidation.Summaries(Tiers(access)), [], None
+    memory, found, position = AnsweredMemory(access), [], None
+    answers = Answers(memory, access.components.ledger, [consolidation.Summaries(Tiers(access))])
     for work in await _summaries_due(access, space, agent, positions):
-        trigger, parsed = of_work(work, skip_loops=False), triggers.parse(work.trigger)
-        if parsed is None:
-            raise InvariantViolation(f"{work.trigger!r} is not the id of a trigger")
-        *answer, closing = answer_of(trigger, parsed, reactor, await reactor.answer(trigger), 0)
-        position = (await access.append([*answer, closing]))[-1]
-        found += [event.id for event in answer]
+        reaction = await answers.answer(of_work(work, skip_loops=False))
+        position = position if reaction is None else reaction.position
+        found += await _parts_of(access, work, position)
     return found, position
+
+
+async def _parts_of(access: MemoryAccess, work: Work, after: Position | None) -> list[str]:
+    """The ids of the events of the answer that counts, besides the closing one."""
+    trigger = triggers.parse(work.trigger)
+    answer = await access.of_space(
+        work.space, lambda reading: queries.due.begun(reading, work.space, work.trigger), At(after=after)
+    )
+    if trigger is None or answer is None:
+        raise InvariantViolation(f"{work.trigger!r} has no answer")
+    return [trigger.part_id(answer.digest, number) for number in range(1, answer.parts + 1)]
 
 
 async def _summaries_due(access: MemoryAccess, space: str, agent: str, positions: Sequence[Position]) -> Sequence[Work]:

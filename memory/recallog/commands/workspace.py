@@ -145,12 +145,16 @@ def _export(folder: Path, key: str, row: ItemRow, state: State, report: _Report,
 
 
 async def _published(access: MemoryAccess, events: Sequence[Event], report: _Report) -> Position:
+    addresses = [Address(each.space, each.agent, workspace.NAMESPACE, each.payload["key"]) for each in events]
     *_, position = await access.append(events)
-    _, reasons = await changes.verdicts(access, events, position, ())
+    snapshot, reasons = await changes.verdicts(access, events, position, addresses)
     for event, reason in zip(events, reasons, strict=True):
-        key, text = event.payload["key"], event.payload["value"]
+        key, digest = event.payload["key"], items.sha256_of(event.payload["value"])
+        path = items.path_of(workspace.NAMESPACE, key)
         if reason is None:
-            report.has_written(key, items.sha256_of(text), is_new=event.payload["base"] == 0)
+            report.has_written(key, digest, is_new=event.payload["base"] == 0)
+        elif (row := snapshot.row(items.ROWS, event.space, event.agent, path)) is not None and row.sha256 == digest:
+            report.is_equal(key, digest)  # another import has brought it
         else:
             report.leave_out(key, Unfit("conflict", "the document has changed meanwhile; import the folder again"))
     return position

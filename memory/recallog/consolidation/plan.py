@@ -3,9 +3,9 @@
 A plan is a pure function of the entries as they were before it. In this order:
 
 1. An entry is promoted that was read often enough since its last move, or whose surprise or successes suffice, unless
-   it was promoted within the last 24 hours.
+   it was promoted within 24 hours.
 2. An entry that was not promoted is demoted if it was not read for longer than its tier allows, or, unless it was
-   promoted within the last 24 hours, if its decayed importance is below that of its tier.
+   promoted within 24 hours, if its decayed importance is below that of its tier.
 3. An entry of the slowest tier that was not read for too long is archived.
 4. Of the entries that stay in a tier, those beyond its maximum are archived: the least important ones.
 
@@ -106,7 +106,7 @@ def plan(entries: Iterable[Aging], now: datetime, settings: TierSettings, *, unf
         row, tier = entry.row, entry.row.tier
         if unfinished is not None and row.plan == unfinished:
             continue
-        is_cooling = row.promoted_at is not None and at - row.promoted_at < _COOLDOWN
+        is_cooling = row.promoted_at is not None and abs(at - row.promoted_at) < _COOLDOWN
         if (reason := None if is_cooling else _promotion(entry, limits_of[tier], settings)) is not None:
             promoted[tier].append(Move(row.id, tier, rules.FASTER[tier], reason))
         elif (reason := None if row.exempt else _end(entry, at, limits_of[tier], is_cooling=is_cooling)) is None:

@@ -110,6 +110,16 @@ def _has_words(text: str) -> str:
     return text
 
 
+def _topic(text: str) -> str:
+    if not text.split():
+        raise PydanticCustomError("blank", "give the topic in at least one word: topics are compared by their words")
+    return text
+
+
+def _optional_topic(text: str | None) -> str | None:
+    return None if text is None else _topic(text)
+
+
 def _digests(lines: Sequence[str] | None) -> Sequence[str] | None:
     for index, line in enumerate(lines or ()):
         if not re.fullmatch(_DIGEST_PATTERN, line):
@@ -373,6 +383,14 @@ EntryTypes = Annotated[
         "the agent's workspace, which are found only so. Default: all entries and events.",
     ),
 ]
+MinImportance = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        le=1,
+        description="Least importance: of an entry as it was given, without decay and outcomes; of an event by kind.",
+    ),
+]
 RankingPreset = Annotated[
     Preset | None,
     Field(description="Rank entries alone: four_channel (meaning, words, entities, time) or hybrid (meaning, words)."),
@@ -623,9 +641,12 @@ PlanTime = Annotated[
 
 # Consensus
 
-Topic = Annotated[str, Field(pattern=r"\S", description="What is debated."), IN_BODY]
+Topic = Annotated[str, Field(min_length=1, description="What is debated."), AfterValidator(_topic), IN_BODY]
 HashedTopic = Annotated[
-    str, Field(pattern=r"\S", description="The topic, or its hash: 16 hexadecimal digits, as answers have it."), IN_BODY
+    str,
+    Field(min_length=1, description="The topic, or its hash: 16 hexadecimal digits, as answers have it."),
+    AfterValidator(_topic),
+    IN_BODY,
 ]
 Conclusion = Annotated[str, Field(pattern=r"\S", description="What the agents agree on.")]
 Certainty = Annotated[float, Field(ge=0, le=1, description="From 0 to 1: how certain it is.")]
@@ -897,7 +918,9 @@ class DissentOptions(_DebateOptions, total=False):
         Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that it objects to."),
     ]
     topic: Annotated[
-        str | None, Field(pattern=r"\S", description="The topic whose consensus it objects to, instead of an id.")
+        str | None,
+        Field(min_length=1, description="The topic whose consensus it objects to, instead of an id."),
+        AfterValidator(_optional_topic),
     ]
     reasoning: Annotated[str | None, Field(description="Why.")]
     rebuttal: Annotated[str | None, Field(description="What was answered.")]
@@ -929,6 +952,8 @@ class RecallOptions(Filters, At, total=False):
 
     author: Author
     types: EntryTypes
+    tiers: SomeTiers
+    min_importance: MinImportance
     now: Now
     min_similarity: MinSimilarity
     channels: Channels

@@ -176,8 +176,9 @@ def _newest_before(offset: int, on_topic: Sequence[_Keyed]) -> str | None:
 async def _shown(
     session: ReadSession, space: str, agent: str, rows: Mapping[str, ConsensusRow]
 ) -> dict[str, ConsensusView]:
-    """The views of consensuses, with those of their links that `agent` may see."""
-    linked = {id_ for row in rows.values() for id_ in (*row.supersedes, row.superseded_by) if id_ is not None}
+    """The views of consensuses that `agent` may see, with those of the superseded ones that it may see. Who sees a
+    consensus sees its successor."""
+    linked = {id_ for row in rows.values() for id_ in row.supersedes}
     others = await rows_of(session, space, sorted(linked))
     seen = {id_ for id_, row in others.items() if view.may_read(agent, row.readers)}
     return {id_: _consensus_view(session.partition, row, seen) for id_, row in rows.items()}
@@ -204,7 +205,7 @@ def _consensus_view(partition: int, row: ConsensusRow, seen: Collection[str]) ->
         tags=tuple(payload.get("tags") or ()),
         rounds=payload.get("rounds"),
         supersedes=tuple(id_ for id_ in row.supersedes if id_ in seen),
-        superseded_by=row.superseded_by if row.superseded_by in seen else None,
+        superseded_by=row.superseded_by,
         agent=event.agent,
         at=event.at,
         position=Position(partition, row.offset),

@@ -13,6 +13,8 @@ from recallog_projections.views import clock, due
 from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import codec, limits, timestamps, triggers
 from recallog_schemas.views import PendingTrigger
+from recallog_streams import answers
+from recallog_streams.answers import Answer
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
@@ -33,6 +35,12 @@ async def standing(reading: ReadSession, space: str, trigger: str) -> Work | Non
         return None
     snapshot = await reading.snapshot([RowKey(due.NOW.name, "", "", row.key)])
     return snapshot.row(due.NOW, "", "", row.key)
+
+
+async def begun(reading: ReadSession, space: str, trigger: str) -> Answer | None:
+    """The answer to a trigger of which the views have something; None if there is none."""
+    snapshot = await reading.snapshot([answers.key_of(space, trigger)])
+    return snapshot.row(answers.TABLE, space, "", trigger)
 
 
 async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> set[str]:

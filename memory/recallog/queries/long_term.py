@@ -17,7 +17,6 @@ from recallog_projections.views import items, settings
 from recallog_projections.views.entries import tables
 from recallog_projections.views.entries.tables import LIVE, AgentEntries, EntryRow
 from recallog_projections.views.graph import tables as graph
-from recallog_projections.views.tiers import tables as tier_tables
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument
 from recallog_schemas.timestamps import moment_of
@@ -51,7 +50,7 @@ async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> En
         snapshot = await snapshot_of(session, space, agent)
         found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
         row = None if found is None else found.readable_by(agent)
-        tier = {} if row is None else await tiers_of(session, [row])
+        tier = {} if row is None else await recalled.tiers_of(session, [row])
         entry = None
         if found is not None and row is not None:
             entry = entry_view(session.partition, row, found.ref.status, tier=tier.get(row.offset))
@@ -140,7 +139,7 @@ async def lessons(
     for row, similarity in compared:
         rows[row.offset], similarities[row.offset] = row, similarity
     ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[:limit]
-    tiers = await tiers_of(reading, [row for row, _ in ranked])
+    tiers = await recalled.tiers_of(reading, [row for row, _ in ranked])
     return LessonsView(
         **await of_agent(reading, snapshot, space, agent),
         lessons=tuple(
@@ -264,18 +263,8 @@ def entry_view(partition: int, row: EntryRow, status: str = LIVE, *, tier: str |
     )
 
 
-async def tiers_of(reading: ReadSession, rows: Sequence[EntryRow]) -> dict[int, str]:
-    """The tiers that live entries are in, by offset, of those that have one."""
-    keys = [RowKey(tier_tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
-    if not keys:
-        return {}
-    snapshot = await reading.snapshot(keys)
-    found = (snapshot.row(tier_tables.ROWS, *key[1:]) for key in keys)
-    return {row.offset: row.tier for row in found if row is not None}
-
-
 async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
-    tiers = await tiers_of(reading, rows)
+    tiers = await recalled.tiers_of(reading, rows)
     return tuple(entry_view(reading.partition, row, tier=tiers.get(row.offset)) for row in rows)
 
 

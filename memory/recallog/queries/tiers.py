@@ -152,7 +152,7 @@ async def _by_words(reading: ReadSession, space: str, agent: str, query: str) ->
     snapshot = await reading.snapshot(keys)
     own = [row for key in keys if (row := snapshot.row(entries.ROWS, *key[1:])) is not None]
     others = [row for row in await recalled.newest(reading, space, agent) if row.owner != agent]
-    tier_of = {row.offset: row.tier for _, row in page.items} | await long_term.tiers_of(reading, others)
+    tier_of = {row.offset: row.tier for _, row in page.items} | await recalled.tiers_of(reading, others)
     asked = set(terms(query))
     return [
         EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))

@@ -1,20 +1,22 @@
 """Answers: from a trigger that is due to the events that answer it, published under the ids that follow from it.
 
-The ids of answers follow from the id of their trigger. After a crash between the answer and the append, the reactor is
-therefore asked again, but only one answer counts. The same holds for two processes that answer at the same time.
+The ids of answers follow from the ids of their triggers and from what they contain, and of several answers to one
+trigger the views count one (`recallog_streams.answers`). So a repeat after a crash between answer and append changes
+nothing, and neither does a second process that answers at the same time. An answer that was begun is closed with what
+was written.
 """
 
 import asyncio
-import secrets
-from collections.abc import Collection, Sequence
-from contextlib import AsyncExitStack
+import hashlib
+import logging
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.views.due import Work
-from recallog_schemas import Event, Position, codec, limits, timestamps, triggers
+from recallog_schemas import Event, Position, codec, limits, repeats, timestamps, triggers
 from recallog_schemas.errors import (
     IdConflict,
     InvalidEvent,
@@ -24,22 +26,23 @@ from recallog_schemas.errors import (
     RecallogError,
 )
 from recallog_schemas.views import Reaction
+from recallog_streams.answers import DIGEST, Answer
+from recallog_streams.concurrency import CANCELLED_AGAIN_SECONDS, ended
 from recallog_streams.ledgers.ledger import Ledger, record_at
 
-_FREE_PARTS = 100_000_000
-"""The first of the numbers, beyond those of the parts of any answer, that a closing event gets if its id is taken."""
-_PARTS_AT_ONCE = 64
-"""How many answers of an interrupted reaction are looked for at a time."""
+_DIGEST_BYTES = 5
+
+_log = logging.getLogger("recallog.reactor")
 
 
 class AnswerMemory(Protocol):
     """What answers need of a memory."""
 
-    async def known(self, space: str, ids: Sequence[str]) -> Collection[str]:
-        """Those of the ids that events of the space have."""
+    async def begun(self, space: str, trigger: str) -> Answer | None:
+        """The answer to a trigger of which the views have something; None if there is none."""
 
     async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
-        """Whether a trigger is due although an event has the id of its answer: a foreign one, which answers nothing."""
+        """Whether a trigger is due although an event has the id of one that closes it: such an event has not."""
 
     async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
         """Write events, all or none, and return their positions once they are durable. Raises `IdConflict`."""
@@ -71,6 +74,8 @@ class Answers:
         self._by_kind = {kind: reactor for reactor in reversed(reactors) for kind in reactor.kinds}
         self._pace = pace or Pace(None)
         self._deadline_seconds = deadline_seconds
+        self._left: dict[asyncio.Task[Sequence[Event] | None], tuple[Reactor, str]] = {}
+        """The calls of reactors that were cancelled and have not ended yet, each with the id of its trigger."""
 
     @property
     def misconfigured(self) -> list[ModelMisconfigured]:
@@ -92,108 +97,138 @@ class Answers:
         return (0, True) if reactor is None else (-reactor.priority, not reactor.pure)
 
     async def answer(self, trigger: DueTrigger) -> Reaction | None:
-        """The published answer; None for a trigger that no reactor answers, or that its reactor leaves."""
+        """The published answer; None if the trigger is closed, if no reactor answers it, or its reactor leaves it."""
         reactor = self._by_kind.get(trigger.kind)
         parsed = triggers.parse(trigger.id)
         if reactor is None or parsed is None:
             return None
-        written = 0 if reactor.pure else await self._written(trigger.space, parsed)
+        begun = await self._memory.begun(trigger.space, trigger.id)
+        if begun is not None and begun.closed:
+            return None
+        if begun is not None and not reactor.pure:
+            return await self._closed(_rest_of(begun, trigger, parsed, reactor), parsed)
         try:
-            events = [] if written else await self._asked(reactor, trigger)
+            events = await self._asked(reactor, trigger)
             if events is None:
                 return None
-            answer = answer_of(trigger, parsed, reactor, events, written)
+            answer = answer_of(trigger, parsed, reactor, events)
+            if triggers.named_by(answer[-1]) is None:
+                raise InvalidEvent(
+                    f"{answer[-1].kind} does not close {trigger.kind}: the last event that answers a reflection is "
+                    "agent.reflected, and other triggers are closed by reaction.done, which is added",
+                    path="kind",
+                    rule="answer",
+                )
         except (InvalidEvent, ModelFailed) as error:
-            answer = [_failed(trigger, parsed, reactor, str(error))]
+            answer = _failed(trigger, parsed, reactor, str(error))
         except RecallogError:
             raise
         except Exception as error:  # noqa: BLE001 - code of users: what it cannot answer must not stop the others
-            answer = [_failed(trigger, parsed, reactor, f"{type(error).__name__}: {error}")]
-        answer = await self._closing(answer, parsed)
+            answer = _failed(trigger, parsed, reactor, f"{type(error).__name__}: {error}")
+        if begun is not None and answer[-1].payload.get(DIGEST) != begun.digest:
+            answer = _rest_of(begun, trigger, parsed, reactor)
         try:
-            position = await self._publish(answer)
+            return await self._closed(answer, parsed)
         except InvalidEvent as error:  # an event that is too large
-            answer = await self._closing([_failed(trigger, parsed, reactor, str(error))], parsed)
-            position = await self._publish(answer)
-        closing: Event | None = answer[-1]
-        if self._ledger.unique_ids:
-            # If another process answered first, the position is that of its answer, which is the one that counts.
-            data = await record_at(self._ledger, position.partition, position.offset)
-            closing = None if data is None else codec.decode(data)
-        reaction = None if closing is None else Reaction.of(closing, position)
-        if reaction is None:
-            raise InvariantViolation(f"the record at {position} is not the answer that was published")
-        return reaction
+            return await self._closed(_failed(trigger, parsed, reactor, str(error)), parsed)
 
-    async def _written(self, space: str, trigger: triggers.Trigger) -> int:
-        """How many answers of the trigger an interrupted reaction has written."""
-        count, size = 0, 1
-        while True:
-            ids = [trigger.part_id(count + number) for number in range(1, size + 1)]
-            known = await self._memory.known(space, ids)
-            missing = next((number for number, id_ in enumerate(ids) if id_ not in known), None)
-            if missing is not None:
-                return count + missing
-            count, size = count + size, _PARTS_AT_ONCE
-
-    async def _closing(self, answer: list[Event], trigger: triggers.Trigger) -> list[Event]:
-        """The answer, with another id for its last event if a foreign event has the one that closes the trigger.
+    async def _closed(self, answer: Sequence[Event], trigger: triggers.Trigger) -> Reaction:
+        """Publish an answer, under another id of its last event if a foreign event has the one that closes the trigger.
 
         A ledger with unique ids refuses such an event. On any other one the views take it for a repeat, and the trigger
-        would never be closed. The other id follows from the trigger too, so that one answer counts.
+        would never be closed. The other ids follow from the trigger too, so that one answer counts.
         """
-        last, number = answer[-1], _FREE_PARTS
-        if self._ledger.unique_ids:
-            return answer
-        id_ = last.id
-        while await self._memory.is_taken(last.space, trigger.id, id_):
-            id_, number = trigger.part_id(number), number + 1
-        return answer if id_ == last.id else [*answer[:-1], last.model_copy(update={"id": id_})]
+        *parts, closing = answer
+        number = 0
+        while True:
+            closing = closing.model_copy(update={"id": trigger.closing_id(number)})
+            number += 1
+            if not self._ledger.unique_ids and await self._is_taken(closing, trigger):
+                continue
+            try:
+                position = await self._publish([*parts, closing])
+            except IdConflict:
+                if await self._is_taken(closing, trigger):
+                    continue
+                raise
+            counts = await self._at(position) if self._ledger.unique_ids else closing
+            reaction = Reaction.of(counts, position)
+            # If another process answered first, the position is that of its answer, which is the one that counts,
+            # unless it belongs to an answer that was not the first.
+            if reaction is None:
+                raise InvariantViolation(f"the record at {position} is not the answer that was published")
+            if counts == closing or not await self._is_taken(closing, trigger):
+                return reaction
+
+    async def _is_taken(self, closing: Event, trigger: triggers.Trigger) -> bool:
+        return await self._memory.is_taken(closing.space, trigger.id, closing.id)
+
+    async def _at(self, position: Position) -> Event:
+        data = await record_at(self._ledger, position.partition, position.offset)
+        if data is None:
+            raise InvariantViolation(f"there is no record at {position}, where an answer was published")
+        return codec.decode(data)
 
     async def _publish(self, answer: Sequence[Event]) -> Position:
         """Write an answer; the position of its last event, which closes the trigger."""
         position = None
         for start in range(0, len(answer), limits.APPEND_EVENTS_MAX):
-            part = answer[start : start + limits.APPEND_EVENTS_MAX]
-            try:
-                position = (await self._memory.publish(part))[-1]
-            except IdConflict:
-                position = [await self._publish_under_free_id(event) for event in part][-1]
+            position = (await self._memory.publish(answer[start : start + limits.APPEND_EVENTS_MAX]))[-1]
         if position is None:
             raise InvariantViolation("an answer has no events")
         return position
 
-    async def _publish_under_free_id(self, event: Event) -> Position:
-        """Write an event, under another id if a foreign event has its own: its causation_id still names the trigger."""
-        try:
-            (position,) = await self._memory.publish([event])
-        except IdConflict:
-            free = event.model_copy(update={"id": f"{event.id}/{secrets.token_hex(8)}"})
-            (position,) = await self._memory.publish([free])
-        return position
-
     async def _asked(self, reactor: Reactor, trigger: DueTrigger) -> Sequence[Event] | None:
+        left = sum(each is reactor for each, _ in self._left.values())
+        if left >= limits.REACTIONS_LEFT_MAX:
+            raise ModelMisconfigured(
+                f"{left} calls of {_name(reactor)} go on after their deadline: it catches asyncio.CancelledError. "
+                "Correct it, and start the process again"
+            )
         if not reactor.pure and not reactor.immediate:
             await self._pace.turn()
+        # A task of its own: a reactor that catches its cancellation delays neither its deadline nor who cancels it.
+        task: asyncio.Task[Sequence[Event] | None] = asyncio.create_task(
+            reactor.answer(trigger), name=f"recallog-reactor-{trigger.kind}"
+        )
         try:
-            async with asyncio.timeout(self._deadline_seconds) as deadline:
-                return await reactor.answer(trigger)
-        except TimeoutError:
-            if deadline.expired():
-                raise ModelFailed(f"no answer within {self._deadline_seconds:g} s", retryable=False) from None
-            raise
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            # Nobody has cancelled this task: the reactor waited for one of its own that was.
-            raise ModelFailed("a task of the reactor was cancelled", retryable=False) from None
+            await asyncio.wait([task], timeout=self._deadline_seconds)
+        finally:
+            if not task.done():
+                task.cancel()
+                self._left[task] = reactor, trigger.id
+                task.add_done_callback(self._ended)
+        if not task.done():
+            raise ModelFailed(f"no answer within {self._deadline_seconds:g} s", retryable=False)
+        if task.cancelled():  # the reactor waited for a task of its own that was cancelled
+            raise ModelFailed("a task of the reactor was cancelled", retryable=False)
+        return task.result()
+
+    def _ended(self, task: "asyncio.Task[Sequence[Event] | None]") -> None:
+        del self._left[task]
+        if not task.cancelled():
+            task.exception()  # retrieved, or asyncio logs it
 
     async def close(self) -> None:
-        """Close the reactors."""
-        async with AsyncExitStack() as closing:  # all of them, also if one fails
-            for reactor in self._reactors:
-                closing.push_async_callback(reactor.close)
+        """Close the reactors. Raises the first of their errors.
+
+        After `limits.REACTORS_CLOSE_SECONDS`, calls of reactors that do not end are left, and so are reactors that do
+        not close. A warning names them.
+        """
+        closing = {asyncio.create_task(each.close(), name="recallog-reactor-close"): each for each in self._reactors}
+        began, now = asyncio.get_running_loop().time(), asyncio.get_running_loop().time
+        calls = await ended(*self._left, seconds=limits.REACTORS_CLOSE_SECONDS)
+        if closing:
+            await asyncio.wait(closing, timeout=max(0.0, began + limits.REACTORS_CLOSE_SECONDS - now()))
+        open_ = await ended(*(task for task in closing if not task.done()), seconds=CANCELLED_AGAIN_SECONDS)
+        for task, (reactor, trigger) in self._left.items():
+            if task in calls:
+                _log.warning("%s is left: it still answers %s, which was cancelled", _name(reactor), trigger)
+        for task, reactor in closing.items():
+            if task in open_:
+                _log.warning("%s is left: it does not close", _name(reactor))
+            elif not task.cancelled() and (error := task.exception()) is not None:
+                raise error
 
 
 def of_work(work: Work, *, skip_loops: bool) -> DueTrigger:
@@ -215,22 +250,41 @@ def of_work(work: Work, *, skip_loops: bool) -> DueTrigger:
     )
 
 
-def answer_of(
-    trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, events: Sequence[Event], written: int
-) -> list[Event]:
-    """The events of an answer with their ids, the closing one last; `written` of them are in the ledger already."""
-    closes = bool(events) and events[-1].id == parsed.answer_id
-    parts = [
-        _of_trigger(event, trigger, reactor, parsed.part_id(number))
-        for number, event in enumerate(events[:-1] if closes else events, start=1)
-    ]
-    if closes:
-        return [*parts, events[-1]]
-    done = {"trigger": trigger.id, "events": written or len(parts)}
-    return [*parts, _closing(trigger, parsed, reactor, triggers.DONE, done)]
+def answer_of(trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, events: Sequence[Event]) -> list[Event]:
+    """The events of an answer with their ids, the closing one last."""
+    last = events[-1] if events else None
+    closes = last is not None and (
+        last.id == parsed.answer_id or (trigger.kind == triggers.REFLECTION and last.kind in triggers.ANSWERS)
+    )
+    parts = [_of_trigger(event, trigger, reactor) for event in (events[:-1] if closes else events)]
+    digest = _digest_of(parts)
+    parts = [part.model_copy(update={"id": parsed.part_id(digest, n)}) for n, part in enumerate(parts, start=1)]
+    if last is None or not closes:
+        done = {"trigger": trigger.id, "events": len(parts), DIGEST: digest}
+        return [*parts, _closing(trigger, parsed, reactor, triggers.DONE, done)]
+    closing = _of_trigger(last, trigger, reactor)
+    if parts or closing.kind in triggers.CLOSINGS:
+        closing = closing.model_copy(update={"payload": {**closing.payload, DIGEST: digest}})
+    return [*parts, closing]
 
 
-def _of_trigger(event: Event, trigger: DueTrigger, reactor: Reactor, id_: str) -> Event:
+def _digest_of(parts: Sequence[Event]) -> str:
+    """The digest of an answer: equal answers have the same, whenever and by whomever they are given."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for number, part in enumerate(parts):
+        digest.update(repeats.content_of(part.model_copy(update={"id": str(number)})))
+    return digest.hexdigest()
+
+
+def _rest_of(begun: Answer, trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor) -> list[Event]:
+    """What closes an answer that was begun by a process that may have ended."""
+    if trigger.kind == triggers.REFLECTION:
+        return _failed(trigger, parsed, reactor, f"its process ended after {begun.parts} events", begun.digest)
+    done = {"trigger": trigger.id, "events": begun.parts, DIGEST: begun.digest}
+    return [_closing(trigger, parsed, reactor, triggers.DONE, done)]
+
+
+def _of_trigger(event: Event, trigger: DueTrigger, reactor: Reactor) -> Event:
     if (event.space, event.agent) != (trigger.space, trigger.agent):
         raise InvalidEvent(
             f"an answer for {trigger.agent!r} in {trigger.space!r} cannot be an event of {event.agent!r} in "
@@ -238,7 +292,7 @@ def _of_trigger(event: Event, trigger: DueTrigger, reactor: Reactor, id_: str) -
             path="agent",
             rule="answer",
         )
-    update: dict[str, Any] = {"id": id_, "causation_id": trigger.id}
+    update: dict[str, Any] = {"causation_id": trigger.id}
     if reactor.pure:
         update |= {"at": trigger.at or event.at, "turn": trigger.turn, "session": trigger.session}
     return event.model_copy(update=update)
@@ -248,6 +302,7 @@ def _closing(
     trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, kind: str, payload: dict[str, Any]
 ) -> Event:
     closing = Event(
+        id=parsed.answer_id,
         space=trigger.space,
         agent=trigger.agent,
         kind=kind,
@@ -255,10 +310,20 @@ def _closing(
         session=trigger.session,
         payload=payload,
     )
-    return _of_trigger(closing, trigger, reactor, parsed.answer_id)
+    return _of_trigger(closing, trigger, reactor)
 
 
-def _failed(trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, reason: str) -> Event:
-    kind = "reflection.failed" if trigger.kind == triggers.REFLECTION else triggers.FAILED
+def _failed(
+    trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, reason: str, digest: str | None = None
+) -> list[Event]:
+    """The answer of a reactor that has failed."""
     said = reason.encode("utf-8", "replace").decode()[: limits.REFLECTOR_REASON_CHARS_MAX]
-    return _closing(trigger, parsed, reactor, kind, {"trigger": trigger.id, "reason": said})
+    payload = {"trigger": trigger.id, "reason": said}
+    if trigger.kind != triggers.REFLECTION:
+        return [_closing(trigger, parsed, reactor, triggers.FAILED, {**payload, DIGEST: _digest_of([])})]
+    more = {} if digest is None else {DIGEST: digest}
+    return [_closing(trigger, parsed, reactor, "reflection.failed", payload | more)]
+
+
+def _name(reactor: Reactor) -> str:
+    return f"{type(reactor).__module__}.{type(reactor).__qualname__}"

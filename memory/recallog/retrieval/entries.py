@@ -15,6 +15,7 @@ from recallog_projections.views.entries import reading as entry_reading
 from recallog_projections.views.entries import tables
 from recallog_projections.views.entries.linking import NORMAL
 from recallog_projections.views.entries.tables import EntryRow
+from recallog_projections.views.tiers import tables as tier_tables
 from recallog_schemas import kinds, limits
 
 _ALONE = 1 << 41
@@ -38,6 +39,24 @@ async def at(
     snapshot = await reading.snapshot(needs)
     rows = [snapshot.row(tables.ROWS, *need[1:]) for need in needs]
     return {row.offset: row for row in rows if row is not None and entry_reading.may_read(agent, row)}
+
+
+async def tiers_of(reading: ReadSession, rows: Iterable[EntryRow]) -> dict[int, str]:
+    """The tiers that live entries are in, by offset, of those that have one."""
+    keys = [RowKey(tier_tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
+    if not keys:
+        return {}
+    snapshot = await reading.snapshot(keys)
+    found = (snapshot.row(tier_tables.ROWS, *key[1:]) for key in keys)
+    return {row.offset: row.tier for row in found if row is not None}
+
+
+async def in_tiers(reading: ReadSession, rows: Sequence[EntryRow], tiers: Collection[str] | None) -> Sequence[EntryRow]:
+    """Those of some live entries that are in one of `tiers`; all of them if that is None."""
+    if tiers is None:
+        return rows
+    tier_of = await tiers_of(reading, rows)
+    return [row for row in rows if tier_of.get(row.offset) in tiers]
 
 
 async def page_of(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from recallog.retrieval.channels import DOCUMENT
 from recallog_projections.views.entries import reading as entry_reading
 from recallog_schemas.views import RecallHit, one_line
 
@@ -26,6 +27,8 @@ def format_context(hits: Iterable[RecallHit], max_tokens: int = 2000) -> str:
 
 def _label(hit: RecallHit) -> str:
     payload = hit.event.payload
+    if hit.lines is not None:
+        return DOCUMENT
     if hit.event.kind != entry_reading.KIND:
         return hit.event.kind
     return str(payload.get("category") or payload["type"])

@@ -5,11 +5,13 @@ entries that are shown are embedded again, so that their similarities are exact;
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
+from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval import entries
 from recallog.retrieval.similar import DECIMALS, STORED_ERROR, cosine
@@ -25,6 +27,10 @@ from recallog_schemas import limits
 
 _CANDIDATES = 8
 """How many more points of a tier are searched than entries are wanted: some of them may have changed since."""
+
+
+_BEHIND = 200
+"""How many entries are searched in any tier if the index may know them in a former one."""
 
 
 class EntryInTier(NamedTuple):
@@ -54,7 +60,8 @@ async def similar(
     """The first `limit` live entries in `tiers` that `agent` may read and whose similarity to `text` is not below
     `least`, in the order `order`.
 
-    Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them. A text that
+    Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them, and of those
+    that have come to a tier since then the ones that are among the `_BEHIND` most similar entries of all. A text that
     the model cannot read is similar to none. Raises `IndexUnavailable`.
     """
     opened = await index.open(reading.partition)
@@ -83,14 +90,14 @@ async def _candidates(
     limit: int,
 ) -> list[EntryInTier]:
     """The best entries of each tier by their stored vectors, and those that the index does not know as they are."""
+    readable = Filter(space, (agent, EVERYBODY), kinds=[entry_reading.KIND, entry_reading.CAPTURED])
+    searched = {tier: (replace(readable, tiers=[tier]), limit + _CANDIDATES) for tier in tiers}
+    present = await reading.snapshot(entry_presence.rows(space))
+    is_behind = not entry_presence.are_as_at(present, space, index.checkpoint, captured=True)
+    if is_behind:
+        searched["any"] = readable, _BEHIND
     searches = [
-        Search(
-            Filter(space, (agent, EVERYBODY), kinds=[entry_reading.KIND, entry_reading.CAPTURED], tiers=[tier]),
-            limit + _CANDIDATES,
-            dense=asked,
-            payload=("agent", "offset", "since"),
-        )
-        for tier in tiers
+        Search(within, most, dense=asked, payload=("agent", "offset", "since")) for within, most in searched.values()
     ]
     hits = {
         hit.payload["offset"]: hit
@@ -101,9 +108,9 @@ async def _candidates(
     snapshot = await reading.snapshot(RowKey(tables.ROWS.name, *key) for key in keys)
     rows = [row for key in keys if (row := snapshot.row(tables.ROWS, *key)) is not None]
     stored = {row.offset: hits[row.offset].score for row in rows if hits[row.offset].payload["since"] == row.since}
-    if index.checkpoint != snapshot.processed:
-        newest = await entries.newest(reading, space, agent)
-        rows += [row for row in newest if row.offset > index.checkpoint][-limits.SIMILAR_ENTRIES :]
+    if is_behind:
+        newest = await entries.newest(reading, space, agent, limits.SIMILAR_ENTRIES)
+        rows += [row for row in newest if row.offset > index.checkpoint]
     rows = [row for row in rows if entry_reading.may_read(agent, row)]
     in_tiers = await reading.snapshot(
         RowKey(tier_tables.ROWS.name, *_key(space, row.owner, row.offset)) for row in rows

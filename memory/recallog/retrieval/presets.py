@@ -5,7 +5,7 @@ words. A channel that fails is left out, and the weights of the others stay as t
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -157,7 +157,7 @@ async def _rankings(
     addresses |= {(owner, offset) for offset, owner, _ in linked}
     unknown = [address for address in addresses if address[1] not in found.rows]
     others = await entries_of.at(session, query.space, query.agent, unknown)
-    found.rows |= {offset: row for offset, row in others.items() if query.wants_entry(row)}
+    found.rows |= {row.offset: row for row in await _wanted(session, query, others.values())}
     scores = _scores_by_index(found, indexed)
     if SEMANTIC in scores:
         found.cosines = scores[SEMANTIC]
@@ -177,7 +177,12 @@ async def _rankings(
 
 
 async def _newest(session: ReadSession, query: RecallQuery) -> Sequence[EntryRow]:
-    return [row for row in await entries_of.newest(session, query.space, query.agent) if query.wants_entry(row)]
+    return await _wanted(session, query, await entries_of.newest(session, query.space, query.agent))
+
+
+async def _wanted(session: ReadSession, query: RecallQuery, rows: Iterable[EntryRow]) -> Sequence[EntryRow]:
+    """Those of some live entries that pass the filters of the query."""
+    return await entries_of.in_tiers(session, [row for row in rows if query.wants_entry(row)], query.tiers)
 
 
 def _scores_by_index(found: _Rankings, indexed: EntriesByIndex) -> dict[Channel, dict[int, float]]:

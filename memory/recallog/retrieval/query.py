@@ -17,6 +17,9 @@ from recallog_projections.views.entries.tables import EntryRow
 from recallog_schemas import Position, limits
 from recallog_schemas.timestamps import micros
 
+_ROUNDED = 10**-documents.IMPORTANCE_DECIMALS
+"""By how much less the importance in the index may be."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecallQuery:
@@ -38,6 +41,10 @@ class RecallQuery:
     """Whether events and entries are searched."""
     documents: bool = False
     """Whether the documents of the agent's workspace are searched."""
+    tiers: Collection[str] | None = None
+    """The tiers whose entries are searched, and no events; None for all of them and what has none."""
+    min_importance: float | None = None
+    """The least importance of a memory: of an entry as its row has it, of an event that of its kind."""
     has_entries: bool = False
     """Whether the space has entries. Events and entries are then searched apart, or these would take places of those
     among the candidates."""
@@ -76,9 +83,13 @@ class RecallQuery:
     @property
     def is_filtered(self) -> bool:
         """Whether only some of the visible memories may answer."""
-        return any(
-            each is not None for each in (self.author, self.kinds, self.session, self.since, self.until, self.types)
-        )
+        filters = (self.author, self.kinds, self.session, self.since, self.until)
+        return any(each is not None for each in (*filters, self.types, self.tiers, self.min_importance))
+
+    @property
+    def is_of_past(self) -> bool:
+        """Whether it is asked in the past, of which the index does not know the tiers and importances of entries."""
+        return self.offset_until is not None or self.at_until is not None
 
     def of_documents(self) -> Self:
         """The query for documents alone: the index has them in a space of their own."""
@@ -105,6 +116,7 @@ class RecallQuery:
             session=self.session,
             since=None if self.since is None else micros(self.since),
             until=None if self.until is None else micros(self.until),
+            importance_min=None if self.is_of_past or self.min_importance is None else self.min_importance - _ROUNDED,
             offset_until=seen.offset_until,
             at_until=seen.at_until,
         )
@@ -112,27 +124,30 @@ class RecallQuery:
     def searched(self) -> list[Filter]:
         """The engine's filters for the memories that may answer; events and entries are searched apart."""
         wanted = self.wanted()
-        if self.types is None and not self.has_entries:
+        if self.types is None and self.tiers is None and not self.has_entries:
             return [wanted]
         kept = [KIND] if wanted.kinds is None or KIND in wanted.kinds else []
-        entries = replace(wanted, kinds=kept, types=self.types)
-        with_events = self.types is None or EVENT in self.types
+        entries = replace(wanted, kinds=kept, types=self.types, tiers=None if self.is_of_past else self.tiers)
+        with_events = self.tiers is None and (self.types is None or EVENT in self.types)
         return [replace(wanted, kinds_except=[KIND, CAPTURED]), entries] if with_events else [entries]
 
     def wants(self, candidate: Candidate) -> bool:
-        """Whether a visible memory passes the filters. Memories that do not still count as neighbours."""
+        """Whether a visible memory passes the filters, but for that of tiers. Memories that do not still count as
+        neighbours."""
         return (
             (self.kinds is None or candidate.kind in self.kinds)
             and (bool(candidate.document) or self.types is None or candidate.type in self.types)
+            and (self.min_importance is None or candidate.importance >= self.min_importance)
             and self._is_within(candidate.agent, candidate.session, candidate.at)
         )
 
     def wants_entry(self, row: EntryRow) -> bool:
-        """Whether an entry passes the filters, those of time travel too."""
+        """Whether an entry passes the filters, those of time travel too, but for that of tiers."""
         return (
             not row.captured  # it is found as its event
             and (self.kinds is None or KIND in self.kinds)
             and (self.types is None or row.type in self.types)
+            and (self.min_importance is None or row.importance >= self.min_importance)
             and (self.offset_until is None or row.offset <= self.offset_until)
             and (self.at_until is None or row.at <= micros(self.at_until))
             and self._is_within(row.owner, row.session, row.at)

@@ -158,6 +158,10 @@ async def _recalled(
         turn=turn.turn if turn else 0,
     )
     ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0 and query.wants(one.candidate)]
+    if query.tiers is not None:
+        in_tiers = await entries_of.in_tiers(reading, [*gathered.entries.values()], query.tiers)
+        wanted = {row.offset for row in in_tiers}
+        ranked = [one for one in ranked if one.candidate.is_entry and one.candidate.offset in wanted]
     least = query.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]

@@ -836,7 +836,8 @@ class Consensus:
         more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
         `supersedes` at the same moment, this one is recorded without that link.
 
-        Raises `Refused` if the agent sees no such consensus, or if it is superseded already; nothing has changed then.
+        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
+        not see this one; nothing has changed then.
         """
 
     def dissent(
@@ -864,8 +865,8 @@ class Consensus:
     def supersede(self, space: str, agent: str, consensus_id: str, by: str) -> ConsensusView:
         """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
 
-        Raises `Refused` if the agent does not see both, or if one of them is superseded by another one already; nothing
-        has changed then.
+        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
+        who see the one do not see the other; nothing has changed then.
         """
 
     def find_similar(
@@ -1104,7 +1105,7 @@ class Conversation:
         """Take the newest messages out of a conversation, and answer them."""
 
     def clear(self, space: str, agent: str, session: str) -> MessagesRemoved:
-        """Take all messages out of a conversation, and answer them. The summary of a compaction goes with them."""
+        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
 
 
 class Memory:
@@ -1417,6 +1418,8 @@ class Memory:
         as_of: Position | datetime | str | None = None,
         author: str | None = None,
         types: Sequence[str] | None = None,
+        tiers: Sequence[Literal["fast", "medium", "slow", "glacial"]] | None = None,
+        min_importance: float | None = None,
         now: datetime | str | None = None,
         min_similarity: float | None = None,
         channels: Sequence[Literal["semantic", "keyword", "late_interaction", "structure", "temporal", "salience", "entity"]] | None = None,
@@ -1455,6 +1458,8 @@ class Memory:
         as_of: Position | datetime | str | None = None,
         author: str | None = None,
         types: Sequence[str] | None = None,
+        tiers: Sequence[Literal["fast", "medium", "slow", "glacial"]] | None = None,
+        min_importance: float | None = None,
         now: datetime | str | None = None,
         min_similarity: float | None = None,
         channels: Sequence[Literal["semantic", "keyword", "late_interaction", "structure", "temporal", "salience", "entity"]] | None = None,

@@ -60,10 +60,11 @@ class LoopThread:
 
         Raises `StorageError` after `limits.SYNC_CLOSE_SECONDS`, if something under way does not end.
         """
-        if self._closed or (self._running is not None and not self._running.is_of_this_process):
-            return
         call = Call(self, self._close)
-        running = self._submit(call, last=True)
+        with self._lock:
+            if self._closed or (self._running is not None and not self._running.is_of_this_process):
+                return
+            running = self._submit(call, last=True)
         try:
             has_ended = call.wait(limits.SYNC_CLOSE_SECONDS)
         finally:
@@ -129,15 +130,17 @@ class _RunningLoop:
 
     def submit(self, call: Call) -> None:
         """Begin a call. It has begun before a `stop` that follows."""
-        if not self.is_of_this_process:
-            raise StorageError("the memory was opened by the parent of this process; open it again after the fork")
         if threading.get_ident() == self._thread.ident:
             raise RuntimeError(
                 "a call in the memory's own thread would wait for itself: reactors use the memory that `attach` is "
                 "called with"
             )
         self._calls.add(call)
-        self._soon(call.start, self._calls.discard)
+        try:
+            self._soon(call.start, self._calls.discard)
+        except StorageError:
+            self._calls.discard(call)
+            raise
 
     def cancel(self, call: Call) -> None:
         """Cancel a call."""
@@ -188,6 +191,8 @@ class _RunningLoop:
             call.release()
 
     def _soon(self, function: Callable[..., object], *args: object) -> None:
+        if not self.is_of_this_process:
+            raise StorageError("the memory was opened by the parent of this process; open it again after the fork")
         if self._stopped:
             raise StorageError(CLOSED)
         try:
@@ -227,9 +232,9 @@ def _close_at_exit() -> None:
     """Close the memories that were not closed, while their tasks can still use other threads."""
     for running in list(_loops):
         if running.is_of_this_process and not running.join(0):
-            _warn(running)
             running.close_soon()
             running.join(limits.CANCELLED_CALL_SECONDS)
+            _warn(running)
 
 
 # Functions of `atexit` run when no executor accepts work any more. The executors of the standard library are ended by

@@ -45,6 +45,8 @@ CHUNK = "document"
 """The type of chunks of documents."""
 CHUNK_KIND = "item.put"
 """The kind of chunks of documents: of no event and of no entry."""
+IMPORTANCE_DECIMALS = 6
+"""The embedded engine returns numbers of 16 digits and more with another last digit, so that a checksum fails."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -78,7 +80,7 @@ class Document(msgspec.Struct, frozen=True):
     text_key: int
     """`text_key` of its text."""
     importance: float = kinds.DEFAULT_IMPORTANCE
-    """From 0 to 1, that of its kind when the event was folded."""
+    """From 0 to 1: that of an entry, or of the kind of an event when it was folded; rounded."""
     text: str | None = None
     """The text by the declaration of its kind; None means `Event.text`."""
     entry: str = ""
@@ -164,7 +166,7 @@ class Index:
     """
 
     name: ClassVar[str] = "index"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     tables = (DOCUMENTS, SESSIONS, OF_ENTRIES, ENDED, CHUNKS)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:
@@ -219,7 +221,7 @@ class Index:
             offset=record.offset,
             event=record.data.decode(),
             before=_before(session, readers),
-            importance=kind.importance,
+            importance=round(kind.importance, IMPORTANCE_DECIMALS),
             text=settings.declared_text(space, event),
             text_key=text_key(words),
         )
@@ -422,7 +424,7 @@ def _of_entry(row: EntryRow, written: int) -> Document:
         event=codec.encode(event).decode(),
         before="",
         text_key=text_key(words),
-        importance=row.importance,
+        importance=round(row.importance, IMPORTANCE_DECIMALS),
         entry=row.id,
         type=row.type,
         version=row.version,

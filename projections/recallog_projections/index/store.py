@@ -92,6 +92,8 @@ class IndexStore(Store):
     """Stores the rows of the index in the store `rows`, and its documents in `engine`."""
 
     remote: ClassVar[bool] = False
+    commit_changes_max: ClassVar[int] = 3_000
+    """A commit holds the vectors of its points, also of those that only change a field."""
 
     def __init__(self, rows: Store, engine: Engine, embedder: Embedder, *, token_vectors: bool = True) -> None:
         """With `token_vectors`, if the embedder has them, points have a vector for each token of a content word."""

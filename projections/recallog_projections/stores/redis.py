@@ -61,10 +61,11 @@ from recallog_projections.tables import LogName, RowKey, Tail
 from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageUnavailable
 
 COMMIT_CHANGES_MAX = 3_000
-"""How many rows and log entries a commit should have at most, so that its Lua call takes less than 20 ms.
+"""After how many rows and log entries a commit ends, so that its Lua call takes less than 20 ms.
 
-A batch of 1,000 records has about as many. Each takes 4 µs on a busy 2-core machine, 5 µs if most rows are new. Larger
-commits succeed too, but block the server for longer.
+A batch of 1,000 records that were said has about as many, and a plan or an erasure has hundreds in one record. Each
+takes 4 µs on a busy 2-core machine, 5 µs if most rows are new. Larger commits succeed too, but block the server for
+longer.
 """
 
 READ_ROWS_MAX = 2_000
@@ -96,6 +97,7 @@ class RedisStore(Store):
     """
 
     remote: ClassVar[bool] = True
+    commit_changes_max: ClassVar[int] = COMMIT_CHANGES_MAX
 
     def __init__(self, url: str, *, namespace: str = "recallog", breaker: Breaker | None = None) -> None:
         if not re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", namespace):

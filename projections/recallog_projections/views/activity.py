@@ -9,6 +9,9 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Record
 
+_TICK = "clock.ticked"
+"""Its author is a clock, which is no agent of the space."""
+
 
 class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The number of events, and the offsets of the first and the last."""
@@ -68,11 +71,11 @@ KINDS = Table("activity.kinds", Span)
 class Activity:
     """Fold of every record, including bookkeeping, into counts. The owner of a row is an agent, session or kind.
 
-    Events that time travel has not reached are not counted.
+    `clock.ticked` counts for no agent. Events that time travel has not reached are not counted.
     """
 
     name: ClassVar[str] = "activity"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     tables = (TOTALS, SPACES, AGENTS, SESSIONS, KINDS)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -88,11 +91,7 @@ class Activity:
         if not record.reached:
             return
         event, offset = record.event, record.offset
-        agent = rows.get(AGENTS, event.space, event.agent)
-        new_agent = agent is None
-        agent = agent or AgentSpan(0, offset, offset, event.turn)
-        highest = max(agent.turn, event.turn)
-        rows.put(AGENTS, AgentSpan(agent.events + 1, agent.first, offset, highest), event.space, event.agent)
+        new_agent = event.kind != _TICK and _count_for_agent(rows, record)
         new_session = event.session is not None and _count_in_session(rows, record, event.session)
         kind = rows.get(KINDS, event.space, event.kind) or Span(0, offset, offset)
         rows.put(KINDS, Span(kind.events + 1, kind.first, offset), event.space, event.kind)
@@ -105,6 +104,16 @@ class Activity:
             totals = rows.get(TOTALS, "") or Totals(0, 0, 0)
             totals = Totals(totals.spaces + (old is None), totals.agents + new_agent, totals.sessions + new_session)
             rows.put(TOTALS, totals, "")
+
+
+def _count_for_agent(rows: Rows, record: Record) -> bool:
+    """Count one event for its agent; whether it is its first."""
+    event, offset = record.event, record.offset
+    known = rows.get(AGENTS, event.space, event.agent)
+    before = known or AgentSpan(0, offset, offset, event.turn)
+    after = AgentSpan(before.events + 1, before.first, offset, max(before.turn, event.turn))
+    rows.put(AGENTS, after, event.space, event.agent)
+    return known is None
 
 
 def _count_in_session(rows: Rows, record: Record, session: str) -> bool:

@@ -41,9 +41,10 @@ class Clock:
 
     def apply(self, rows: Rows, record: Record) -> None:
         event = record.event
-        if record.reached and not _is_automatic(event):
+        if record.reached and sets_time(event):
             rows.put(NOW, Now(timestamps.micros(event.at)), event.space)
 
 
-def _is_automatic(event: Event) -> bool:
-    return event.kind == "memory.accessed" or triggers.parse(event.causation_id) is not None
+def sets_time(event: Event) -> bool:
+    """Whether the time of the space follows from an event: the memory has not written it by itself."""
+    return event.kind != "memory.accessed" and triggers.parse(event.causation_id) is None

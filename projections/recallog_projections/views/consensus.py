@@ -1,8 +1,9 @@
 """Consensus view: what agents agreed on, found by the words of its topic, and the dissents of each topic.
 
 Two topics are equal if they have the same words, and similar by the share of words that they have in common. One
-consensus supersedes another if both still hold, and if the agent of the event sees both; otherwise the event changes
-nothing. That is decided in the order of the ledger: no consensus has two successors, and no chain of them is a circle.
+consensus supersedes another if both still hold, if the agent of the event sees both, and if all who see the other one
+see it too; otherwise the event changes nothing. That is decided in the order of the ledger: no consensus has two
+successors, and no chain of them is a circle.
 
 A dissent is listed under the topic that it names, and under that of the consensus that it names. Which consensus a
 dissent by topic is about is determined when it is read, since that depends on what the reader may see.
@@ -18,8 +19,9 @@ import msgspec
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
+from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.words import words_of
-from recallog_schemas import Record, limits
+from recallog_schemas import Event, Record, limits
 
 RECORDED = "consensus.recorded"
 DISSENTED = "dissent.recorded"
@@ -29,6 +31,7 @@ SUPERSEDED = "consensus.superseded"
 UNKNOWN = "unknown"  # there is no such consensus, or the agent may not see it
 OWN = "own"  # a consensus cannot supersede itself
 ENDED = "superseded"  # one of the two is superseded already
+HIDDEN = "hidden"  # not all agents that see the one see its successor
 FULL = "full"  # it supersedes as many as it may
 
 
@@ -94,7 +97,7 @@ class ConsensusProjection:
     """Fold of consensus and dissent. Events that time travel has not reached change nothing."""
 
     name: ClassVar[str] = "consensus"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kinds = frozenset({RECORDED, DISSENTED, SUPERSEDED})
     tables = (ROWS, TOPICS, WORDS, DISSENTS, NAMED)
 
@@ -183,6 +186,11 @@ def named_owner(id_: str) -> str:
     return f"named/{hashlib.blake2b(id_.encode(), digest_size=16).hexdigest()}"
 
 
+def readers_of(event: Event, space: SpaceSettings | None) -> tuple[str, ...]:
+    """The agents that see an event under these settings of its space; () stands for all agents of the space."""
+    return () if visibility.is_shared(event, space) else visibility.readers(event)
+
+
 def may_read(agent: str, readers: Sequence[str]) -> bool:
     """Whether `agent` sees an event with these readers."""
     return not readers or agent in readers
@@ -191,7 +199,8 @@ def may_read(agent: str, readers: Sequence[str]) -> bool:
 def _record(rows: Rows, record: Record) -> None:
     event = record.event
     space, id_, topic = event.space, event.id, event.payload["topic"]
-    readers, hashed, words = _readers(rows, record), topic_hash(topic), topic_words(topic)
+    readers = readers_of(event, rows.get(settings.SPACES, space))
+    hashed, words = topic_hash(topic), topic_words(topic)
     rows.put(ROWS, ConsensusRow(record.offset, readers, hashed, record.data), *row_key(space, id_)[1:])
     has_early = rows.get(NAMED, space, "", id_) is not None
     mention = Mention(id_, readers, words, float(event.payload["confidence"]), has_early)
@@ -213,7 +222,7 @@ def _dissent(rows: Rows, record: Record) -> None:
         owners[named_owner(named) if about is None else about.topic_hash] = False
     if topic is not None:
         owners[topic_hash(topic)] = True
-    readers, confidence = _readers(rows, record), float(payload["confidence"])
+    readers, confidence = readers_of(event, rows.get(settings.SPACES, event.space)), float(payload["confidence"])
     for owner, by_topic in owners.items():
         row = DissentRow(record.offset, readers, payload["type"], confidence, named, by_topic, record.data)
         rows.put(DISSENTS, row, event.space, owner, dissent_key(confidence, record.offset))
@@ -240,10 +249,6 @@ def refusal(agent: str, before: ConsensusRow | None, after: ConsensusRow | None)
         return OWN
     if before.superseded_by is not None or after.superseded_by is not None:
         return ENDED
+    if after.readers and not (before.readers and set(before.readers) <= set(after.readers)):
+        return HIDDEN
     return FULL if len(after.supersedes) >= limits.CONSENSUS_SUPERSEDED_MAX else None
-
-
-def _readers(rows: Rows, record: Record) -> tuple[str, ...]:
-    event = record.event
-    shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
-    return () if shared else visibility.readers(event)

@@ -8,6 +8,8 @@ from pydantic_core import PydanticCustomError
 from recallog_schemas import limits
 from recallog_schemas.kinds.payload import AgentName, Count, Id, Label, Payload, Share, Words
 
+Topic = Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]")]
+"""A text with at least one word: topics are compared by the words between white space."""
 Agents = Annotated[list[AgentName], Field(max_length=limits.CONSENSUS_AGENTS_MAX)]
 Claims = Annotated[list[str], Field(max_length=limits.CONSENSUS_CLAIMS_MAX)]
 Cruxes = Annotated[list[str], Field(max_length=limits.CONSENSUS_CRUXES_MAX)]
@@ -26,7 +28,7 @@ DissentType = Literal[
 class ConsensusRecorded(Payload):
     """What a debate concluded."""
 
-    topic: Words
+    topic: Topic
     """What was debated."""
     conclusion: Words
     """What the agents agreed on."""
@@ -59,7 +61,7 @@ class DissentRecorded(Payload):
 
     consensus: Id | None = None
     """The id of the consensus that it objects to."""
-    topic: Words | None = None
+    topic: Topic | None = None
     """The topic whose consensus it objects to."""
     type: DissentType
     """What sort of objection it is."""

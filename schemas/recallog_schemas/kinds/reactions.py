@@ -1,6 +1,12 @@
 """The payloads that close triggers: events that a reactor answered, or why it could not."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from recallog_schemas.kinds.payload import Count, Id, Payload
+
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{10}$")]
 
 
 class ReflectionFailed(Payload):
@@ -17,6 +23,8 @@ class ReactionDone(Payload):
     """The trigger."""
     events: Count
     """How many events answer it besides this one."""
+    answer: Digest | None = None
+    """The digest of the answer, which is part of the ids of these events; None closes the trigger for any answer."""
 
 
 class ReactionFailed(Payload):
@@ -26,3 +34,5 @@ class ReactionFailed(Payload):
     """The trigger."""
     reason: str
     """Why the reactor failed."""
+    answer: Digest | None = None
+    """As of `reaction.done`: the digest of an answer without events."""

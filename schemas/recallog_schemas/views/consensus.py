@@ -42,7 +42,7 @@ class ConsensusView(View):
     supersedes: tuple[str, ...]
     """The ids of those that it replaces, and that the reader may see."""
     superseded_by: str | None
-    """The id of the one that replaces it. None: it holds, or the reader may not see that one."""
+    """The id of the one that replaces it. None: it holds."""
     agent: str
     """The agent that recorded it."""
     at: datetime
@@ -80,8 +80,9 @@ class ConsensusFound(OfAgent):
     """The most similar ones first; of equally similar ones the newest."""
 
     def format(self) -> str:
-        """One line for each consensus; `(nothing)` if there are none."""
-        return "\n".join(each.format() for each in self.found) or "(nothing)"
+        """One line for each consensus; a sentence that says what to try if there are none."""
+        none = "No consensus has a topic with enough of these words. Try fewer words; `consensus record` records one."
+        return "\n".join(each.format() for each in self.found) or none
 
 
 class DissentView(View):

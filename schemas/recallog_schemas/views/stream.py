@@ -68,8 +68,9 @@ class InsightsView(OfAgent):
     """The insights, oldest first."""
 
     def format(self) -> str:
-        """One line for each insight; `(nothing)` if there are none."""
-        return "\n".join(insight.format() for insight in self.insights) or "(nothing)"
+        """One line for each insight; a sentence that says where they come from if there are none."""
+        none = "No insights yet. They are lines of reflections that begin with INSIGHT: (kind agent.reflected)."
+        return "\n".join(insight.format() for insight in self.insights) or none
 
 
 class StreamSummary(OfAgent):

@@ -9,6 +9,13 @@ from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.views.base import OfAgent, View
 from recallog_schemas.views.long_term import EntryView
 
+_ENDED = {"expired": "unread for too long", "tier_limit": "beyond the maximum of their tier"}
+"""The reasons for which plans archive, in words."""
+
+
+def _minute(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
 
 class TierEntry(View):
     """An entry that carries a tier, at the time of the question."""
@@ -37,8 +44,20 @@ class TierEntry(View):
     """Whether no plan may demote or archive it: it is pinned or red-lined."""
 
     def format(self) -> str:
-        """Tier, importance and entry in one line."""
-        return f"{self.entry.tier} {self.importance:.3f} {self.entry.format()}"
+        """Tier, importance and entry in one line, then what a plan judges it by."""
+        lines = [
+            f"{self.entry.tier} {self.importance:.3f} {self.entry.format()}",
+            f"importance: {self.importance:.3f} now, {self.undecayed:.3f} without decay",
+            f"reads: {self.accesses:,}, of which {self.accesses_since_move:,} since its last move"
+            + ("" if self.last_access is None else f"; the last one at {_minute(self.last_access)}"),
+            f"outcomes since its last move: {self.successes:,} of {self.reports:,} were successes; "
+            f"surprise: {self.surprise:.3f}",
+        ]
+        if self.promoted_at is not None:
+            lines.append(f"promoted: {_minute(self.promoted_at)}")
+        if self.exempt:
+            lines.append("No plan demotes or archives it: it is pinned or red-lined.")
+        return "\n".join(lines)
 
 
 class TierEntryFound(OfAgent):
@@ -55,8 +74,13 @@ class TierEntryFound(OfAgent):
         return self.found is not None
 
     def format(self) -> str:
-        """The fields of the entry, one per line; `(nothing)` if there is none."""
-        return "(nothing)" if self.found is None else View.format(self.found)
+        """The entry, and what a plan judges it by; a sentence that says what to try if there is none."""
+        if self.found is not None:
+            return self.found.format()
+        return (
+            f"No entry with this id carries a tier, is live, and may be read by {self.agent}. "
+            f"If it has no tier or is archived: recallog long-term get {self.space} {self.agent} ID"
+        )
 
 
 class TierHit(View):
@@ -72,8 +96,8 @@ class TierHit(View):
     share of the question's words that it has."""
 
     def format(self) -> str:
-        """Tier, score and labelled text in one line."""
-        return f"{self.entry.tier} {self.score:.3f} {self.entry.labelled}"
+        """Tier, score, id and labelled text in one line."""
+        return f"{self.entry.tier} {self.score:.3f} {self.entry.id} {self.entry.labelled}"
 
 
 class TierHits(OfAgent):
@@ -89,8 +113,14 @@ class TierHits(OfAgent):
     """The time of the question, in UTC. None: the space has no events."""
 
     def format(self) -> str:
-        """One line for each entry; `(nothing)` if there are none."""
-        return "\n".join(hit.format() for hit in self.hits) or "(nothing)"
+        """One line for each entry; a sentence that says what to try if there are none."""
+        if self.hits:
+            return "\n".join(hit.format() for hit in self.hits)
+        why = " Only words were compared: no index has answered." if self.relevance_by == "words" else ""
+        return (
+            f"No entry with a tier fits the question.{why} Try a lower min_similarity, or all tiers; `recall` also "
+            "finds what has no tier."
+        )
 
 
 class TierMove(View):
@@ -171,6 +201,26 @@ class TierStats(OfAgent):
     """When the next plan is due, in UTC. None: no entry carries a tier."""
     now: datetime | None
     """The time of the question, in UTC. None: the space has no events."""
+
+    def format(self) -> str:
+        """Entries by tier, what has moved, and when plans are made, in some lines."""
+        plan = "none yet" if self.planned_at is None else f"at {_minute(self.planned_at)}"
+        if self.due_at is None:
+            due = "none, since no entry carries a tier"
+        else:
+            due = f"due at {_minute(self.due_at)}" + ("" if self.now is None else f" (it is {_minute(self.now)} now)")
+        ended = ", ".join(f"{count:,} {_ENDED.get(reason, reason)}" for reason, count in self.archived.items())
+        return "\n".join(
+            [
+                f"entries: {', '.join(f'{count:,} {tier}' for tier, count in self.tier_counts.items())}",
+                f"moves in the last hour: {self.promotions_last_hour:,} up, {self.demotions_last_hour:,} down",
+                f"archived so far: {ended}",
+                f"lookups: {self.lookups:,}, of which {self.hit_rate:.0%} found something",
+                f"mean surprise: {self.avg_surprise_score:.3f}",
+                f"last plan: {plan}",
+                f"next plan: {due}",
+            ]
+        )
 
 
 class TierLoad(View):

@@ -1,23 +1,21 @@
 """`ingest`: writes the events and conversations of files to the ledger."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable
 from inspect import cleandoc
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recallog import Memory
-from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.errors import IndexUnavailable, InvalidEvent
 from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json
-from recallog_service.formats import DEFAULT_START, Format, Options, Source, registry
-from recallog_service.ingest import Ingested, IngestedFile, IngestedFiles, ingest
+from recallog_service.formats import DEFAULT_START, Options, registry
+from recallog_service.ingest import Ingested, IngestedFile, IngestedFiles, Problem, ingest_file
+from recallog_service.input_files import InputFile, input_files
 
-_STDIN = "-"
+_UNRECOGNISED_SHOWN = 5
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def ingest_command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files or folders to read, or - for stdin.")],
+    names: Annotated[list[str], typer.Argument(metavar="FILE", help="Files or folders to read, or - for stdin.")],
     format: Annotated[  # noqa: A002
         str | None,
         typer.Option(
@@ -74,55 +72,55 @@ def ingest_command(
     id, else by the first message of its user.
     """
 
+    is_one = False
+
     async def work() -> tuple[list[IngestedFile], list[str], str | None]:
-        inputs, others = _inputs(files, None if format is None else registry.named(format))
+        nonlocal is_one
+        files, unrecognised = input_files(names, None if format is None else registry.named(format))
         options = Options(space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key)
+        is_one = len(files) == 1 and not unrecognised
         results: list[IngestedFile] = []
         with terminal.opened(home, missing="create") as (memory, _):
             async with memory:
-                is_one = len(inputs) == 1 and not others
-                with terminal.bar(f"ingesting {inputs[0].file if is_one else f'{len(inputs):,} files'}") as advance:
-                    for each in inputs:
-                        reading = each.format.read(each.source, options)
-                        if is_one and reading.note is not None:
-                            terminal.note(reading.note)
-                        done = sum(result.added + result.known for result in results)
-                        result = await ingest(
-                            memory,
-                            reading,
-                            unit=reading.unit,
-                            batch=batch,
-                            keep_going=keep_going,
-                            progress=_counting_on(advance, done),
-                            acknowledged=_print_acknowledged if acknowledge else None,
-                        )
-                        results.append(
-                            IngestedFile(
-                                file=each.file, read_as=each.format.name, chosen=reading.note, **result.model_dump()
+                with terminal.bar(f"ingesting {files[0].name if is_one else f'{len(files):,} files'}") as advance:
+                    for file in files:
+                        try:
+                            result = await ingest_file(
+                                memory,
+                                file,
+                                options,
+                                batch=batch,
+                                keep_going=keep_going,
+                                note=terminal.note if is_one else None,
+                                progress=_counting_on(advance, sum(each.added + each.known for each in results)),
+                                acknowledged=_print_acknowledged if acknowledge else None,
                             )
-                        )
+                        except InvalidEvent as error:
+                            if is_one:
+                                raise
+                            result = _unreadable(file, error, keep_going)
+                        results.append(result)
                         if result.stopped:
                             break
                 is_new = any(each.added for each in results)
-                return results, others, await _start_index(memory) if is_new and not no_index else None
+                return results, unrecognised, await _start_index(memory) if is_new and not no_index else None
 
-    results, others, indexing = terminal.run(work, as_json=as_json)
-    is_one = len(results) == 1 and not others
+    results, unrecognised, indexing = terminal.run(work, as_json=as_json)
     if as_json:
-        terminal.print_json(results[0] if is_one else IngestedFiles.of(results, others))
+        terminal.print_json(results[0] if is_one else IngestedFiles.of(results, unrecognised))
+    elif is_one:
+        _report(results[0], "")
     else:
-        for each in results:
-            if not is_one and each.chosen is not None:
-                terminal.note(f"{each.file}: {each.chosen}")
-            _report(each, "" if is_one else f"{each.file}: ")
-        if others:
-            terminal.note(f"left out, because their format is not recognised: {', '.join(others)}")
-        if not is_one:
-            total = IngestedFiles.of(results, others)
-            console.out.print(f"in all {total.added:,} events added, {total.known:,} known already")
+        _report_all(IngestedFiles.of(results, unrecognised))
     if indexing is not None:
         terminal.note(indexing)
     raise typer.Exit(1 if any(each.problems for each in results) else 0)
+
+
+def _unreadable(file: InputFile, error: InvalidEvent, keep_going: bool) -> IngestedFile:
+    """The result of a file among others that its format cannot read."""
+    problem = Problem(number=0, message=str(error))
+    return IngestedFile(file=file.name, read_as=file.format.name, problems=(problem,), stopped=not keep_going)
 
 
 def _help() -> str:
@@ -132,52 +130,9 @@ def _help() -> str:
     return f"{cleandoc(ingest_command.__doc__ or '')}\n\nFormats:\n\n\b\n{formats}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Input:
-    """A file to read, and its format."""
-
-    file: str
-    format: Format
-    source: Source
-
-
 def _counting_on(advance: Callable[[int, int], None], done: int) -> Callable[[int, int], None]:
     """The progress of one file, after `done` events of earlier ones."""
     return lambda count, total: advance(done + count, done + total)
-
-
-def _inputs(files: Sequence[str], chosen: Format | None) -> tuple[list[_Input], list[str]]:
-    """The files to read, those of a folder in the order of their times, and those of folders in no known format."""
-    found: list[_Input] = []
-    others: list[str] = []
-    for file in files:
-        if file == _STDIN or not Path(file).is_dir():
-            source = Source(_lines(file))
-            found.append(_Input(file, chosen or registry.format_of(source.sample), source))
-            continue
-        of_folder: list[tuple[datetime, _Input]] = []
-        for path in sorted(each for each in Path(file).rglob("*") if each.is_file()):
-            sample = Source(_lines(str(path))).sample
-            known = chosen or registry.recognised(sample)
-            if known is None:
-                others.append(str(path))
-            else:
-                of_folder.append((sample.first_time, _Input(str(path), known, Source(_lines(str(path))))))
-        found += [each for _, each in sorted(of_folder, key=lambda pair: pair[0])]
-    if not found:
-        raise typer.BadParameter(f"no file of a known format in {', '.join(files)}")
-    return found, others
-
-
-def _lines(file: str) -> Iterator[bytes]:
-    if file == _STDIN:
-        yield from sys.stdin.buffer
-        return
-    try:
-        with Path(file).open("rb") as lines:
-            yield from lines
-    except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}") from None
 
 
 async def _start_index(memory: Memory) -> str | None:
@@ -192,6 +147,19 @@ async def _start_index(memory: Memory) -> str | None:
 def _print_acknowledged(position: str, id_: str) -> None:
     sys.stdout.write(f"{position} {id_}\n")
     sys.stdout.flush()
+
+
+def _report_all(result: IngestedFiles) -> None:
+    for each in result.files:
+        if each.chosen is not None:
+            terminal.note(f"{each.file}: {each.chosen}")
+        _report(each, f"{each.file}: ")
+    if result.unrecognised:
+        shown = ", ".join(result.unrecognised[:_UNRECOGNISED_SHOWN])
+        more = len(result.unrecognised) - _UNRECOGNISED_SHOWN
+        rest = f" and {more:,} more, which --json lists" if more > 0 else ""
+        terminal.note(f"left out, because their format is not recognised: {shown}{rest}")
+    console.out.print(f"in all {result.added:,} events added, {result.known:,} known already")
 
 
 def _report(result: IngestedFile, prefix: str) -> None:

@@ -1,7 +1,8 @@
 """Transcripts of Claude Code: the JSONL files of its sessions, below `~/.claude/projects`.
 
 A line is a record with a `type`. The records `user` and `assistant` have a message of Anthropic's API and a `uuid`,
-which is its id; a session goes on through all lines with its `sessionId`, in any number of files. The branches of a
+which is its id; a session goes on through all lines with its `sessionId`, in any number of files. The output of
+a run without a terminal, `--output-format stream-json`, has the same records and is read too. The branches of a
 session that the user went back from are read too: they were said. What else is recorded is left out by its type, and so
 are messages that nobody wrote: of type "meta", summaries of a compaction, reminders, errors of the API, and the output
 of commands that the user ran.
@@ -32,10 +33,10 @@ AGENT = "claude-code"
 
 _EXPECTED = "a transcript of Claude Code: one record per line"
 _SPOKEN = ("user", "assistant")
+_STREAMED = ("system", "user", "assistant", "result")
 _NOT_SPOKEN = {"isMeta": "meta", "isCompactSummary": "compact_summary", "isApiErrorMessage": "api_error"}
 """Fields that mark messages which Claude Code wrote by itself."""
 _COMMAND = re.compile(r"\s*(?:<command-message>.*?</command-message>\s*)?<command-name>(.*?)</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _SHELL = re.compile(r"\s*<bash-input>(.*?)</bash-input>\s*", re.DOTALL)
 _WRITTEN_BY_IT = re.compile(
     r"\s*(?:<(?P<tag>local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr"
@@ -81,11 +82,13 @@ def _find(found: Sequence[object], _options: Options) -> Found:
     last: _Session | None = None
     for line, record in enumerate(found, 1):
         message = _message(record)
+        id_ = _session_id(record)
+        if isinstance(record, dict) and isinstance(record.get("cwd"), str):
+            folders.setdefault(id_, record["cwd"])
         if isinstance(record, dict) and not isinstance(message, LeftOut | InvalidEvent):
-            id_, subagent = _text(record.get("sessionId")), _subagent(record)
+            subagent = _subagent(record)
             last = sessions.setdefault((id_, subagent), _Session(id_, subagent))
-            folders.setdefault(id_, record.get("cwd"))
-            last.folder = folders[id_]
+            last.folder = folders.get(id_)
         if last is not None:
             last.add(line, message)
         elif isinstance(message, LeftOut):
@@ -139,8 +142,8 @@ def _part(part: object) -> object:
 def _typed(text: str) -> str | LeftOut:
     """What the user typed, of a text in which Claude Code wraps it; a `LeftOut` for a text of its own."""
     if command := _COMMAND.match(text):
-        arguments = _ARGUMENTS.search(text)
-        return f"{command[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
+        arguments, closed, _ = text.partition("<command-args>")[2].partition("</command-args>")
+        return f"{command[1].strip()} {arguments.strip() if closed else ''}".strip()
     if shell := _SHELL.fullmatch(text):
         return f"! {shell[1].strip()}"
     without = _REMINDER.sub("", text)
@@ -153,9 +156,17 @@ def _typed(text: str) -> str | LeftOut:
 
 def _subagent(record: dict[str, Any]) -> str | None:
     """The name of the subagent that a record of a side chain belongs to. Early versions do not say which one it is."""
-    if record.get("isSidechain") is not True:
+    call = _text(record.get("parent_tool_use_id"))
+    if record.get("isSidechain") is not True and call is None:
         return None
-    return _NOT_IN_A_NAME.sub("-", _text(record.get("agentId")) or "").strip("-")[:_SUBAGENT_CHARS_MAX] or "subagent"
+    name = _text(record.get("agentId")) or call or ""
+    return _NOT_IN_A_NAME.sub("-", name).strip("-")[:_SUBAGENT_CHARS_MAX] or "subagent"
+
+
+def _session_id(record: object) -> str | None:
+    if not isinstance(record, dict):
+        return None
+    return _text(record.get("sessionId")) or _text(record.get("session_id"))
 
 
 def _text(value: object) -> str | None:
@@ -165,7 +176,9 @@ def _text(value: object) -> str | None:
 def _is_record(value: object) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
-    return isinstance(value.get("sessionId"), str) or "leafUuid" in value or value["type"] == "file-history-snapshot"
+    if isinstance(value.get("sessionId"), str) or "leafUuid" in value or value["type"] == "file-history-snapshot":
+        return True
+    return isinstance(value.get("session_id"), str) and value["type"] in _STREAMED
 
 
 def _recognises(sample: Sample) -> bool:

@@ -78,7 +78,7 @@ class Source:
         if any(isinstance(each, dict | list) for each in documents):
             return Sample(tuple(documents))
         try:
-            lines = b"".join(head).decode("utf-8-sig").splitlines()
+            lines = lines_of(b"".join(head).decode("utf-8-sig"))
         except UnicodeDecodeError:
             return Sample()
         return Sample(lines=() if any("\0" in line for line in lines) else tuple(lines))
@@ -108,6 +108,12 @@ class Source:
             self._head.append(line)
             if enough(line):
                 yield line
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text. Unlike `str.splitlines`, a line may have separators of Unicode in it."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def documents_of(text: bytes) -> list[object]:

@@ -22,7 +22,7 @@ from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import ConversationFile, file_of
 from recallog_service.formats.conversations import Conversation
 from recallog_service.formats.format import Format, Options
-from recallog_service.formats.source import Sample, Source
+from recallog_service.formats.source import Sample, Source, lines_of
 
 _EXPECTED = 'a transcript: lines like "Alice: Hello", with or without a time before the name'
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "chatbot", "model", "agent", "chatgpt", "claude", "gpt", "gemini"})
@@ -61,7 +61,7 @@ def _read(source: Source, options: Options) -> ConversationFile:
     if options.space is not None:
         codec.check_name(options.space)
     try:
-        lines = source.text().decode("utf-8-sig").splitlines()
+        lines = lines_of(source.text().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InvalidEvent(f"not UTF-8: {error}; expected {_EXPECTED}", rule="unparsable") from None
     parts = list(_parts(lines))

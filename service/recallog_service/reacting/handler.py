@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from recallog_schemas import triggers
-from recallog_schemas.errors import LedgerMismatch, ModelMisconfigured, RecallogError
+from recallog_schemas.errors import LedgerMismatch, ModelMisconfigured, Rebuilding, RecallogError, ViewsTooNew
 from recallog_schemas.views import Reaction
 from recallog_schemas.views.reflection import FAILURES
+from recallog_service.reacting.publisher import AGAIN_SECONDS_MAX
 from recallog_streams.ledgers.kafka.doorbells import decoded
 from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
@@ -17,6 +18,9 @@ TRIES = 5
 """How often a trigger is tried that ledger or views do not let through. Then it waits until it is sent again."""
 REST_SECONDS = 30.0
 """How long no trigger of a kind is tried whose model is misconfigured."""
+SHOWN_SECONDS = 1.1 * AGAIN_SECONDS_MAX
+"""How long a problem is shown after it was last found. A trigger that stays due is sent again before that; if nothing
+comes, another process has answered it."""
 
 ANSWERED = "answered"
 FAILED = "failed"
@@ -26,7 +30,7 @@ LEFT = "left"
 REPEATED = "repeated"
 """This process was answering it already."""
 POSTPONED = "postponed"
-"""It could not be tried, or a service was unavailable: it will be sent again."""
+"""It could not be tried, a service was unavailable, or the views are of another version: it will be sent again."""
 
 _log = logging.getLogger("recallog.reactor")
 
@@ -55,13 +59,14 @@ class Handler:
         """The triggers that this process is answering now."""
         self._rests_until: dict[str, float] = {}
         """By kind whose model is misconfigured."""
-        self._problems: dict[str, str] = {}
-        """By kind: why its triggers are not answered."""
+        self._problems: dict[str, tuple[str, float]] = {}
+        """By kind: why its triggers are not answered, and when that was last found."""
 
     @property
     def problems(self) -> list[str]:
         """Why triggers are not answered, one sentence for each kind."""
-        return [f"{kind}: {problem}" for kind, problem in sorted(self._problems.items())]
+        since = _now() - SHOWN_SECONDS
+        return [f"{kind}: {problem}" for kind, (problem, at) in sorted(self._problems.items()) if at > since]
 
     @property
     def answering(self) -> int:
@@ -101,6 +106,10 @@ class Handler:
             except LedgerMismatch as error:
                 self.replaced = str(error)
                 return POSTPONED
+            except (Rebuilding, ViewsTooNew):
+                # During an upgrade the agents of both versions get each message. Those whose code has built the views
+                # answer it, and after the cutover it is sent again.
+                return POSTPONED
             except RecallogError as error:
                 self._report(kind, str(error))
                 if not error.retryable:
@@ -118,9 +127,9 @@ class Handler:
         return POSTPONED
 
     def _report(self, kind: str, problem: str) -> None:
-        if self._problems.get(kind) != problem:
+        if self._problems.get(kind, ("", 0.0))[0] != problem:
             _log.warning("%s is not answered: %s", kind, problem)
-        self._problems[kind] = problem
+        self._problems[kind] = problem, _now()
 
 
 def _now() -> float:

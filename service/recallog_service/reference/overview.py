@@ -18,7 +18,10 @@ async with Memory.open("./memory") as memory:
     view = await memory.recall("village", "baker", "who owes the miller?", top_k=3)
     print(view.format())
     status = await memory.admin.status()
-```"""
+```
+
+Without an event loop, `from recallog.sync import Memory` has the same methods without `await`: see
+[scripts and notebooks](../scripts-and-notebooks.md)."""
 
 _CONVENTIONS = f"""\
 ## Names

@@ -38,7 +38,7 @@ class Between:
     """The field is within the bounds that are not None."""
 
     field: str
-    at_least: int | None = None
+    at_least: float | None = None
     below: int | None = None
     at_most: int | None = None
 
@@ -89,6 +89,8 @@ def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
         yield Between("at", at_most=filter.at_until)
         yield NotBetween("since_at", above=filter.at_until)
         yield NotBetween("until_at", at_most=filter.at_until)
+    if filter.importance_min is not None:
+        yield Between("importance", at_least=filter.importance_min)
     if filter.ids is not None:
         yield IdIn(filter.ids)
 

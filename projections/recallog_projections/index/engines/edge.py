@@ -45,6 +45,7 @@ from recallog_projections.index.engines.conditions import (
     stored,
 )
 from recallog_projections.index.engines.engine import (
+    FLOAT_FIELDS,
     INTEGER_FIELDS,
     KEYWORD_FIELDS,
     Engine,
@@ -79,7 +80,7 @@ LOG_FILE_BYTES = 1024 * 1024
 points are flushed, except for two. With its own size, 32 MB, they take more space than an index of 10,000 points."""
 
 NEAREST_FACTOR = 4
-"""How many times the limit of a search by vector are first searched without its filter."""
+"""How many times the limits of the searches by a vector are first searched without their filters."""
 
 FREE_BYTES_MIN = 256 * 1024 * 1024
 """The library writes through memory maps: on a full disk the system kills the process."""
@@ -233,6 +234,8 @@ class EdgeEngine(Engine):
             for field in INTEGER_FIELDS:
                 integer = qdrant.IntegerIndexParams(lookup=False, range=True)
                 shard.update(qdrant.UpdateOperation.create_field_index(field, integer))
+            for field in FLOAT_FIELDS:
+                shard.update(qdrant.UpdateOperation.create_field_index(field, qdrant.FloatIndexParams()))
             shard.flush()
             shard.close()
             new.rename(path)
@@ -575,21 +578,28 @@ def _answers(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[list[q
 
 
 def _narrowed(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[Search]:
-    """The searches, those by vector restricted to the nearest points of their spaces."""
-    narrowed, wide, requests = list(searches), [], []
+    """The searches, those by vector restricted to the nearest points of their spaces.
+
+    Searches for one vector, as for the entries of each tier, share these points: all points are scored once.
+    """
+    wide: dict[tuple[bytes, tuple[str, ...]], dict[int, Filter]] = {}
     for number, search in enumerate(searches):
         if search.dense is not None and search.filter is not None and search.filter.ids is None:
-            wide.append((number, search.filter))
-            requests.append(
-                qdrant.QueryRequest(
-                    limit=NEAREST_FACTOR * search.limit,
-                    query=_nearest(search.dense),
-                    filter=qdrant.Filter(must=[_condition(AnyOf("space", spaces(search.filter)))]),
-                )
-            )
-    for (number, wanted), points in zip(wide, _query(shard, requests), strict=True):
-        among = replace(wanted, ids=[str(point.id) for point in points])
-        narrowed[number] = replace(searches[number], filter=among)
+            shared = wide.setdefault((search.dense.tobytes(), tuple(spaces(search.filter))), {})
+            shared[number] = search.filter
+    requests = [
+        qdrant.QueryRequest(
+            limit=NEAREST_FACTOR * sum(searches[number].limit for number in shared),
+            query=_nearest(np.frombuffer(dense, np.float32)),
+            filter=qdrant.Filter(must=[_condition(AnyOf("space", list(among)))]),
+        )
+        for (dense, among), shared in wide.items()
+    ]
+    narrowed = list(searches)
+    for shared, points in zip(wide.values(), _query(shard, requests), strict=True):
+        ids = [str(point.id) for point in points]
+        for number, wanted in shared.items():
+            narrowed[number] = replace(searches[number], filter=replace(wanted, ids=ids))
     return narrowed
 
 

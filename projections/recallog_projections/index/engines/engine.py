@@ -23,6 +23,7 @@ _PAST, _DOCUMENTS = "-", "+"
 
 KEYWORD_FIELDS = ("space", "readers", "agent", "kind", "session", "tier")
 INTEGER_FIELDS = ("offset", "at", "since", "since_at", "until", "until_at")
+FLOAT_FIELDS = ("importance",)
 """Fields of the payload that filters use. The engine indexes them, `space` as the tenant."""
 
 
@@ -82,6 +83,8 @@ class Filter:
     """offset <= offset_until. Entries match in the form that they had at this offset."""
     at_until: int | None = None
     """at <= at_until, microseconds since 1970. Entries match in the form that they had then."""
+    importance_min: float | None = None
+    """importance >= importance_min."""
     ids: Collection[str] | None = None
     """Only these points."""
 

@@ -29,6 +29,7 @@ from recallog_projections.index.engines.conditions import (
     stored,
 )
 from recallog_projections.index.engines.engine import (
+    FLOAT_FIELDS,
     INTEGER_FIELDS,
     KEYWORD_FIELDS,
     Engine,
@@ -325,7 +326,7 @@ def _parameters(dimension: int, version: tuple[int, int]) -> dict[str, Any]:
     return {"vectors_config": {"dense": dense}, "sparse_vectors_config": {"terms": terms}}
 
 
-def _payload_indexes() -> dict[str, qdrant.KeywordIndexParams | qdrant.IntegerIndexParams]:
+def _payload_indexes() -> dict[str, qdrant.KeywordIndexParams | qdrant.IntegerIndexParams | qdrant.FloatIndexParams]:
     keywords = {
         field: qdrant.KeywordIndexParams(
             type=qdrant.KeywordIndexType.KEYWORD, is_tenant=field == "space", enable_hnsw=field == "space"
@@ -338,7 +339,8 @@ def _payload_indexes() -> dict[str, qdrant.KeywordIndexParams | qdrant.IntegerIn
         )
         for field in INTEGER_FIELDS
     }
-    return keywords | integers
+    floats = {field: qdrant.FloatIndexParams(type=qdrant.FloatIndexType.FLOAT) for field in FLOAT_FIELDS}
+    return keywords | integers | floats
 
 
 def _requests(points: Sequence[Point]) -> Iterator[list[qdrant.PointStruct]]:

@@ -186,6 +186,8 @@ def _remove(rows: Rows, record: Record) -> None:
     rows.put(REMOVED, Removed(record.offset), event.space, event.agent, id_)
     compaction = rows.get(COMPACTIONS, event.space, event.agent, ref.session)
     if compaction is not None and ref.offset <= compaction.upto:
+        if ref.offset == compaction.upto:  # the summary goes with the last message that it stands for
+            rows.delete(COMPACTIONS, event.space, event.agent, ref.session)
         return
     state = rows.get(STATES, event.space, event.agent, ref.session) or _EMPTY
     state = msgspec.structs.replace(state, live=state.live - ref.messages)

@@ -3,9 +3,13 @@
 `tools` and `skip` of the setting `capture` decide, and how many calls were captured within 60 seconds before or after
 the call, by the times of the events: no span of 60 seconds has more than `max_per_minute`, in whatever order they
 arrive. The entry has the id, the offset, the readers and the person of its event, and costs nothing.
+
+A minute is forgotten when the agent captures a call in another one that takes its row: a multiple of
+`limits.CAPTURED_MINUTES` earlier or later. So an agent has at most as many rows. Only a call that arrives after that,
+with a time in the former minute, is not counted together with those before.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -32,7 +36,7 @@ def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
     if capture is None or not _names(capture, record.event.payload["tool"]):
         return
     event = record.event
-    yield from _minutes(record)
+    yield from _minutes(record).values()
     yield RowKey(settings.SPACES.name, event.space)
     yield tables.ref_key(event.space, event.id)
     yield from linking.needs(_entry(record, capture, shared=False))
@@ -70,20 +74,25 @@ def _names(capture: CaptureSettings, tool: str) -> bool:
 
 def _count(rows: Rows, record: Record, capture: CaptureSettings) -> bool:
     """Count the call, unless as many as may be captured are within a minute of it."""
-    at, minutes = timestamps.micros(record.event.at), _minutes(record)
-    calls = [rows.get(tables.CAPTURED, *minute[1:]) or CapturedCalls(()) for minute in minutes]
-    near = sum(abs(time - at) < _WITHIN for minute in calls for time in minute.times)
+    at, keys = timestamps.micros(record.event.at), _minutes(record)
+    minute = at // _WITHIN
+    rows_of = {each: rows.get(tables.CAPTURED, *key[1:]) for each, key in keys.items()}
+    times = {each: row.times for each, row in rows_of.items() if row is not None and row.minute == each}
+    near = sum(abs(time - at) < _WITHIN for of_minute in times.values() for time in of_minute)
     if near >= min(capture.max_per_minute, limits.CAPTURED_PER_MINUTE_MAX):
         return False
-    rows.put(tables.CAPTURED, CapturedCalls((*calls[1].times, at)), *minutes[1][1:])
+    rows.put(tables.CAPTURED, CapturedCalls(minute, (*times.get(minute, ()), at)), *keys[minute][1:])
     return True
 
 
-def _minutes(record: Record) -> Sequence[RowKey]:
+def _minutes(record: Record) -> Mapping[int, RowKey]:
     """The rows of the minute before the call, of its own, and of the one after it."""
     event = record.event
     minute = timestamps.micros(event.at) // _WITHIN
-    return [RowKey(tables.CAPTURED.name, event.space, event.agent, str(minute + more)) for more in (-1, 0, 1)]
+    return {
+        each: RowKey(tables.CAPTURED.name, event.space, event.agent, str(each % limits.CAPTURED_MINUTES))
+        for each in (minute - 1, minute, minute + 1)
+    }
 
 
 def _entry(record: Record, capture: CaptureSettings, *, shared: bool) -> EntryRow:

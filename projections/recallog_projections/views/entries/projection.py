@@ -22,7 +22,7 @@ class Entries:
     """Fold of what agents keep on purpose. Events that time travel has not reached change nothing."""
 
     name: ClassVar[str] = "entries"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kinds = RETAINING | CHANGING | {_METERING, CAPTURING, PLAN}
     tables = tables.ALL
 

@@ -134,9 +134,12 @@ class Dependents(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class CapturedCalls(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """When calls of tools were captured in one minute of the times of events, in microseconds since 1970."""
+    """When calls of tools were captured in one minute of the times of events."""
 
+    minute: int
+    """Its number since 1970."""
     times: tuple[int, ...]
+    """In microseconds since 1970."""
 
 
 class AuditEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -195,7 +198,7 @@ SOURCES = Table("entries.sources", Dependents)
 SUBJECTS = Table("entries.subjects", EntryId, write_only=True)
 """Live, retracted and archived entries by the person that they are about, at (space, owner, `subject_key`)."""
 CAPTURED = Table("entries.captured", CapturedCalls)
-"""At (space, agent, number of the minute since 1970)."""
+"""At (space, agent, number of the minute since 1970 modulo `limits.CAPTURED_MINUTES`)."""
 AUDIT = Log("entries.audit", AuditEntry, limits.LOG_EVENTS_KEPT)
 """By (space, owner of the entry)."""
 ERASURES = Table("entries.erasures", Erasure, write_only=True)

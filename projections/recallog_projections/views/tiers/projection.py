@@ -12,7 +12,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_projections.views import due, settings, uses
+from recallog_projections.views import clock, due, settings, uses
 from recallog_projections.views.entries import linking
 from recallog_projections.views.entries import tables as entries
 from recallog_projections.views.entries.kinds import CAPTURING, CHANGING, PLAN, RETAINING
@@ -34,13 +34,13 @@ class Tiers:
     """Fold of the tiers of entries. It follows the projections of entries and uses, whose rows it reads."""
 
     name: ClassVar[str] = "tiers"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, _OWN_MOVE, _CONFIGURED}
     tables = (tables.ROWS, tables.AGENTS, tables.MOVES, due.AT)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
-        if event.kind == CAPTURING or (event.kind in RETAINING and event.payload.get("tier") is None):
+        if not _loads_agent(event):
             return
         yield RowKey(tables.AGENTS.name, event.space, event.agent)
         yield RowKey(settings.AGENTS.name, event.space, event.agent)
@@ -66,6 +66,8 @@ class Tiers:
         if not record.reached:
             return
         event = record.event
+        if clock.sets_time(event) and _loads_agent(event):
+            _bound(rows, event)
         if event.kind == PLAN:
             _plan(rows, record)
         elif event.kind == _OUTCOME:
@@ -88,6 +90,11 @@ def _named(event: Event) -> Sequence[str]:
     if event.kind not in CHANGING and event.kind not in (_OUTCOME, _OWN_MOVE):
         return ()
     return list(dict.fromkeys(payload["entries"])) if "entries" in payload else [payload["entry"]]
+
+
+def _loads_agent(event: Event) -> bool:
+    """Whether the row of the agent is needed in any case: not by what is kept without a tier, nor by calls of tools."""
+    return event.kind != CAPTURING and (event.kind not in RETAINING or event.payload.get("tier") is not None)
 
 
 def _captures(rows: Rows, event: Event) -> bool:
@@ -301,6 +308,13 @@ def _learned(row: TierRow, event: Event, offset: int) -> TierRow:
 
 
 # The next plan.
+
+
+def _bound(rows: Rows, event: Event) -> None:
+    known = rows.get(tables.AGENTS, event.space, event.agent)
+    bounded = None if known is None else scheduling.bounded(known, timestamps.micros(event.at))
+    if bounded is not None and bounded != known:
+        scheduling.put(rows, event.space, event.agent, bounded, _settings(rows, event.space, event.agent))
 
 
 def _reschedule(rows: Rows, event: Event) -> None:

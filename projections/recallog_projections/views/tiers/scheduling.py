@@ -14,6 +14,9 @@ from recallog_schemas import limits, triggers
 from recallog_schemas.kinds import TierSettings
 
 _MICROS = 1_000_000
+_AHEAD = 86_400 * _MICROS
+"""An interval between plans begins at most so long after an event of the agent: a fast clock must not stop its plans,
+and one that is in another time zone must not make more of them."""
 
 
 def agent_of(rows: Rows, space: str, agent: str) -> AgentTiers:
@@ -23,8 +26,9 @@ def agent_of(rows: Rows, space: str, agent: str) -> AgentTiers:
 def put(rows: Rows, space: str, agent: str, state: AgentTiers, settings: TierSettings) -> None:
     """Write the row of an agent, and have its next plan fall due by it.
 
-    That is an interval after the newest plan, or after the first entry; at once if a tier has got too many. An agent
-    without entries that carry a tier has nothing to plan.
+    That is an interval after the newest plan, or after the first entry; at once if a tier has got too many. If these
+    times turn out to be of a fast clock, it is an interval and a day after the event that shows it (`bounded`). An
+    agent without entries that carry a tier has nothing to plan.
     """
     trigger = triggers.consolidation_of(space, agent, state.plans)
     at = due_at(state, settings)
@@ -44,6 +48,11 @@ def due_at(state: AgentTiers, settings: TierSettings) -> int | None:
         return None
     at = int(min(state.since + settings.consolidate_every * _MICROS, limits.INTEGER_MAX))
     return at if state.full_at is None else min(at, state.full_at)
+
+
+def bounded(state: AgentTiers, at: int) -> AgentTiers:
+    """The row of an agent after an event of its own at this time."""
+    return state if state.since <= at + _AHEAD else msgspec.structs.replace(state, since=at + _AHEAD)
 
 
 def planned(state: AgentTiers, payload: Mapping[str, Any], at: int) -> AgentTiers:

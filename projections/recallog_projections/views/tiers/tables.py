@@ -59,7 +59,8 @@ class AgentTiers(msgspec.Struct, frozen=True, omit_defaults=True):
     planned_at: int | None = None
     """The time of the newest plan, in microseconds since 1970."""
     since: int = 0
-    """From when on the interval to the next plan counts, in microseconds since 1970."""
+    """From when on the interval to the next plan counts, in microseconds since 1970: at most a day after each event of
+    the agent about entries since."""
     full_at: int | None = None
     """When an entry came to a tier that has too many since the newest plan began, in microseconds since 1970: the
     earliest time, since one clock that is fast must not delay the plan."""

@@ -1,0 +1,59 @@
+"""What publishing an answer needs of a memory: the answer that was begun, ids that are taken, and the ledger."""
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from recallog.access import MemoryAccess
+from recallog.queries import due, event_lookup
+from recallog_projections.views.due import Work
+from recallog_schemas import Event, Position
+from recallog_streams.answers import Answer
+
+if TYPE_CHECKING:
+    from recallog.reading.projection_group import ProjectionGroup
+
+
+class AnsweredMemory:
+    """The triggers of one memory and their answers (`answering.AnswerMemory`)."""
+
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
+
+    @cached_property
+    def _groups(self) -> "list[ProjectionGroup]":
+        """The groups of projections that make triggers due, the built-in views first."""
+        return self._access.components.due_groups()
+
+    async def _catch_up(self, views: "ProjectionGroup", partition: int) -> None:
+        end = (await self._access.components.ledger.ends())[partition]
+        if end:
+            await views.access.catch_up(partition, Position(partition, end - 1), self._access.progress)
+
+    async def standing(self, space: str, trigger: str) -> Work | None:
+        """The row of `due.now` of a trigger, also of a user's projection; None if it is not due, or not any more."""
+        for number, views in enumerate(self._groups):
+            if number:
+                await self._catch_up(views, self._access.components.ledger.partition_of(space))
+            query = partial(due.standing, space=space, trigger=trigger)
+            found = await self._access.router.of_space(space, query, views=views)
+            if found is not None:
+                return found
+        return None
+
+    async def begun(self, space: str, trigger: str) -> Answer | None:
+        return await self._access.of_space(space, partial(due.begun, space=space, trigger=trigger), {})
+
+    async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
+        ledger = self._access.components.ledger
+        find = partial(event_lookup.offsets_of, ledger=ledger, space=space, ids=[id_])
+        if not await self._access.of_space(space, find, {}):
+            return False
+        # Looked at afterwards: an event that has closed the trigger has done so in these views too.
+        still_due = partial(due.still_due, asked=[(space, trigger)])
+        return bool(await self._access.of_space(space, still_due, {})) or (
+            len(self._groups) > 1 and await self.standing(space, trigger) is not None
+        )
+
+    async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
+        return await self._access.append(events)
