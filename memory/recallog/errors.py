@@ -1,10 +1,12 @@
 """All errors of Recallog, which `recallog` exports too; `recallog_schemas.errors` shows them as a tree."""
 
 from recallog_schemas.errors import (
+    AccessDenied,
     Conflict,
     DeadLettered,
     EmbedderUnavailable,
     EventTooLarge,
+    Forbidden,
     FutureSchema,
     IdConflict,
     IndexDamaged,
@@ -22,6 +24,7 @@ from recallog_schemas.errors import (
     NothingDue,
     OutOfRange,
     ProjectionError,
+    RateLimited,
     Rebuilding,
     RecallogError,
     Refused,
@@ -34,16 +37,19 @@ from recallog_schemas.errors import (
     StorageReplaced,
     StorageTooNew,
     StorageUnavailable,
+    Unauthorized,
     UnknownOutcome,
     ViewsBehind,
     ViewsTooNew,
 )
 
 __all__ = [
+    "AccessDenied",
     "Conflict",
     "DeadLettered",
     "EmbedderUnavailable",
     "EventTooLarge",
+    "Forbidden",
     "FutureSchema",
     "IdConflict",
     "IndexDamaged",
@@ -61,6 +67,7 @@ __all__ = [
     "NothingDue",
     "OutOfRange",
     "ProjectionError",
+    "RateLimited",
     "Rebuilding",
     "RecallogError",
     "Refused",
@@ -73,6 +80,7 @@ __all__ = [
     "StorageReplaced",
     "StorageTooNew",
     "StorageUnavailable",
+    "Unauthorized",
     "UnknownOutcome",
     "ViewsBehind",
     "ViewsTooNew",

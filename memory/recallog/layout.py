@@ -4,6 +4,10 @@ from pathlib import PurePath
 
 LEDGER = "ledger.db"
 REACTORS_LOCK = "reactors.lock"
+KEYS = "keys.json"
+"""The keys of the memory's doors."""
+KEYS_LOCK = "keys.lock"
+"""The lock file of the processes that change keys."""
 INDEX = PurePath("index")
 """The folder of the semantic index and of the process that serves it."""
 INDEX_ROWS = INDEX / "rows.db"

@@ -687,7 +687,7 @@ class Memory(Facade):
             space, lambda reading: queries.reflections.beliefs_of(reading, space, agent, reader), at
         )
 
-    @operation(example="recallog scene village --as-of 0:120")
+    @operation(example="recallog scene village --as-of 0:120", shared=True)
     async def scene(self, space: parameters.Space, **at: Unpack[At]) -> "SceneView":
         """The newest shared event of each scene kind, oldest first: what all agents of the space see.
 
@@ -834,7 +834,7 @@ class Memory(Facade):
         """The activity in a space: its agents, sessions and kinds, each with its counts."""
         return await self._access.router.of_space(space, lambda reading: queries.spaces.space_detail(reading, space))
 
-    @operation(example="recallog schema kinds --space village", command="schema kinds --space")
+    @operation(example="recallog schema kinds --space village", command="schema kinds --space", shared=True)
     async def kinds(self, space: parameters.Space, **at: Unpack[At]) -> "KindsView":
         """The kinds of the catalogue and those that a space declares, each with its importance, text rule and readers.
 
@@ -842,7 +842,7 @@ class Memory(Facade):
         """
         return await self._access.of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), at)
 
-    @operation(example="recallog schema kinds", command="schema kinds")
+    @operation(example="recallog schema kinds", command="schema kinds", shared=True)
     async def catalogue(self) -> "Catalogue":
         """All kinds: those of the catalogue, then those that spaces declare, by space and name."""
         declared = await self._access.router.of_all(queries.spaces.declared_kinds)

@@ -3,7 +3,7 @@
 import os
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
@@ -83,6 +83,15 @@ class Settings(BaseSettings):
     """The address at which a worker serves `/health` and `/metrics`."""
     worker_port: int = Field(default=6066, ge=1, le=65535)
     """The port at which a worker serves `/health` and `/metrics`."""
+    jwt_key: SecretStr | None = None
+    """The key that tokens of an identity provider are checked by: a secret of at least 32 bytes, or a public key (PEM).
+    Their claim `recallog` has a grant: `{"spaces": ["acme/*"], "agent": "baker", "verbs": ["read"]}`."""
+    jwt_algorithm: Literal["HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "ES384", "EdDSA"] = "HS256"
+    """The algorithm of these tokens; others are refused."""
+    jwt_audience: str | None = None
+    """The audience (`aud`) that these tokens must name; without it, they must name none."""
+    jwt_issuer: str | None = None
+    """The issuer (`iss`) that these tokens must name. Default: any."""
     reactor_at_once: int = Field(default=limits.REACTIONS_AT_ONCE, ge=1, le=1_000)
     """How many triggers a process answers at the same time, of those whose reactors do not follow a rule alone: a
     worker of all its reactors together, any other process of each reactor."""

@@ -10,6 +10,10 @@ RecallogError
 ├── Refused                     a rule of what agents keep does not allow the change
 │   └── Conflict                the item is no longer in the state that the change relies on
 ├── OutOfRange                  the ledger has no such position (yet), or the agent may not see the event
+├── AccessDenied                a server does not do this for its caller
+│   ├── Unauthorized            the caller gave no valid key
+│   ├── Forbidden               there is no such thing, or the key does not allow it
+│   └── RateLimited             the caller has asked too often
 ├── DeadLettered                the awaited record is a dead letter
 ├── NothingDue                  there is no pending trigger to answer
 ├── Rebuilding                  the views are not built yet
@@ -127,6 +131,36 @@ class OutOfRange(RecallogError):
     def __init__(self, message: str, *, path: str = "") -> None:
         super().__init__(message)
         self.path = path
+
+
+class AccessDenied(RecallogError):
+    """A server does not do this for its caller."""
+
+    exit_code = 2
+
+
+class Unauthorized(AccessDenied):
+    """The caller gave no key or token, or one that is unknown, revoked or expired."""
+
+
+class Forbidden(AccessDenied):
+    """What is requested does not exist, or the key of the caller does not allow it.
+
+    Both have this one message, so that the answer does not tell whether it exists.
+    """
+
+    def __init__(self, message: str = "there is no such thing, or the key that was given does not allow this") -> None:
+        super().__init__(message)
+
+
+class RateLimited(AccessDenied):
+    """The caller has asked too often. The same call can succeed after `retry_after_seconds`."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class DeadLettered(RecallogError):

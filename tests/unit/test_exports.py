@@ -32,12 +32,13 @@ from recallog.workspace import Workspace
 from recallog_schemas import views
 
 ERRORS = [
-    "Conflict", "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "FutureSchema", "IdConflict",
-    "IndexDamaged", "IndexLost", "IndexUnavailable", "InvalidArgument", "InvalidEvent", "InvalidInput",
-    "InvariantViolation", "LedgerMismatch", "LockTimeout", "ModelFailed", "ModelMisconfigured", "NewDeadLetters",
-    "NothingDue", "OutOfRange", "ProjectionError", "Rebuilding", "RecallogError", "Refused", "SettingsError",
-    "StorageCorrupt", "StorageError", "StorageForeign", "StorageFull", "StorageReadOnly", "StorageReplaced",
-    "StorageTooNew", "StorageUnavailable", "UnknownOutcome", "ViewsBehind", "ViewsTooNew",
+    "AccessDenied", "Conflict", "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "Forbidden",
+    "FutureSchema", "IdConflict", "IndexDamaged", "IndexLost", "IndexUnavailable", "InvalidArgument",
+    "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch", "LockTimeout", "ModelFailed",
+    "ModelMisconfigured", "NewDeadLetters", "NothingDue", "OutOfRange", "ProjectionError", "RateLimited",
+    "Rebuilding", "RecallogError", "Refused", "SettingsError", "StorageCorrupt", "StorageError",
+    "StorageForeign", "StorageFull", "StorageReadOnly", "StorageReplaced", "StorageTooNew",
+    "StorageUnavailable", "Unauthorized", "UnknownOutcome", "ViewsBehind", "ViewsTooNew",
 ]  # fmt: skip
 
 PUBLIC = sorted(

@@ -166,6 +166,8 @@ class Operation(CheckedMethod):
     operation's command, which selects this operation. "" if it has no command."""
     uses_index: bool = False
     """Whether the answer may need the semantic index. If a process serves the index, it executes the operation."""
+    shared: bool = False
+    """Whether the answer has only what every agent of the space may see, though no agent is among the arguments."""
     group: str = ""
     """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
 
@@ -226,6 +228,7 @@ def operation(
     read_only: bool | None = None,
     command: str | None = None,
     uses_index: bool = False,
+    shared: bool = False,
 ) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
     """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
 
@@ -233,6 +236,7 @@ def operation(
     a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
     name with dashes. With `uses_index` the process that serves the index may execute it, so that its callbacks are
     called with (done, total).
+    Without `shared` an operation that has no agent among its arguments is refused to a key for one agent.
     """
 
     def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
@@ -247,6 +251,7 @@ def operation(
             read_only=reads,
             command=name.replace("_", "-") if command is None else command,
             uses_index=uses_index,
+            shared=shared,
         )
         signature = inspect.signature(function)
 

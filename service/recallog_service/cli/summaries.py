@@ -157,6 +157,14 @@ COMMANDS = {
         "workers",
         "Maintain the views of a cluster and answer its triggers until SIGTERM. Workers share the partitions.",
     ),
+    "keys": (
+        "keys",
+        "Make, list and revoke the keys of programs.",
+    ),
+    "mcp": (
+        "mcp",
+        "Serve a memory to an MCP client on standard input and output.",
+    ),
     "eval": (
         "evaluating",
         "Measure recall on questions with known answers.",

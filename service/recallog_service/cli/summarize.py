@@ -21,6 +21,8 @@ MODULES = (
     "exporting",
     "copying",
     "workers",
+    "keys",
+    "mcp",
     "evaluating",
     "schema",
     "workspace",

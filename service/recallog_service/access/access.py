@@ -1,0 +1,87 @@
+"""Access: who a caller is, by the key or token that it gives."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from recallog import Settings
+from recallog_schemas.errors import SettingsError, Unauthorized
+from recallog_service.access import keys
+from recallog_service.access.grants import Grant
+from recallog_service.access.rates import RateLimits
+
+if TYPE_CHECKING:
+    from recallog_service.access.keys import KeyStore
+    from recallog_service.access.tokens import Tokens
+
+_KEYLESS = "keyless"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls, and what it may do."""
+
+    name: str
+    """`key:<id>`, `jwt:<subject>`, or `keyless`: for logs, which show no secrets."""
+    grant: Grant
+
+
+class Access:
+    """The callers of one memory.
+
+    While no key was ever made and no token can be checked, everybody is allowed everything: a door must then listen on
+    the loopback interface alone (`is_open`). The first key ends that, and revoking the last one does not bring it back.
+    """
+
+    def __init__(self, store: "KeyStore", tokens: "Tokens | None" = None, limits: RateLimits | None = None) -> None:
+        self.limits = limits or RateLimits()
+        self._store = store
+        self._tokens = tokens
+        self._was_closed = tokens is not None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The callers of the memory with these settings. Raises `SettingsError`."""
+        return cls(keys.store_of(settings), _tokens(settings))
+
+    async def is_open(self) -> bool:
+        """Whether callers need neither a key nor a token."""
+        if not self._was_closed and await self._store.all():
+            self._was_closed = True
+        return not self._was_closed
+
+    async def caller(self, token: str | None) -> Caller:
+        """Who gives this key or token (None: none is given), and counts one call of it.
+
+        Raises `Unauthorized`, and `RateLimited` if the key has a limit.
+        """
+        if await self.is_open():
+            return Caller(_KEYLESS, Grant.everything())
+        if not token:
+            raise Unauthorized("this needs a key: Authorization: Bearer rl_…; recallog keys create makes one")
+        if keys.is_key(token):
+            key = await keys.found(self._store, token)
+            if key is None:
+                raise Unauthorized("the key is unknown, revoked or expired")
+            caller = Caller(f"key:{key.id}", key.grant)
+            if key.calls_per_minute is not None:
+                self.limits.take(caller.name, "", calls_per_minute=key.calls_per_minute)
+            return caller
+        if self._tokens is None:
+            raise Unauthorized("the key is unknown, revoked or expired")
+        claims = self._tokens.claims(token)
+        return Caller(f"jwt:{claims.subject}", claims.grant)
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._store.close()
+
+
+def _tokens(settings: Settings) -> "Tokens | None":
+    if settings.jwt_key is None:
+        return None
+    try:
+        from recallog_service.access.tokens import Tokens
+    except ModuleNotFoundError as error:
+        message = f"{error.name} is not installed: pip install 'recallog[server]', or unset RECALLOG_JWT_KEY"
+        raise SettingsError(message) from None
+    return Tokens(settings)

@@ -1,0 +1,89 @@
+"""Grants: the spaces, the agent and the verbs that a caller of a door may use."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from recallog_schemas.errors import Forbidden
+from recallog_schemas.validation import NAME_PATTERN
+
+ANY = "*"
+"""All spaces, or any agent."""
+
+_BELOW = "/*"
+_SPACES_PATTERN = rf"^\*$|{NAME_PATTERN.removesuffix('$')}(/\*)?$"
+_AGENT_PATTERN = rf"^\*$|{NAME_PATTERN}"
+
+
+class Verb(StrEnum):
+    """What a grant allows to do."""
+
+    READ = "read"
+    """Queries."""
+    PUBLISH = "publish"
+    """Commands, and events of one's own."""
+    FORGET = "forget"
+    """What removes something that cannot be had again."""
+    TAIL = "tail"
+    """The events of a space as they are published, also those that are private to other agents."""
+    OPERATE = "operate"
+    """What operators do, settings of spaces, and units that are granted to agents."""
+
+
+class Grant(BaseModel):
+    """What the holder of a key may do. Every field has to be given: what is left out is not allowed by accident."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spaces: Annotated[
+        tuple[Annotated[str, StringConstraints(pattern=_SPACES_PATTERN)], ...], Field(min_length=1, max_length=64)
+    ]
+    """Names of spaces, `acme/*` for all whose names begin with `acme/`, or `*` for all."""
+    agent: Annotated[str, StringConstraints(pattern=_AGENT_PATTERN)]
+    """The agent that the holder is: it sees what this agent may see, and publishes as this agent. `*`: any agent, and
+    what concerns a space as a whole."""
+    verbs: Annotated[frozenset[Verb], Field(min_length=1)]
+    """What the holder may do."""
+
+    @classmethod
+    def everything(cls) -> Self:
+        """The grant of a caller who needs no key."""
+        return cls(spaces=(ANY,), agent=ANY, verbs=frozenset(Verb))
+
+    @property
+    def is_of_all_spaces(self) -> bool:
+        return ANY in self.spaces
+
+    @property
+    def is_of_one_agent(self) -> bool:
+        return self.agent != ANY
+
+    @property
+    def only_space(self) -> str | None:
+        """The space, if the grant is for exactly one; otherwise None."""
+        (first, *others) = self.spaces
+        return None if others or first.endswith(ANY) else first
+
+    def covers(self, space: str) -> bool:
+        """Whether the grant is for this space."""
+        return any(_matches(pattern, space) for pattern in self.spaces)
+
+    def check(self, verb: Verb, space: str | None = None, agent: str | None = None) -> None:
+        """Raise `Forbidden` unless the grant allows `verb` in `space` (None: in all spaces) as `agent` (None: as any).
+
+        The work and the error are the same whether there is such a space or agent.
+        """
+        may = self.is_of_all_spaces if space is None else self.covers(space)
+        if verb not in self.verbs or not may or self.agent not in (ANY, agent):
+            raise Forbidden
+
+    def format(self) -> str:
+        """The grant on one line."""
+        return f"{' '.join(self.spaces)}  {self.agent}  {','.join(verb for verb in Verb if verb in self.verbs)}"
+
+
+def _matches(pattern: str, space: str) -> bool:
+    if pattern.endswith(_BELOW):
+        return space.startswith(pattern.removesuffix(ANY))
+    return pattern in (ANY, space)

@@ -1,0 +1,158 @@
+"""The guarded memory: every call of every door is checked here against the grant of its caller."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+from recallog import Memory
+from recallog.operations.operation import Facade, Operation, Scope
+from recallog_schemas import Event
+from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, OutOfRange
+from recallog_schemas.views import BeliefsView, Explanation, View
+from recallog_service.access.grants import Grant, Verb
+
+_VERB_OF_KIND = {"memory.erased": Verb.FORGET, "memory.metered": Verb.OPERATE, "space.configured": Verb.OPERATE}
+"""What publishing an event of these kinds needs besides `publish`: they forget, pay, or change what others see."""
+
+
+class Guarded(Facade):
+    """A memory as the holder of a grant may use it. Doors call it where they would call the memory.
+
+    What the grant fixes may be left out: the agent, the space if there is only one, and both in events. An operation on
+    anything that the grant does not cover raises `Forbidden` before any work is done. Answers that span spaces have
+    only those that the grant covers. A grant for one agent allows what is about this agent, and what every agent of the
+    space may see (`Operation.shared`).
+    """
+
+    def __init__(self, memory: Memory, grant: Grant) -> None:
+        self._memory = memory
+        self.grant = grant
+
+    async def call(self, operation: Operation, given: Mapping[str, Any], **callbacks: Any) -> Any:
+        """The answer for a door; `given` are the arguments as they came. See `Operation.call`."""
+        self._check_verb(operation)
+        return await operation.call(self, self._completed(operation, given), **callbacks)
+
+    def __getattr__(self, name: str) -> "Guarded":
+        """A further facade of the memory: its operations come to `_perform` too."""
+        if name in type(self._memory).facades:
+            return self
+        raise AttributeError(name)
+
+    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        self._check_verb(operation)
+        bounded = self._bounded(operation, valid)
+        try:
+            answer = await operation.invoke(self._memory, bounded, **callbacks)
+        except DeadLettered:
+            if not self.grant.is_of_all_spaces or self.grant.is_of_one_agent:
+                # It may be a record of another space or agent.
+                raise DeadLettered(f"the record at {bounded['after']} will show in no view") from None
+            raise
+        except IdConflict:
+            if self.grant.is_of_one_agent:
+                # It may be an event of another agent, of which the field that differs would tell something.
+                message = "an id of these belongs to another event of the space; give this one an id of its own"
+                raise IdConflict(message, path="id", position="") from None
+            raise
+        if self.grant.is_of_one_agent:
+            if isinstance(answer, Explanation):
+                return await self._seen(answer, bounded)
+            if isinstance(answer, BeliefsView) and answer.agent != self.grant.agent:
+                # Whether there is such an agent shows only in what this one may see of it.
+                return answer.model_copy(update={"known": bool(answer.beliefs)})
+        return self._filtered(operation, bounded, answer)
+
+    def _check_verb(self, operation: Operation) -> None:
+        if Verb(operation.scope) not in self.grant.verbs:
+            raise Forbidden
+
+    def _completed(self, operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with what the grant fixes, where it is missing."""
+        fixed: dict[str, str] = {}
+        if self.grant.only_space is not None:
+            fixed["space"] = self.grant.only_space
+        if self.grant.is_of_one_agent:
+            fixed["reader" if "reader" in operation.parameters else "agent"] = self.grant.agent
+        found = {name: value for name, value in fixed.items() if name in operation.parameters} | dict(given)
+        for name, value in found.items():
+            if name == "event" and isinstance(value, Mapping):
+                found[name] = {**fixed, **value}
+            elif name == "events" and isinstance(value, list):
+                found[name] = [{**fixed, **each} if isinstance(each, Mapping) else each for each in value]
+        return found
+
+    def _bounded(self, operation: Operation, valid: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments, with the agent that the grant fixes. Raises `Forbidden`."""
+        grant, bounded = self.grant, dict(valid)
+        events = list(_events(valid))
+        for event in events:
+            grant.check(Verb.PUBLISH, event.space, event.agent)
+            grant.check(_VERB_OF_KIND.get(event.kind, Verb.PUBLISH), event.space, event.agent)
+        if events or _EVENTS & operation.parameters.keys():
+            return bounded
+        space = valid.get("space")
+        if space is None and not grant.is_of_all_spaces and _items_with_space(operation) is None:
+            raise Forbidden
+        if space is not None and not grant.covers(space):
+            raise Forbidden
+        if grant.is_of_one_agent:
+            who = next((name for name in ("reader", "agent") if name in operation.parameters), None)
+            if who is not None:
+                if bounded.get(who) not in (None, grant.agent):
+                    raise Forbidden
+                bounded[who] = grant.agent
+            elif not operation.shared:
+                raise Forbidden
+        return bounded
+
+    def _filtered(self, operation: Operation, bounded: Mapping[str, Any], answer: Any) -> Any:
+        """The answer without items of spaces that the grant does not cover."""
+        field = _items_with_space(operation)
+        if field is None or self.grant.is_of_all_spaces or bounded.get("space") is not None:
+            return answer
+        items = getattr(answer, field)
+        return answer.model_copy(
+            update={field: tuple(each for each in items if each.space is None or self.grant.covers(each.space))}
+        )
+
+    async def _seen(self, explained: Explanation, bounded: Mapping[str, Any]) -> Explanation:
+        """The explanation of an event, or that of an unknown one if the agent may not see the event."""
+        if explained.memory is not None or explained.sections:
+            return explained
+        at = {name: bounded[name] for name in ("after", "as_of") if name in bounded}
+        try:
+            found = await self._memory.entries(explained.space, explained.agent, [explained.event_id], **at)
+            is_seen = bool(found.entries)
+        except OutOfRange:  # only an event that the views have dropped can raise it
+            is_seen = False
+        if is_seen:
+            return explained
+        return explained.model_copy(
+            update={
+                "verdict": "unknown",
+                "why": f"{explained.agent} may see no event of this id in {explained.space}",
+                "position": None,
+                "newer": None,
+                "in_episodic": False,
+            }
+        )
+
+
+_EVENTS = {"event", "events"}
+
+
+def _events(valid: Mapping[str, Any]) -> Iterable[Event]:
+    for name in _EVENTS & valid.keys():
+        value = valid[name]
+        yield from [value] if isinstance(value, Event) else value
+
+
+def _items_with_space(operation: Operation) -> str | None:
+    """The field of the answer to a query whose items each name their space; None if there is none."""
+    if operation.scope is not Scope.READ:
+        return None
+    for name, field in getattr(operation.answer, "model_fields", {}).items():
+        item = next(iter(get_args(field.annotation)), None)
+        if isinstance(item, type) and issubclass(item, View) and "space" in item.model_fields:
+            return str(name)
+    return None

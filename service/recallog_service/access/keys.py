@@ -1,0 +1,144 @@
+"""Keys: how they are made and checked, and the port of the stores that hold them.
+
+A key is shown once, when it is made. Only a hash of its secret is stored.
+"""
+
+import hashlib
+import hmac
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from recallog import Settings
+from recallog_projections.plugins import scheme_of
+from recallog_schemas.errors import OutOfRange
+from recallog_service.access.grants import Grant
+
+PREFIX = "rl"
+"""Every key begins with it, so that programs which look for secrets in texts recognise one."""
+
+_ID_BYTES = 8
+_SECRET_BYTES = 32
+_REDIS = frozenset({"redis", "rediss", "unix"})
+
+
+class Key(BaseModel):
+    """What is stored of a key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    """The part of the key that names it, in lists and logs."""
+    name: str
+    """What the key is for, in the words of who made it."""
+    grant: Grant
+    """What its holder may do."""
+    sha256: str
+    """The SHA-256 of its secret, in 64 hexadecimal digits."""
+    created: datetime
+    """When it was made."""
+    expires: datetime | None = None
+    """From when on it is refused; None: never."""
+    revoked: datetime | None = None
+    """Since when it is refused; None: it is not revoked."""
+    calls_per_minute: int | None = None
+    """How many calls its holder may make in a minute; None: there is no limit."""
+
+    def is_valid_at(self, now: datetime) -> bool:
+        """Whether the key is accepted: it is neither revoked nor expired."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+    def format(self) -> str:
+        """The key on one line, without its hash."""
+        state = "" if self.expires is None else f"  expires {self.expires:%Y-%m-%d}"
+        if self.revoked is not None:
+            state = f"  revoked {self.revoked:%Y-%m-%d}"
+        limit = "" if self.calls_per_minute is None else f"  {self.calls_per_minute:,}/min"
+        return f"{self.id}  {self.name}  {self.grant.format()}{limit}{state}"
+
+
+class KeyStore(ABC):
+    """Where the keys of a memory are stored. Errors are those of storage (`StorageError`)."""
+
+    @abstractmethod
+    async def get(self, id_: str) -> Key | None:
+        """The key with an id, also a revoked one; None if there is none."""
+
+    @abstractmethod
+    async def all(self) -> Sequence[Key]:
+        """All keys, also revoked ones, the oldest first."""
+
+    @abstractmethod
+    async def put(self, key: Key) -> None:
+        """Store a key. One that has its id is replaced."""
+
+    async def revoke(self, id_: str) -> Key:
+        """Revoke the key with an id, and answer it. A key that is revoked already stays as it is.
+
+        Raises `OutOfRange` if there is none.
+        """
+        key = await self.get(id_)
+        if key is None:
+            raise OutOfRange(f"there is no key {id_!r}; recallog keys list shows them", path="id")
+        if key.revoked is None:
+            key = key.model_copy(update={"revoked": datetime.now(UTC)})
+            await self.put(key)
+        return key
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close connections, if there are any."""
+
+
+def make(
+    name: str, grant: Grant, *, expires: datetime | None = None, calls_per_minute: int | None = None
+) -> tuple[str, Key]:
+    """A new key, `rl_<id>_<secret>`, and what to store of it."""
+    id_, secret = secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
+    stored = Key(
+        id=id_,
+        name=name,
+        grant=grant,
+        sha256=_hash_of(secret),
+        created=datetime.now(UTC),
+        expires=expires,
+        calls_per_minute=calls_per_minute,
+    )
+    return f"{PREFIX}_{id_}_{secret}", stored
+
+
+def is_key(token: str) -> bool:
+    """Whether a text has the form of a key."""
+    return token.startswith(f"{PREFIX}_")
+
+
+async def found(store: KeyStore, token: str) -> Key | None:
+    """The stored key that `token` is, if it is valid now; None if not, after the same work."""
+    _, _, rest = token.partition("_")
+    id_, _, secret = rest.partition("_")
+    stored = await store.get(id_)
+    expected = _NO_HASH if stored is None else stored.sha256
+    is_same = hmac.compare_digest(_hash_of(secret), expected)
+    return stored if is_same and stored is not None and stored.is_valid_at(datetime.now(UTC)) else None
+
+
+def store_of(settings: Settings) -> KeyStore:
+    """Where the keys of the memory with these settings are: beside its views in Redis, or in its folder."""
+    # The client of Redis is in an extra.
+    if settings.views is not None and "://" in settings.views and scheme_of(settings.views) in _REDIS:
+        from recallog_service.access.keys_in_redis import KeysInRedis
+
+        return KeysInRedis(settings.views)
+    from recallog_service.access.key_file import KeyFile
+
+    return KeyFile(settings.home)
+
+
+def _hash_of(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
+
+
+_NO_HASH = "0" * 64

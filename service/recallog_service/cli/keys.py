@@ -1,0 +1,127 @@
+"""`keys`: makes, lists and revokes the keys of programs that use a memory over HTTP or MCP."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from pydantic import ValidationError
+
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.validation import first_problem
+from recallog_service.access import keys
+from recallog_service.access.grants import ANY, Grant, Verb
+from recallog_service.access.keys import KeyStore
+from recallog_service.cli import terminal
+from recallog_service.cli.terminal import Home, Json
+
+Result = TypeVar("Result")
+
+_group = typer.Typer(help="Make, list and revoke the keys of programs.", no_args_is_help=True)
+_DEFAULT_VERBS = [Verb.READ, Verb.PUBLISH, Verb.FORGET]
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(_group, name="keys")
+
+
+@_group.command("create", epilog="Example: recallog keys create shop-bot --space 'acme/*' --agent baker")
+def create_command(
+    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    space: Annotated[
+        list[str], typer.Option(help="A space, 'acme/*' for all whose names begin so, or '*'. May be repeated.")
+    ],
+    agent: Annotated[str, typer.Option(help="The agent that the holder is, or '*' for any.")],
+    verb: Annotated[
+        list[Verb] | None,
+        typer.Option(help="What the holder may do. May be repeated.", show_default="read, publish and forget"),
+    ] = None,
+    days: Annotated[int | None, typer.Option(min=1, max=36_500, help="For how many days.", show_default="for ever")] = (
+        None
+    ),
+    calls_per_minute: Annotated[
+        int | None, typer.Option(min=1, help="How many calls the holder may make.", show_default="no limit")
+    ] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key, and print it. It is shown this once: only a hash of it is stored.
+
+    Its holder sees what the agent may see in these spaces, and publishes as this
+    agent. With --agent '*' it may be any agent, and ask about spaces as a whole.
+    The verb tail shows events that are private to agents, and operate is for
+    operators. The first key closes the doors to callers without one.
+    """
+    expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
+
+    async def created(store: KeyStore) -> tuple[str, keys.Key]:
+        grant = _grant(space, agent, verb or _DEFAULT_VERBS)
+        text, key = keys.make(name, grant, expires=expires, calls_per_minute=calls_per_minute)
+        await store.put(key)
+        return text, key
+
+    text, key = _run(created, home, as_json)
+    if as_json:
+        terminal.print_json({"key": text, **_shown(key)})
+    else:
+        terminal.print_exactly(text)
+        terminal.note(f"{key.format()}\nthe key is shown this once")
+
+
+@_group.command("list", epilog="Example: recallog keys list")
+def list_command(home: Home = None, as_json: Json = False) -> None:
+    """List all keys with what they allow, also revoked ones, the oldest first."""
+
+    async def stored(store: KeyStore) -> list[keys.Key]:
+        return list(await store.all())
+
+    found = _run(stored, home, as_json)
+    if as_json:
+        terminal.print_json({"items": [_shown(key) for key in found]})
+    else:
+        terminal.print_lines("\n".join(key.format() for key in found) or "(nothing)")
+
+
+@_group.command("revoke", epilog="Example: recallog keys revoke 5d41402abc4b2a76")
+def revoke_command(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of the key, as keys list shows it.")],
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Revoke a key. Servers that run refuse it from then on."""
+
+    async def revoked(store: KeyStore) -> keys.Key:
+        return await store.revoke(id_)
+
+    key = _run(revoked, home, as_json)
+    if as_json:
+        terminal.print_json(_shown(key))
+    else:
+        terminal.print_lines(key.format())
+
+
+def _run(work: Callable[[KeyStore], Awaitable[Result]], home: Path | None, as_json: bool) -> Result:
+    async def whole() -> Result:
+        store = keys.store_of(terminal.settings(home))
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return terminal.run(whole, as_json=as_json)
+
+
+def _grant(spaces: list[str], agent: str, verbs: list[Verb]) -> Grant:
+    try:
+        return Grant(spaces=tuple(spaces), agent=agent, verbs=frozenset(verbs))
+    except ValidationError as error:
+        problem = first_problem(error)
+        option = "--agent" if problem.path.startswith("agent") else "--space"
+        message = f"{option}: should be a name, {'' if option == '--agent' else 'a name that ends in /*, '}or '{ANY}'"
+        raise InvalidArgument(message, path=option, rule=problem.rule) from None
+
+
+def _shown(key: keys.Key) -> dict[str, object]:
+    """The key without its hash."""
+    return key.model_dump(mode="json", exclude={"sha256"}, exclude_none=True)

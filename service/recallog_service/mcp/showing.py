@@ -1,0 +1,97 @@
+"""The answers of tools as texts for a model.
+
+Memories are written by many hands. Each is shown with its id, time, author and kind, and indented where it has several
+lines, so that no text of a memory can pass for the words of the tool or for another memory.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from textwrap import indent
+from typing import Any
+
+from recallog_schemas import limits
+from recallog_schemas.shortening import cut
+from recallog_schemas.views import (
+    AroundView,
+    EntriesChange,
+    EntriesView,
+    Preview,
+    RecallView,
+    Retained,
+    Synthesis,
+    View,
+    one_line,
+)
+
+NOTHING = "No relevant memories found."
+
+Given = Mapping[str, Any]
+"""The arguments of a tool."""
+
+
+def text(answer: View, given: Given) -> str:
+    """The human form of an answer."""
+    return answer.format()
+
+
+def retained(answer: Retained, given: Given) -> str:
+    """`Stored memory l-7: Acme prefers React.`, or why nothing was stored."""
+    shown = cut(one_line(given["content"]), limits.PREVIEW_CHARS)
+    match answer.outcome:
+        case "stored" | "updated":
+            return f"Stored memory {answer.id}: {shown}"
+        case "skipped":
+            return f"Memory {answer.id} has this already: {shown}"
+        case _:
+            return f"Not stored ({answer.reason}): {shown}"
+
+
+def recalled(answer: RecallView, given: Given) -> str:
+    """One line for each memory, best first, without those that have probably nothing to do with the question."""
+    lines = [
+        f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}: {one_line(hit.quote)}"
+        for hit in answer.hits
+        if not hit.weak
+    ]
+    return "\n".join(lines) or NOTHING
+
+
+def reflected(answer: Synthesis, given: Given) -> str:
+    """The answer, and the ids of the memories that it was made from."""
+    return f"{answer.answer}\n\nFrom: {', '.join(answer.sources)}" if answer.sources else answer.answer
+
+
+def forgotten(answer: EntriesChange, given: Given) -> str:
+    """Whether the memory was there to be forgotten."""
+    return f"Memory {given['memory_id']} {'forgotten' if answer.changed else 'not found'}"
+
+
+def updated(answer: EntriesChange, given: Given) -> str:
+    """Whether the memory was changed."""
+    return f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}"
+
+
+def opened(answer: EntriesView, given: Given) -> str:
+    """Whole memories, and the ids that were not found."""
+    found = [
+        f"{_origin(each.event.id, each.at, each.event.agent, each.event.kind)}:\n{indent(each.text, '  ')}"
+        for each in answer.entries
+    ]
+    missing = [f"Memory {id_} not found" for id_ in answer.missing]
+    return "\n".join([*found, *missing])
+
+
+def around(answer: AroundView, given: Given) -> str:
+    """The beginnings of memories in the order in which they happened, `>` before the one that was named."""
+    return "\n".join(
+        f"{'>' if each is answer.anchor else '-'} {_preview(each)}"
+        for each in (*answer.before, answer.anchor, *answer.after)
+    )
+
+
+def _preview(each: Preview) -> str:
+    return f"{_origin(each.id, each.at, each.agent, each.kind)}: {one_line(each.preview)}"
+
+
+def _origin(id_: str, at: datetime, agent: str, kind: str) -> str:
+    return f"{id_} ({at:%Y-%m-%d %H:%M}, {agent}, {kind})"

@@ -1,0 +1,69 @@
+"""The transports of MCP: standard input and output, and Streamable HTTP within the application of another door."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, cast
+
+from mcp.server import ServerRequestContext
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import Response
+
+from recallog import Memory
+from recallog_service.access import Caller, Grant, Guarded
+from recallog_service.mcp.server import Holder, server_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+CALLER = "recallog.caller"
+"""The key of an ASGI scope under which the application has put the `Caller` of a request."""
+
+
+async def serve_stdio(memory: Memory, grant: Grant, space: str, agent: str) -> None:
+    """Serve one client on standard input and output, until it closes them."""
+    holder = Holder(Guarded(memory, grant), space, agent)
+    server = server_of(type(memory), lambda context: holder)
+    async with stdio_server() as (receiving, sending):
+        await server.run(receiving, sending, server.create_initialization_options())
+
+
+class HttpTransport:
+    """An ASGI application for one path of another one, which enters `lifespan`, and puts the caller of each request
+    into its scope (`CALLER`).
+
+    Each request stands for itself: any process can answer it, and no session outlives a key. The key names the space
+    and the agent; where it allows several, the address does: `/mcp?space=acme/shop&agent=baker`.
+    """
+
+    def __init__(self, memory: Memory, hosts: Sequence[str] | None = None) -> None:
+        """`hosts` are the values of the header Host that are answered, `localhost:*` for any port; None: all are."""
+        self._memory = memory
+        security = None
+        if hosts is not None:
+            origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+            security = TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=origins)
+        self._sessions = StreamableHTTPSessionManager(
+            server_of(type(memory), self._holder), json_response=True, stateless=True, security_settings=security
+        )
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """What has to be entered before the first request, and exited after the last one; once."""
+        return self._sessions.run()
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["method"] != "POST":  # there is no stream to open, and no session to end
+            await Response(status_code=405, headers={"allow": "POST"})(scope, receive, send)
+            return
+        await self._sessions.handle_request(scope, receive, send)
+
+    def _holder(self, context: ServerRequestContext[Any, Any]) -> Holder:
+        request = cast("Request", context.request)
+        caller: Caller = request.scope[CALLER]
+        named, grant = request.query_params, caller.grant
+        fixed_agent = grant.agent if grant.is_of_one_agent else None
+        return Holder(
+            Guarded(self._memory, grant), named.get("space", grant.only_space), named.get("agent", fixed_agent)
+        )

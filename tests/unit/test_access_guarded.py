@@ -1,0 +1,247 @@
+"""What a grant hides: through no operation of the registry comes a word of another space or of a private memory."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recallog import Forbidden, IdConflict, Memory, RecallogError
+from recallog.operations import parameters
+from recallog.operations.operation import Operation, Scope, all_operations
+from recallog_service.access import Grant, Guarded, Verb
+from support import guarded_world as world
+from support.events import one_loop, run
+from support.guarded_world import ANNA, AS_ANNA, BERT, HIDDEN, IN_ACME, OTHER_SPACE, SECOND_SPACE, SPACE
+
+OPERATIONS = all_operations(Memory)
+PROPERTY = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Memory]:
+    opened = Memory.in_memory()
+    with one_loop():
+        run(world.populate(opened))
+        yield opened
+        run(opened.close())
+
+
+def outcome(memory: Memory, grant: Grant, name: str, given: dict[str, Any]) -> tuple[str, str]:
+    """What a door can show of a call: the class of the error and its message and fields, or the answer as JSON."""
+    operation = OPERATIONS[name]
+    try:
+        answer = run(Guarded(memory, grant).call(operation, given))
+    except RecallogError as error:
+        return type(error).__name__, f"{error} {vars(error)}"
+    return "", operation.to_json(answer).decode()
+
+
+# Leaks.
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(data=st.data())
+@PROPERTY
+def test_no_answer_has_a_word_that_is_hidden_from_the_agent(memory: Memory, name: str, data: st.DataObject) -> None:
+    arguments = data.draw(world.arguments(OPERATIONS[name]))
+    _, shown = outcome(memory, AS_ANNA, name, arguments)
+    assert HIDDEN not in shown
+    assert OTHER_SPACE not in shown or OTHER_SPACE in json.dumps(arguments)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(data=st.data())
+@PROPERTY
+def test_no_answer_has_a_word_of_a_space_that_the_grant_does_not_cover(
+    memory: Memory, name: str, data: st.DataObject
+) -> None:
+    arguments = data.draw(world.arguments(OPERATIONS[name]).filter(lambda given: given.get("space") != SPACE))
+    if OPERATIONS[name].parameters.keys() >= {"space"} and arguments.get("space") is None:
+        arguments["space"] = OTHER_SPACE
+    _, shown = outcome(memory, IN_ACME, name, arguments)
+    assert "rival" not in shown or "rival" in json.dumps(arguments)
+    assert HIDDEN not in shown or arguments.get("space") is None, shown
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("verb", list(Verb))
+def test_an_operation_needs_its_verb(memory: Memory, name: str, verb: Verb) -> None:
+    grant = Grant(spaces=("*",), agent="*", verbs=frozenset(Verb) - {verb})
+    if OPERATIONS[name].scope.value == verb:
+        assert outcome(memory, grant, name, {"no": "arguments"})[0] == "Forbidden"
+
+
+# Unknown and forbidden.
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(data=st.data())
+@PROPERTY
+def test_a_forbidden_space_or_agent_cannot_be_told_from_an_unknown_one(
+    memory: Memory, name: str, data: st.DataObject
+) -> None:
+    arguments = data.draw(world.arguments(OPERATIONS[name]))
+    for parameter, hidden, unknown in (
+        ("space", OTHER_SPACE, world.UNKNOWN_SPACE),
+        ("agent", BERT, world.UNKNOWN_AGENT),
+    ):
+        if parameter in OPERATIONS[name].parameters:
+            kind, shown = outcome(memory, AS_ANNA, name, arguments | {parameter: hidden})
+            expected = kind, shown.replace(hidden, unknown)
+            assert outcome(memory, AS_ANNA, name, arguments | {parameter: unknown}) == expected
+
+
+NEW_IDS = {parameters.NewEntryId, parameters.NewEventId}
+
+
+def _takes_ids(operation: Operation) -> list[str]:
+    """The parameters that name events or entries which exist, of operations that do not publish an id of one's own."""
+    names = {"event_id", "entry_id", "entry_ids", "ids", "consensus_id"}
+    return [
+        name
+        for name, each in operation.signature.parameters.items()
+        if name in names and each.annotation not in NEW_IDS and operation.scope is not Scope.OPERATE
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name, each in OPERATIONS.items() if _takes_ids(each)])
+@pytest.mark.parametrize("hidden", world.FORBIDDEN_IDS)
+def test_the_id_of_a_hidden_memory_cannot_be_told_from_an_unknown_one(memory: Memory, name: str, hidden: str) -> None:
+    (parameter,) = _takes_ids(OPERATIONS[name])
+    least = {
+        each: world.POOLS[each][0] for each, field in OPERATIONS[name].arguments.model_fields.items()
+        if field.is_required()
+    }  # fmt: skip
+
+    def asked(id_: str) -> tuple[str, str]:
+        given = [id_] if parameter in ("ids", "entry_ids") else id_
+        kind, shown = outcome(memory, AS_ANNA, name, least | {"space": SPACE, "agent": ANNA, parameter: given})
+        return kind, shown.replace(id_, "ID")
+
+    assert asked(hidden) == asked("unused-0")
+
+
+def test_an_id_that_another_agent_has_used_says_nothing_about_its_event(memory: Memory) -> None:
+    event = {"kind": "agent.spoke", "id": "secret-0", "payload": {"text": "?"}, "space": SPACE}
+    with pytest.raises(IdConflict) as caught:
+        run(Guarded(memory, AS_ANNA).call(OPERATIONS["publish"], {"event": event}))
+    assert (caught.value.path, caught.value.position) == ("id", "")
+
+
+# What the grant fixes.
+
+
+def test_the_agent_and_the_space_of_an_event_are_those_of_the_grant(memory: Memory) -> None:
+    grant = Grant(spaces=(SECOND_SPACE,), agent="dora", verbs=frozenset({Verb.PUBLISH, Verb.READ}))
+    guarded = Guarded(memory, grant)
+    run(guarded.call(OPERATIONS["publish"], {"event": {"kind": "agent.spoke", "payload": {"text": "Moo."}}}))
+    run(guarded.call(OPERATIONS["publish_many"], {"events": [{"kind": "agent.spoke", "payload": {"text": "Moo!"}}]}))
+    found = run(guarded.call(OPERATIONS["episodic"], {}))
+    assert [each.text for each in found.memories if each.event.agent == "dora"] == ["Moo.", "Moo!"]
+
+
+@pytest.mark.parametrize("changed", [{"agent": BERT}, {"space": OTHER_SPACE}])
+def test_an_event_of_another_agent_or_space_is_refused(memory: Memory, changed: dict[str, str]) -> None:
+    event = {"space": SPACE, "agent": ANNA, "kind": "agent.spoke", "payload": {"text": "?"}}
+    before = run(memory.admin.ledger_ends())
+    calls = {"publish": {"event": event | changed}, "publish_many": {"events": [event, event | changed]}}
+    for name, arguments in calls.items():
+        with pytest.raises(Forbidden):
+            run(Guarded(memory, AS_ANNA).call(OPERATIONS[name], arguments))
+    assert run(memory.admin.ledger_ends()) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "missing"),
+    [
+        ("memory.erased", {"entries": ["seen-entry"]}, Verb.FORGET),
+        ("space.configured", {"shared_kinds": ["agent.thought"]}, Verb.OPERATE),
+        ("memory.metered", {"units": 100}, Verb.OPERATE),
+    ],
+)
+def test_an_event_that_does_more_than_tell_needs_the_verb_of_what_it_does(
+    memory: Memory, kind: str, payload: dict[str, Any], missing: Verb
+) -> None:
+    grant = Grant(spaces=("*",), agent=ANNA, verbs=frozenset(Verb) - {missing})
+    event = {"space": SPACE, "kind": kind, "payload": payload}
+    with pytest.raises(Forbidden):
+        run(Guarded(memory, grant).call(OPERATIONS["publish"], {"event": event}))
+
+
+def test_beliefs_of_another_agent_are_those_that_the_agent_may_see(memory: Memory) -> None:
+    found = run(Guarded(memory, AS_ANNA).call(OPERATIONS["beliefs"], {"space": SPACE, "agent": BERT}))
+    assert found.agent == BERT
+    with pytest.raises(Forbidden):
+        run(Guarded(memory, AS_ANNA).call(OPERATIONS["beliefs"], {"space": SPACE, "agent": BERT, "reader": BERT}))
+
+
+def test_answers_that_span_spaces_have_those_of_the_grant(memory: Memory) -> None:
+    spaces = run(Guarded(memory, IN_ACME).call(OPERATIONS["spaces"], {}))
+    assert [each.space for each in spaces] == [SECOND_SPACE, SPACE]
+    kinds = run(Guarded(memory, IN_ACME).call(OPERATIONS["catalogue"], {})).kinds
+    assert {each.space for each in kinds} == {None}
+    everything = run(Guarded(memory, Grant.everything()).call(OPERATIONS["spaces"], {}))
+    assert OTHER_SPACE in [each.space for each in everything]
+
+
+def test_operators_of_some_spaces_do_not_operate_the_whole_memory(memory: Memory) -> None:
+    for name, each in OPERATIONS.items():
+        if each.group == "admin":
+            assert outcome(memory, IN_ACME, name, {})[0] in ("Forbidden", "InvalidArgument")
+
+
+def test_what_is_allowed_is_answered_as_the_memory_answers_it(memory: Memory) -> None:
+    given = {"space": SPACE, "agent": ANNA, "query": "bread"}
+    guarded = run(Guarded(memory, AS_ANNA).call(OPERATIONS["recall"], given))
+    assert guarded == run(memory.recall(**given))
+    assert [hit.event.id for hit in guarded.hits]
+
+
+# Patterns of spaces.
+
+
+@pytest.mark.parametrize(
+    ("pattern", "space", "expected"),
+    [
+        ("*", "acme", True),
+        ("acme/*", "acme/shop", True),
+        ("acme/*", "acme/shop/till", True),
+        ("acme/*", "acme", False),
+        ("acme/*", "acme2/shop", False),
+        ("acme", "acme", True),
+        ("acme", "acme/shop", False),
+    ],
+)
+def test_a_pattern_covers_the_names_that_begin_with_its_name_and_a_slash(
+    pattern: str, space: str, expected: bool
+) -> None:
+    assert Grant(spaces=(pattern,), agent="*", verbs=frozenset({Verb.READ})).covers(space) is expected
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"spaces": []},
+        {"spaces": ["acme*"]},
+        {"spaces": ["/*"]},
+        {"spaces": ["acme/*\n"]},
+        {"agent": "a b"},
+        {"agent": ""},
+        {"verbs": []},
+        {"verbs": ["rule"]},
+        {"more": 1},
+    ],
+)
+def test_a_grant_is_checked_when_it_is_made(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        Grant.model_validate({"spaces": ["acme/*"], "agent": "anna", "verbs": ["read"]} | wrong)
+
+
+@pytest.mark.parametrize("missing", ["spaces", "agent", "verbs"])
+def test_no_field_of_a_grant_has_a_default(missing: str) -> None:
+    fields = {"spaces": ["acme/*"], "agent": "anna", "verbs": ["read"]}
+    with pytest.raises(ValueError, match="Field required"):
+        Grant.model_validate({name: value for name, value in fields.items() if name != missing})
