@@ -22,7 +22,7 @@ from mcp.types import (
 from mcp.types import Tool as ListedTool
 
 from recallog import Memory, __version__
-from recallog.operations.operation import Operation, Scope, all_operations
+from recallog.operations.operation import Operation, all_operations
 from recallog_schemas.errors import Forbidden, InvalidArgument, RecallogError
 from recallog_service.access import Guarded, Verb
 from recallog_service.mcp.tools import TOOLS, Tool
@@ -134,7 +134,7 @@ async def _text_of(answer: Callable[[], Awaitable[str]]) -> tuple[str, bool]:
 
 def _listed(tool: Tool, operations: Mapping[str, Operation]) -> ListedTool:
     executed = [operations[way.operation] for way in tool.ways]
-    reads = all(each.scope is Scope.READ for each in executed)
+    reads = all(each.read_only for each in executed)
     return ListedTool(
         name=tool.name,
         title=tool.title,
