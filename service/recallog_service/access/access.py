@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 
 from recallog import Settings
 from recallog_schemas.errors import SettingsError, Unauthorized
-from recallog_service.access import keys
+from recallog_service.access import keys, stores
 from recallog_service.access.grants import Grant
 from recallog_service.access.rates import RateLimits
 
@@ -41,7 +41,7 @@ class Access:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """The callers of the memory with these settings. Raises `SettingsError`."""
-        return cls(keys.store_of(settings), _tokens(settings))
+        return cls(stores.store_of(settings), _tokens(settings))
 
     async def is_open(self) -> bool:
         """Whether callers need neither a key nor a token."""

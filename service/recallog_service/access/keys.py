@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from recallog import Settings
-from recallog_projections.plugins import scheme_of
 from recallog_schemas.errors import OutOfRange
 from recallog_service.access.grants import Grant
 
@@ -22,7 +20,6 @@ PREFIX = "rl"
 
 _ID_BYTES = 8
 _SECRET_BYTES = 32
-_REDIS = frozenset({"redis", "rediss", "unix"})
 
 
 class Key(BaseModel):
@@ -123,18 +120,6 @@ async def found(store: KeyStore, token: str) -> Key | None:
     expected = _NO_HASH if stored is None else stored.sha256
     is_same = hmac.compare_digest(_hash_of(secret), expected)
     return stored if is_same and stored is not None and stored.is_valid_at(datetime.now(UTC)) else None
-
-
-def store_of(settings: Settings) -> KeyStore:
-    """Where the keys of the memory with these settings are: beside its views in Redis, or in its folder."""
-    # The client of Redis is in an extra.
-    if settings.views is not None and "://" in settings.views and scheme_of(settings.views) in _REDIS:
-        from recallog_service.access.keys_in_redis import KeysInRedis
-
-        return KeysInRedis(settings.views)
-    from recallog_service.access.key_file import KeyFile
-
-    return KeyFile(settings.home)
 
 
 def _hash_of(secret: str) -> str:

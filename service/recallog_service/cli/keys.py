@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.validation import first_problem
-from recallog_service.access import keys
+from recallog_service.access import keys, stores
 from recallog_service.access.grants import ANY, Grant, Verb
 from recallog_service.access.keys import KeyStore
 from recallog_service.cli import terminal
@@ -103,7 +103,7 @@ def revoke_command(
 
 def _run(work: Callable[[KeyStore], Awaitable[Result]], home: Path | None, as_json: bool) -> Result:
     async def whole() -> Result:
-        store = keys.store_of(terminal.settings(home))
+        store = stores.store_of(terminal.settings(home))
         try:
             return await work(store)
         finally:
