@@ -74,7 +74,8 @@ def failed(result: Result, code: int, says: str) -> None:
 
 BY_HAND = {
     "copy", "demo", "eval locomo", "export", "ingest", "keys create", "keys list", "keys revoke",
-    "mcp install", "publish", "react", "schema export", "tail", "watch", "worker", "workspace export", "workspace import",
+    "mcp install", "publish", "react", "schema export", "tail", "watch", "worker", "workspace export",
+    "workspace import",
 }  # fmt: skip
 
 

@@ -82,6 +82,6 @@ def _tokens(settings: Settings) -> "Tokens | None":
     try:
         from recallog_service.access.tokens import Tokens
     except ModuleNotFoundError as error:
-        message = f"{error.name} is not installed: pip install 'recallog[server]', or unset RECALLOG_JWT_KEY"
-        raise SettingsError(message) from None
+        message = f"{error.name} is not installed. Install it: pip install '.[server]' in a clone of Recallog"
+        raise SettingsError(f"{message}; or unset RECALLOG_JWT_KEY") from None
     return Tokens(settings)

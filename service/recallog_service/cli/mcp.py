@@ -47,7 +47,8 @@ def mcp_command(
     try:
         from recallog_service.mcp.transports import serve_stdio
     except ModuleNotFoundError as error:
-        terminal.fail(SettingsError(f"{error.name} is not installed: pip install 'recallog[mcp]'"))
+        message = f"{error.name} is not installed. Install it: pip install '.[mcp]' in a clone of Recallog"
+        terminal.fail(SettingsError(message))
 
     async def work() -> None:
         in_space, as_agent = _name("--space", space), _name("--agent", agent)
