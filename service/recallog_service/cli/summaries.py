@@ -157,6 +157,10 @@ COMMANDS = {
         "workers",
         "Maintain the views of a cluster and answer its triggers until SIGTERM. Workers share the partitions.",
     ),
+    "serve": (
+        "serving",
+        "Serve a memory over HTTP until SIGTERM: all operations, event streams, and MCP if it is installed.",
+    ),
     "keys": (
         "keys",
         "Make, list and revoke the keys of programs.",

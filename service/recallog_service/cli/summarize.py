@@ -21,6 +21,7 @@ MODULES = (
     "exporting",
     "copying",
     "workers",
+    "serving",
     "keys",
     "mcp",
     "evaluating",

@@ -1,0 +1,57 @@
+"""`serve`: the server of a memory for programs in any language, over HTTP."""
+
+from typing import Annotated
+
+import typer
+
+from recallog import Memory
+from recallog_schemas.errors import SettingsError, StorageUnavailable
+from recallog_service.cli import terminal
+
+DEFAULT_PORT = 8765
+
+
+def register(app: typer.Typer) -> None:
+    app.command("serve", epilog="Example: recallog serve --port 8765")(serve)
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option(envvar="RECALLOG_SERVER_HOST", help="Address to listen on; without keys a loopback one.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(envvar="RECALLOG_SERVER_PORT", min=0, max=65535, help="Port to listen on; 0: any free one.")
+    ] = DEFAULT_PORT,
+    react: Annotated[
+        bool, typer.Option("--react", help="Also answer triggers that fall due, as react does. For a folder.")
+    ] = False,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    home: terminal.Home = None,
+    index: terminal.Index = None,
+) -> None:
+    """Serve a memory over HTTP until SIGTERM: all operations, event streams, and MCP if it is installed.
+
+    The routes are in /openapi.json and /asyncapi.json, /healthz and /readyz
+    say how the server is, and /metrics has figures for Prometheus. Without
+    keys everybody who can reach the port may do everything, so the server
+    then listens on this machine alone; make keys with keys create. Encrypt
+    connections from other machines with a proxy in front.
+    """
+    try:
+        from recallog_service.access import Access
+        from recallog_service.http import logs, mounting
+        from recallog_service.http.server import server_of
+    except ModuleNotFoundError as error:
+        terminal.fail(SettingsError(f"{error.name} is not installed: pip install 'recallog[server]'"))
+    logs.to_stderr(log_level)
+
+    async def work() -> None:
+        settings = terminal.settings(home, index=index)
+        access = Access.of(settings)
+        async with Memory.open(settings, reactors=react) as memory:
+            async with server_of(memory, access, host, port, mounting.mounted(memory)) as server:
+                await server.serve()
+                if not server.started:
+                    raise StorageUnavailable(f"the server cannot listen on {host}:{port}")
+
+    terminal.run(work)

@@ -1,0 +1,149 @@
+"""The composition of the HTTP door: an ASGI application over a memory, with all its routes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Endpoint
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recallog import Memory
+from recallog_schemas.errors import RecallogError, StorageUnavailable
+from recallog_service.access import Access, Verb
+from recallog_service.http import derived, documents, metrics, requests
+from recallog_service.http.disclosure import Disclosure
+from recallog_service.http.door import Door, Limits
+from recallog_service.http.events import Events
+from recallog_service.http.jobs import Jobs
+from recallog_service.http.tailing import Tails
+from recallog_service.http.transport import Transport
+
+READY_SECONDS = 2.0
+"""How long `/readyz` waits for the ledger and the views."""
+
+
+CALLER = "recallog.caller"
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """A further application in the same process, such as MCP, at one path. Its requests have the caller, a `Caller`, in
+    their scope under the name `CALLER`."""
+
+    path: str
+    app: ASGIApp
+    lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = field(default=None)
+    """What surrounds its work, if it needs to be started and stopped."""
+
+
+class Application:
+    """The HTTP door of one memory: an ASGI application.
+
+    `close` ends streams and jobs; the memory stays open. A server that is about to wait for its connections calls it.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        access: Access,
+        *,
+        limits: Limits | None = None,
+        hosts: Collection[str] = (),
+        mounted: Collection[Mounted] = (),
+    ) -> None:
+        """`hosts` are the names under which the server answers; all, if it is empty."""
+        self._door = Door(memory, access, limits or Limits())
+        self._tails = Tails(memory)
+        self._jobs = Jobs(self._door)
+        self._metrics = metrics.Metrics()
+        self._mounted = mounted
+        router = Router(
+            [
+                *Events(self._door, self._tails).endpoints(),
+                *derived.endpoints(self._door, self._jobs),
+                *self._jobs.endpoints(),
+                *Disclosure(self._door).endpoints(),
+                Endpoint("/healthz", _alive, methods=["GET"]),
+                Endpoint("/readyz", self._ready, methods=["GET"]),
+                Endpoint("/metrics", self._expose, methods=["GET"]),
+                Endpoint("/openapi.json", _shows(documents.openapi), methods=["GET"]),
+                Endpoint("/asyncapi.json", _shows(documents.asyncapi), methods=["GET"]),
+                *(Endpoint(each.path, _Admitted(self._door, each.app)) for each in mounted),
+            ],
+            redirect_slashes=False,
+            lifespan=self._lifespan,
+        )
+        self._app = Transport(router, self._metrics, self._door.limits.body_bytes, hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    async def close(self) -> None:
+        """End all streams, each with its reason, and cancel the jobs."""
+        await self._tails.close()
+        await self._jobs.close()
+
+    @asynccontextmanager
+    async def _lifespan(self, _: object) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for each in self._mounted:
+                if each.lifespan is not None:
+                    await stack.enter_async_context(each.lifespan())
+            try:
+                yield
+            finally:
+                await self.close()
+
+    async def _ready(self, request: Request) -> Response:
+        """200 if the ledger can be read and the views can answer."""
+        memory = self._door.memory
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await memory.admin.ledger_ends()
+                await memory.spaces()
+        except TimeoutError:
+            raise StorageUnavailable(f"the memory has not answered within {READY_SECONDS:g} seconds") from None
+        except RecallogError as error:
+            # What is wrong may name hosts and folders, which is not for everyone who can reach this port.
+            raise StorageUnavailable(f"the memory cannot answer now: {type(error).__name__}") from None
+        return Response(b'{"status":"ready"}', media_type=requests.JSON)
+
+    async def _expose(self, request: Request) -> Response:
+        client = await self._door.client(request)
+        client.check(Verb.OPERATE)
+        content = self._metrics.expose(self._tails.streams, self._tails.dropped, self._jobs.running)
+        return Response(content, headers={"Content-Type": metrics.CONTENT_TYPE})
+
+
+class _Admitted:
+    """An application whose callers were asked who they are."""
+
+    def __init__(self, door: Door, app: ASGIApp) -> None:
+        self._door = door
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = await self._door.client(Request(scope))
+        await self._app({**scope, CALLER: client.caller}, receive, send)
+
+
+async def _alive(request: Request) -> Response:
+    return Response(b'{"status":"alive"}', media_type=requests.JSON)
+
+
+def _shows(document: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that shows a document, which is made when it is first wanted."""
+    made: list[bytes] = []
+
+    async def show(request: Request) -> Response:
+        if not made:
+            made.append(msgspec.json.encode(document()))
+        return derived.tagged(request, made[0])
+
+    return show

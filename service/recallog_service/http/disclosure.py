@@ -1,0 +1,204 @@
+"""Progressive disclosure over HTTP: previews, the neighbours of one, whole texts, and a page that shows these stages.
+
+These paths begin with `/api/v1/memory`, and take the space and the agent as arguments. They answer what `search`,
+`around`, `entries` and the operations of tiers answer, and differ in what they accept: a number out of range is
+replaced by the nearest one, unknown names are left out of lists, and an argument that cannot be mended is a 400. Each
+caller has 60 reads, 30 statistics and 10 changes a minute.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from pydantic import Field, PlainValidator, WithJsonSchema
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Endpoint
+
+from recallog import Memory
+from recallog.operations import parameters
+from recallog.operations.operation import CheckedMethod, Operation, all_operations
+from recallog_schemas import limits
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.kinds.payload import Tier
+from recallog_service.http import requests, viewer
+from recallog_service.http.door import Client, Door
+from recallog_service.http.problems import RequestError
+
+PREFIX = "/api/v1/memory"
+PER_MINUTE = {"read": 60, "stats": 30, "mutate": 10}
+"""How many requests of each class a caller may send in a minute."""
+NO_EXTERNAL = "no external source is connected to this server"
+_IDS_CHARS_MAX = 2_000
+
+_TIERS: Sequence[Tier] = get_args(Tier)
+_TEXT = {"type": "string"}
+
+
+def _names(value: object) -> Sequence[str]:
+    """The names in a text, at the commas."""
+    return list(dict.fromkeys(name.strip() for name in str(value).split(",") if name.strip()))
+
+
+def _tiers(value: object) -> Sequence[Tier] | None:
+    return [each for each in _TIERS if each in _names(value)] or None
+
+
+def _ids(value: object) -> Sequence[str]:
+    if len(str(value)) > _IDS_CHARS_MAX:
+        raise InvalidArgument(f"ids: at most {_IDS_CHARS_MAX:,} characters", path="ids", rule="string_too_long")
+    found = _names(value)[: limits.ENTRIES_IDS_MAX]
+    if not found:
+        raise InvalidArgument("ids: name at least one", path="ids", rule="too_short")
+    return found
+
+
+Agent = Annotated[
+    parameters.OneAgent, Field(description="Name of the agent; may be left out with a key that is one agent's.")
+]
+SomeTiers = Annotated[
+    Sequence[Tier] | None,
+    PlainValidator(_tiers),
+    Field(description="Only entries of these tiers, with commas between; unknown ones are ignored. Default: all."),
+    WithJsonSchema(_TEXT),
+]
+Ids = Annotated[
+    Sequence[str],
+    PlainValidator(_ids),
+    Field(description=f"Ids with commas between; the first {limits.ENTRIES_IDS_MAX} count."),
+    WithJsonSchema({**_TEXT, "maxLength": _IDS_CHARS_MAX}),
+]
+
+
+@dataclass(frozen=True)
+class Path:
+    """One path: how it is called, and which operation answers."""
+
+    method: Literal["GET", "POST"]
+    name: str
+    rate: Literal["read", "stats", "mutate"]
+    operation: Operation
+    takes: CheckedMethod
+
+
+class Stages:
+    """What the paths take. Each returns the arguments of its operation."""
+
+    def search_index(
+        self,
+        space: parameters.Space,
+        q: parameters.SearchQuery,
+        *,
+        agent: Agent = None,
+        limit: parameters.SearchLimit = limits.SEARCH_HITS,
+        tier: SomeTiers = None,
+        min_importance: parameters.MinImportance = None,
+        use_hybrid: Annotated[bool, Field(description="Rank entries alone, by meaning and words.")] = False,
+        include_external: Annotated[bool, Field(description="Also ask external sources, if there are any.")] = False,
+        external: Annotated[str, Field(description="Names of external sources, with commas between.")] = "",
+    ) -> dict[str, Any]:
+        """Previews of the memories of an agent that match a question, best first."""
+        preset = "hybrid" if use_hybrid else None
+        found = {"space": space, "agent": agent, "query": q, "limit": limit, "preset": preset}
+        return {**found, "tiers": tier, "min_importance": min_importance}
+
+    def search_timeline(
+        self,
+        space: parameters.Space,
+        anchor_id: Annotated[str, Field(min_length=1, description="Id of the event or entry.")],
+        *,
+        agent: Agent = None,
+        before: parameters.EntriesBefore = limits.AROUND_EVENTS,
+        after: parameters.EntriesAfter = limits.AROUND_EVENTS,
+    ) -> dict[str, Any]:
+        """Previews of an event or entry and of its neighbours, oldest first."""
+        named = {"space": space, "agent": agent, "event_id": anchor_id}
+        return {**named, "entries_before": before, "entries_after": after}
+
+    def entries(self, space: parameters.Space, ids: Ids, *, agent: Agent = None) -> dict[str, Any]:
+        """Whole events and entries by id, in the order of the ids."""
+        return {"space": space, "agent": agent, "ids": ids}
+
+    def tier_stats(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
+        """How many entries of an agent are in each tier, and how they have moved."""
+        return {"space": space, "agent": agent}
+
+    def pressure(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
+        """How full the tiers of an agent are."""
+        return {"space": space, "agent": agent}
+
+    def consolidate(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
+        """Move and archive the entries of an agent that carry a tier."""
+        return {"space": space, "agent": agent}
+
+
+_OPERATIONS = all_operations(Memory)
+PATHS = [
+    Path("GET", "search-index", "read", _OPERATIONS["search"], CheckedMethod(Stages.search_index)),
+    Path("GET", "search-timeline", "read", _OPERATIONS["around"], CheckedMethod(Stages.search_timeline)),
+    Path("GET", "entries", "read", _OPERATIONS["entries"], CheckedMethod(Stages.entries)),
+    Path("GET", "tier-stats", "stats", _OPERATIONS["tiers.stats"], CheckedMethod(Stages.tier_stats)),
+    Path("GET", "pressure", "stats", _OPERATIONS["tiers.pressure"], CheckedMethod(Stages.pressure)),
+    Path("POST", "consolidate", "mutate", _OPERATIONS["tiers.consolidate"], CheckedMethod(Stages.consolidate)),
+]
+
+
+class Disclosure:
+    """The endpoints of these paths."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        found = [
+            Endpoint(
+                f"{PREFIX}/{path.name}", self._endpoint(path), methods=[path.method], name=f"disclosure.{path.name}"
+            )
+            for path in PATHS
+        ]
+        return [*found, Endpoint(f"{PREFIX}/viewer", self._view, methods=["GET"], name="disclosure.viewer")]
+
+    def _endpoint(self, path: Path) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            client = await self._client(request, path.rate)
+            given = requests.query(request) if path.method == "GET" else await requests.json_object(request)
+            content = path.operation.to_json(await self._answer(client, path, given))
+            if path.takes.name == Stages.search_index.__name__:
+                content = msgspec.json.encode({**msgspec.json.decode(content), **_external(given)})
+            return Response(content, media_type=requests.JSON)
+
+        return answer
+
+    async def _client(self, request: Request, rate: str) -> Client:
+        client = await self._door.client(request)
+        self._door.access.limits.take(client.name, rate, calls_per_minute=PER_MINUTE[rate])
+        return client
+
+    async def _answer(self, client: Client, path: Path, given: Mapping[str, Any]) -> Any:
+        try:
+            valid = path.takes.validated(given, strict=False)
+            arguments = path.takes.function(Stages(), **valid)
+            return await self._door.answer(
+                client, path.operation, {name: value for name, value in arguments.items() if value is not None}
+            )
+        except InvalidArgument as error:
+            raise RequestError(400, str(error), rule=error.rule, path=error.path) from None
+
+    async def _view(self, request: Request) -> Response:
+        """A page for people: a question, its previews, the neighbours of one, its whole text."""
+        client = await self._client(request, "read")
+        given = {name: value for name, value in requests.query(request).items() if value}
+        named: dict[str, Any] = {name: given[name] for name in ("space", "agent") if name in given}
+        found: dict[str, Any] = {}
+        for path in PATHS[:3]:
+            parameter = path.takes.positional[1]
+            if parameter in given:
+                found[path.name] = await self._answer(client, path, {**named, parameter: given[parameter]})
+        return Response(viewer.page(given, found), headers=viewer.HEADERS)
+
+
+def _external(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What external sources say: nothing, and why, if they are asked."""
+    asked = given.get("include_external", "false").lower() in ("true", "1", "yes", "on", "t", "y")
+    return {"external": [], "external_reason": NO_EXTERNAL if asked else None}

@@ -1,0 +1,74 @@
+"""What all routes share: the memory, who may use it, and limits."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+
+from recallog import Memory
+from recallog.operations.operation import Operation
+from recallog_schemas.errors import StorageUnavailable, UnknownOutcome
+from recallog_service.access import Access, Caller, Guarded, Verb
+
+_SCHEME = "bearer "
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of the door."""
+
+    body_bytes: int = 8 * 1024 * 1024
+    """Of a request: more than 30 of the largest events."""
+    answer_seconds: float = 60.0
+    """How long an operation that is no job may take."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """Who sends a request, and what they may do."""
+
+    caller: Caller
+    memory: Guarded
+
+    @property
+    def name(self) -> str:
+        """For rate limits and the log; it is no secret."""
+        return self.caller.name
+
+    async def call(self, operation: Operation, given: Mapping[str, Any], **callbacks: Any) -> Any:
+        """The answer of an operation, if the grant allows it."""
+        return await self.memory.call(operation, given, **callbacks)
+
+    def check(self, verb: Verb, space: str | None = None, agent: str | None = None) -> None:
+        """Raise `Forbidden` if the grant does not allow this."""
+        self.caller.grant.check(verb, space, agent)
+
+
+@dataclass
+class Door:
+    """The memory behind the routes, and who may use it."""
+
+    memory: Memory
+    access: Access
+    limits: Limits = field(default_factory=Limits)
+
+    async def client(self, request: Request) -> Client:
+        """Who sends a request. Raises `Unauthorized` and `RateLimited`."""
+        header = request.headers.get("authorization", "")
+        token = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else None
+        found = await self.access.caller(token)
+        request.state.client = found.name
+        return Client(found, Guarded(self.memory, found.grant))
+
+    async def answer(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Any:
+        """The answer of an operation within the time limit. Raises its errors, and a retryable one after the limit."""
+        try:
+            async with asyncio.timeout(self.limits.answer_seconds):
+                return await client.call(operation, given)
+        except TimeoutError:
+            message = f"no answer within {self.limits.answer_seconds:g} seconds"
+            if operation.read_only:
+                raise StorageUnavailable(f"{message}; try again, or ask for less") from None
+            raise UnknownOutcome(f"{message}: it may be written; send it again with the same ids") from None

@@ -1,0 +1,186 @@
+"""The events of a space over HTTP: publish, pages and tails of the ledger, and the stream of what one agent may see."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, cast
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Endpoint
+
+from recallog import Memory
+from recallog.operations import parameters
+from recallog.operations.operation import CheckedMethod
+from recallog.operations.routes import AGENT, PREFIX, SPACE
+from recallog_schemas import Position, limits
+from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
+from recallog_schemas.views import Remembered, TimelinePage
+from recallog_service.access import Verb
+from recallog_service.http import cloudevents, requests, sse
+from recallog_service.http.door import Client, Door
+from recallog_service.http.tailing import Tails, events_of
+from recallog_streams.ledgers.ledger import Batch
+
+EVENTS = f"{PREFIX}{SPACE}/events"
+STREAM = f"{PREFIX}{SPACE}{AGENT}/stream"
+LAST_EVENT_ID = "last-event-id"
+"""The header in which a client that comes back says what it has."""
+
+
+class Events:
+    """The routes of the events of spaces. They are transport: what they do is to publish, to read the ledger, and to
+    page a timeline."""
+
+    def __init__(self, door: Door, tails: Tails) -> None:
+        self._door = door
+        self._tails = tails
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        return [
+            Endpoint(EVENTS, self._publish, methods=["POST"], name="events.publish"),
+            Endpoint(EVENTS, self._read, methods=["GET"], name="events.read"),
+            Endpoint(STREAM, self._stream, methods=["GET"], name="events.stream"),
+        ]
+
+    async def _publish(self, request: Request) -> Response:
+        """Publish one event, a list, or CloudEvents: 201 with the positions, which are durable."""
+        client = await self._door.client(request)
+        space = requests.in_path(request)["space"]
+        events = _in_space(await _sent(request), space)
+        operation = Memory.operations["publish_many"]
+        published = await self._door.answer(client, operation, {"events": events})
+        return Response(operation.to_json(published), status_code=201, media_type=requests.JSON)
+
+    async def _read(self, request: Request) -> Response:
+        """A page of the raw events of a space or, with `Accept: text/event-stream`, a tail."""
+        client = await self._door.client(request)
+        space = requests.in_path(request)["space"]
+        client.check(Verb.TAIL, space)
+        given = {**requests.query(request), "space": space}
+        if not requests.accepts(request, sse.MEDIA_TYPE):
+            return Response(await self.page(**PAGE.validated(given, strict=False)), media_type=requests.JSON)
+        start = _start(request, TAIL.validated(given, strict=False))
+        return sse.EventStream(self._tails.frames(space, await self._tails.begin(space, start)))
+
+    async def page(
+        self,
+        space: parameters.Space,
+        *,
+        start: parameters.FirstPosition = None,
+        limit: parameters.PageLimit = limits.PAGE_ITEMS,
+    ) -> bytes:
+        """The events from `start` on, at most `limit`, oldest first, and the `next` one; None if there is none."""
+        first = parameters.position(start) or Position(await self._door.memory.admin.partition_of(space), 0)
+        found: list[msgspec.Raw] = []
+        records = self._door.memory.admin.records(first, space)
+        async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
+            async for batch in batches:
+                for offset, data in events_of(batch, space):
+                    position = str(Position(batch.partition, offset))
+                    if len(found) == limit:
+                        return msgspec.json.encode({"items": found, "next": position})
+                    found.append(msgspec.Raw(b'{"position":"%s","event":%s}' % (position.encode(), data)))
+        return msgspec.json.encode({"items": found, "next": None})
+
+    async def tail(self, space: parameters.Space, *, start: parameters.FirstPosition = None) -> None:
+        """The events from `start` on, as they come; without `start`, from now on."""
+
+    async def _stream(self, request: Request) -> Response:
+        """What an agent may see from now on, or behind `Last-Event-ID`."""
+        client = await self._door.client(request)
+        named = requests.in_path(request)
+        client.check(Verb.READ, named["space"], named["agent"])
+        start = _start(request, SEEN.validated({**requests.query(request), **named}, strict=False))
+        begin = await self._tails.begin(named["space"], start)
+        return sse.EventStream(self._seen(client, named, begin))
+
+    async def seen(
+        self, space: parameters.Space, agent: parameters.Agent, *, start: parameters.FirstPosition = None
+    ) -> None:
+        """The events from `start` on that an agent may see, as they come; without `start`, from now on."""
+
+    async def _seen(self, client: Client, named: Mapping[str, str], begin: Position) -> AsyncGenerator[bytes]:
+        """The events from `begin` on that an agent may see, as items of its timeline."""
+        subscription, after = await self._tails.follow(named["space"]), None
+        try:
+            while not subscription.ended:
+                items, kept_from = await self._from(client, named, begin, after)
+                if kept_from is not None and kept_from > begin:
+                    yield sse.framed(msgspec.json.encode({"kept_from": str(kept_from)}), event="gap")
+                for item in items:
+                    yield sse.framed(item.model_dump_json().encode(), last_id=str(item.position))
+                    begin = _behind(item.position)
+                while (chunk := await subscription.next()) is None and not subscription.ended:
+                    yield sse.HEARTBEAT
+                if chunk is not None:
+                    after = Position(begin.partition, subscription.skip(chunk))
+            yield sse.ended(subscription.ended)
+        finally:
+            await self._tails.leave(subscription)
+
+    async def _from(
+        self, client: Client, named: Mapping[str, str], begin: Position, after: Position | None
+    ) -> tuple[list[Remembered], Position | None]:
+        """The events from `begin` on that an agent may see, once the views have processed `after`, oldest first.
+
+        With them the position from which the views retain events, if they have dropped some of these.
+        """
+        found: list[Remembered] = []
+        before, limit = None, limits.PAGE_ITEMS
+        while True:
+            given = {**named, "limit": limit, "before": before, "after": after}
+            page: TimelinePage = await client.call(Memory.operations["timeline"], given)
+            new = [item for item in page.items if item.position >= begin]
+            found[:0] = new
+            if len(new) < len(page.items) or page.older is None:
+                return found, page.kept_from if len(new) == len(page.items) else None
+            before, limit = page.older, limits.PAGE_ITEMS_MAX
+
+
+PAGE, TAIL, SEEN = (CheckedMethod(function) for function in (Events.page, Events.tail, Events.seen))
+"""What the routes that read take."""
+
+
+def _start(request: Request, valid: Mapping[str, Any]) -> Position | None:
+    """Where a stream begins: behind the last event that the client has, else at `start`."""
+    last = request.headers.get(LAST_EVENT_ID)
+    if last is None:
+        return parameters.position(valid.get("start"))
+    try:
+        return _behind(Position.parse(last))
+    except OutOfRange as error:
+        raise InvalidArgument(f"Last-Event-ID: {error}", path="Last-Event-ID", rule="position") from None
+
+
+def _behind(position: Position) -> Position:
+    return Position(position.partition, position.offset + 1)
+
+
+async def _sent(request: Request) -> Sequence[Any]:
+    """The events in the body of a request, unchecked."""
+    kind = requests.content_type(request.headers)
+    if cloudevents.is_binary(request.headers):
+        return [cloudevents.binary(request.headers, await requests.body(request, kind))]
+    value = requests.json_value(
+        await requests.body(request, requests.JSON, cloudevents.STRUCTURED, cloudevents.BATCHED)
+    )
+    if kind == cloudevents.STRUCTURED:
+        return [cloudevents.fields(value)]
+    values = value if isinstance(value, list) else [value]
+    return [cloudevents.fields(each) for each in values] if kind == cloudevents.BATCHED else values
+
+
+def _in_space(events: Sequence[Any], space: str) -> Sequence[Any]:
+    """The events with the space of the path. Raises `InvalidEvent` for one that names another space."""
+    found = []
+    for index, fields in enumerate(events):
+        if isinstance(fields, dict):
+            if fields.get("space", space) != space:
+                path = f"{index}.space"
+                message = f"{path}: should be {space!r}, as the path says; leave it out"
+                raise InvalidEvent(message, path=path, rule="space")
+            found.append({**fields, "space": space})
+        else:
+            found.append(fields)
+    return found

@@ -1,0 +1,137 @@
+"""Jobs: operators' work that goes on after the answer, and how far it is."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, Literal
+
+import uuid_utils
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as Endpoint
+
+from recallog.operations import routes
+from recallog.operations.operation import Operation
+from recallog_schemas.errors import Forbidden, LockTimeout, RecallogError
+from recallog_service.access import Verb
+from recallog_service.http import requests, sse
+from recallog_service.http.door import Client, Door
+from recallog_service.http.logs import defect
+from recallog_service.http.problems import problem_of
+
+JOBS_KEPT = 100
+"""How many finished jobs are remembered, the newest ones."""
+JOBS_RUNNING_MAX = 8
+
+
+class Job(BaseModel):
+    """Work that an operator has begun. It ends with the server; all such work can be begun again."""
+
+    id: str
+    operation: str
+    """The qualified name of the operation."""
+    state: Literal["running", "done", "failed"] = "running"
+    done: int = 0
+    """How much is done, in the unit of the operation."""
+    total: int = 0
+    """How much there is to do; as long as it is not known, as much as is done."""
+    answer: Any = None
+    """The answer of the operation, once it is done."""
+    problem: dict[str, Any] | None = None
+    """Why it has failed, as a problem document."""
+
+
+class Jobs:
+    """The jobs of one server."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._jobs: dict[str, Job] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        """Set and replaced whenever a job has changed."""
+
+    @property
+    def running(self) -> int:
+        """How many jobs are running."""
+        return len(self._tasks)
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        """The endpoint that shows a job."""
+        return [Endpoint(f"{routes.JOBS}/{{id}}", self._show, methods=["GET"], name="job")]
+
+    async def begin(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Response:
+        """Begin an operation, once its arguments are checked: 202 with the job."""
+        client.check(Verb.OPERATE)
+        operation.validated(given, strict=False)
+        if self.running >= JOBS_RUNNING_MAX:
+            raise LockTimeout(f"{self.running} jobs are running; wait until one has ended")
+        job = Job(id=str(uuid_utils.uuid7()), operation=operation.qualified_name)
+        self._jobs[job.id] = job
+        self._forget_old()
+        self._tasks[job.id] = asyncio.create_task(self._work(job, client, operation, given), name=f"job {job.id}")
+        path = f"{routes.JOBS}/{job.id}"
+        return Response(job.model_dump_json(), status_code=202, headers={"Location": path}, media_type=requests.JSON)
+
+    async def close(self) -> None:
+        """Cancel what is running."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _work(self, job: Job, client: Client, operation: Operation, given: Mapping[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def progress(done: int, total: int) -> None:
+            job.done, job.total = done, total
+            loop.call_soon_threadsafe(self._notify)
+
+        try:
+            answer = await client.call(operation, given, **dict.fromkeys(operation.callbacks, progress))
+            job.answer, job.state = json.loads(operation.to_json(answer)), "done"
+        except RecallogError as error:
+            job.problem, job.state = problem_of(error), "failed"
+        except asyncio.CancelledError:
+            job.state = "failed"
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect: it is logged, and the job has failed
+            job.problem, job.state = problem_of(defect(error, job.id)), "failed"
+        finally:
+            del self._tasks[job.id]
+            self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _forget_old(self) -> None:
+        finished = [job.id for job in self._jobs.values() if job.state != "running"]
+        for old in finished[:-JOBS_KEPT]:
+            del self._jobs[old]
+
+    async def _show(self, request: Request) -> Response:
+        client = await self._door.client(request)
+        client.check(Verb.OPERATE)
+        job = self._jobs.get(request.path_params["id"])
+        if job is None:
+            raise Forbidden
+        if requests.accepts(request, sse.MEDIA_TYPE):
+            return sse.EventStream(self._progress(job))
+        return Response(job.model_dump_json(), media_type=requests.JSON)
+
+    async def _progress(self, job: Job) -> AsyncGenerator[bytes]:
+        """The job, whenever it has changed, until it has ended."""
+        shown = ""
+        while True:
+            now = job.model_dump_json()
+            if now != shown:
+                shown = now
+                yield sse.framed(now.encode(), event="progress" if job.state == "running" else job.state)
+            if job.state != "running":
+                return
+            try:
+                async with asyncio.timeout(sse.HEARTBEAT_SECONDS):
+                    await self._changed.wait()
+            except TimeoutError:
+                yield sse.HEARTBEAT

@@ -1,0 +1,54 @@
+"""The server's log: one JSON document a line, with the id of the request, and nothing of what was sent or answered."""
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Any
+
+from recallog_schemas.errors import InvariantViolation
+
+_log = logging.getLogger("recallog.http")
+
+FIELDS = "recallog_fields"
+"""The attribute of a log record with further fields of its line."""
+
+
+class JsonLines(logging.Formatter):
+    """Formats a log record as one JSON document."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
+        return json.dumps({**line, **getattr(record, FIELDS, {})}, default=str)
+
+
+def to_stderr(level: str) -> None:
+    """Write the log of this process to stderr, from `level` on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for name in ("httpx", "httpcore"):  # their lines have URLs, with the names of spaces and agents
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def request(message: str, **fields: Any) -> None:
+    """Log a request that was answered."""
+    _log.info(message, extra={FIELDS: fields})
+
+
+def event(message: str, **fields: Any) -> None:
+    """Log something that an operator may want to know."""
+    _log.warning(message, extra={FIELDS: fields})
+
+
+def defect(error: BaseException, request_id: str) -> InvariantViolation:
+    """Log where an unexpected error was raised, and return what the client is told.
+
+    The error's message is not logged: it may quote what agents have said.
+    """
+    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    fields = {"request": request_id, "error": type(error).__name__, "frames": frames}
+    _log.error("a request has failed by a defect", extra={FIELDS: fields})
+    return InvariantViolation(f"a defect of the server, logged as {request_id}; report it with the lines of the log")

@@ -1,0 +1,51 @@
+"""The metrics of the HTTP door, for Prometheus."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# From an answer out of warm views to one that folds a ledger first.
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
+
+
+class Metrics:
+    """The metrics of one server, in a registry of their own: a process may run several."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "recallog_http_requests", "Requests answered.", ["method", "route", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "recallog_http_request_seconds",
+            "Seconds from a request to the end of its answer.",
+            ["method", "route"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._now = Gauge("recallog_http_requests_now", "Requests being answered.", registry=self._registry)
+        self._streams = Gauge("recallog_http_streams_now", "Event streams that are open.", registry=self._registry)
+        self._dropped = Gauge(
+            "recallog_http_streams_dropped",
+            "Event streams that slow clients have lost.",
+            registry=self._registry,
+        )
+        self._jobs = Gauge("recallog_http_jobs_now", "Jobs that are running.", registry=self._registry)
+
+    def begun(self) -> None:
+        """A request has come."""
+        self._now.inc()
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """A request was answered. `route` is the template of its path; "" for a path that no route has."""
+        self._now.dec()
+        known = method if route else "OTHER"
+        self._requests.labels(known, route, str(status)).inc()
+        self._seconds.labels(known, route).observe(seconds)
+
+    def expose(self, streams: int, dropped: int, jobs: int) -> bytes:
+        """The metrics in Prometheus' text format."""
+        self._streams.set(streams)
+        self._dropped.set(dropped)
+        self._jobs.set(jobs)
+        return generate_latest(self._registry)

@@ -1,0 +1,86 @@
+"""What requests carry: arguments of operations in the path, the query and the body."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from recallog.operations.routes import Route
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.validation import first_problem
+from recallog_service.http.problems import RequestError
+
+BODY_SECONDS = 30.0
+"""How long a client may take to send a body."""
+JSON = "application/json"
+
+_OBJECT = TypeAdapter(dict[str, Any])
+_ANY = TypeAdapter(Any)
+
+
+async def arguments(request: Request, route: Route) -> dict[str, Any]:
+    """The arguments of a request for an operation. Raises `InvalidArgument`."""
+    given = query(request, route.lists) if route.method == "GET" else await json_object(request)
+    named = in_path(request)
+    for name in named.keys() & given.keys():
+        raise InvalidArgument(f"{name}: is in the path; leave it out here", path=name, rule="repeated")
+    return {**given, **named}
+
+
+def in_path(request: Request) -> dict[str, Any]:
+    """The arguments in the path. A byte that is no text is refused where arguments are validated."""
+    return {name: unquote(text, errors="surrogateescape") for name, text in request.path_params.items()}
+
+
+def query(request: Request, lists: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The arguments in the query: all texts of an argument in `lists`, and the last text of any other."""
+    try:
+        given = parse_qs(request.url.query, keep_blank_values=True, errors="surrogateescape")
+    except ValueError:
+        raise InvalidArgument("the query has too many fields", rule="too_long") from None
+    return {name: texts if name in lists else texts[-1] for name, texts in given.items()}
+
+
+async def json_object(request: Request) -> dict[str, Any]:
+    """The JSON object in the body. Raises `RequestError` and `InvalidArgument`."""
+    found: dict[str, Any] = _parsed(_OBJECT, await body(request, JSON))
+    return found
+
+
+def json_value(data: bytes) -> Any:
+    """The value of a JSON document. Raises `InvalidArgument`."""
+    return _parsed(_ANY, data)
+
+
+async def body(request: Request, *types: str) -> bytes:
+    """The body, whose content type must be one of `types`: no web page of another origin can send these unasked."""
+    if content_type(request.headers) not in types:
+        expected = " or ".join(types)
+        raise RequestError(415, f"send the header Content-Type: {expected}", rule="content_type")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.body()
+    except TimeoutError:
+        raise RequestError(408, f"the body took longer than {BODY_SECONDS:g} seconds", rule="timeout") from None
+    except ClientDisconnect:
+        raise RequestError(400, "the body is incomplete", rule="incomplete") from None
+
+
+def content_type(headers: Mapping[str, str]) -> str:
+    """The media type of a body, without parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def accepts(request: Request, media_type: str) -> bool:
+    """Whether a client asks for a media type by its name."""
+    return media_type in request.headers.get("accept", "")
+
+
+def _parsed(adapter: TypeAdapter[Any], data: bytes) -> Any:
+    try:
+        return adapter.validate_json(data)
+    except ValidationError as error:
+        raise InvalidArgument(f"the body: {first_problem(error).message}", rule="unparsable") from None

@@ -1,0 +1,82 @@
+"""The server process of the HTTP door: uvicorn, which ends event streams before it waits for connections."""
+
+import socket
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+
+import uvicorn
+
+from recallog import Memory
+from recallog_schemas.errors import SettingsError
+from recallog_service.access import Access
+from recallog_service.http.app import Application, Mounted
+from recallog_service.http.transport import LOOPBACK
+
+CONNECTIONS_MAX = 2_000
+"""More are answered 503 at once."""
+SHUTDOWN_SECONDS = 10
+"""How long requests may take to end when the server is told to stop."""
+
+
+class Server(uvicorn.Server):
+    """A server of one application. SIGTERM and Ctrl-C end it: streams at once, requests within some seconds."""
+
+    def __init__(self, app: Application, host: str, port: int) -> None:
+        """Port 0 is any free one; `port` says which, once the server has started."""
+        super().__init__(
+            uvicorn.Config(
+                app,
+                host=host,
+                port=port,
+                access_log=False,
+                log_config=None,
+                lifespan="on",
+                limit_concurrency=CONNECTIONS_MAX,
+                server_header=False,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+                ws="none",
+            )
+        )
+        self._application = app
+
+    @property
+    def port(self) -> int:
+        """The port on which the server listens."""
+        number: int = self.servers[0].sockets[0].getsockname()[1]
+        return number
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End streams, which would never end by themselves, then wait for requests."""
+        await self._application.close()
+        await super().shutdown(sockets)
+
+
+@asynccontextmanager
+async def server_of(
+    memory: Memory, access: Access, host: str, port: int, mounted: Collection[Mounted] = ()
+) -> AsyncGenerator[Server]:
+    """A server of a memory, which is to be run with `serve`.
+
+    Raises `SettingsError` where callers need no key and others than programs of this machine could be callers.
+    """
+    is_open = await access.is_open()
+    if is_open and not is_loopback(host):
+        raise SettingsError(
+            f"without keys the server listens on this machine alone, not on {host}; make a key first: "
+            "recallog keys create --spaces '*' --verbs read,publish"
+        )
+    try:
+        yield Server(Application(memory, access, hosts=LOOPBACK if is_open else (), mounted=mounted), host, port)
+    finally:
+        await access.close()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,88 @@
+"""Event streams over HTTP (`text/event-stream`): frames, and answers that go on until they end with a reason."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from recallog_service.http import logs
+
+MEDIA_TYPE = "text/event-stream"
+HEARTBEAT_SECONDS = 15.0
+"""After this silence a comment is sent, so that proxies keep the connection."""
+HEARTBEAT = b": heartbeat\n\n"
+STALLED_SECONDS = 10.0
+"""How long a client may leave the buffer of its connection full. Then it is dropped."""
+
+
+def framed(data: bytes, *, event: str = "", last_id: str = "") -> bytes:
+    """One event of a stream."""
+    head = [f"id: {last_id}".encode()] if last_id else []
+    if event:
+        head.append(f"event: {event}".encode())
+    return b"\n".join([*head, *(b"data: " + line for line in data.splitlines() or [b""])]) + b"\n\n"
+
+
+def ended(reason: str, **fields: object) -> bytes:
+    """The event `end`, which says why the server ends a stream."""
+    return framed(msgspec.json.encode({"reason": reason, **fields}), event="end")
+
+
+class ClientStalled(Exception):
+    """A client has not read for too long. The server closes the connection, whose buffer has no room for a reason."""
+
+
+class EventStream(Response):
+    """An answer that goes on until its frames end or the client leaves.
+
+    Each frame has its own time limit, so that a client that does not read is dropped. There is no buffer here: at most
+    one frame waits.
+    """
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, frames: AsyncGenerator[bytes]) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._frames = frames
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        if scope["method"] == "HEAD":
+            await self._frames.aclose()
+            await send({"type": "http.response.body"})
+            return
+        pump = asyncio.ensure_future(self._pump(send))
+        leaving = asyncio.ensure_future(_until_left(receive))
+        try:
+            await asyncio.wait({pump, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            pump.cancel()
+            await asyncio.wait({pump, leaving})
+        if not pump.cancelled():
+            pump.result()
+
+    async def _pump(self, send: Send) -> None:
+        async with aclosing(self._frames) as frames:
+            await _sent(send, HEARTBEAT)  # the client learns at once that the stream is open
+            async for frame in frames:
+                await _sent(send, frame)
+        await _sent(send, b"", more=False)
+
+
+async def _sent(send: Send, frame: bytes, *, more: bool = True) -> None:
+    try:
+        async with asyncio.timeout(STALLED_SECONDS):
+            await send({"type": "http.response.body", "body": frame, "more_body": more})
+    except TimeoutError:
+        logs.event("a stream was dropped", reason="its client does not read")
+        raise ClientStalled from None
+
+
+async def _until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

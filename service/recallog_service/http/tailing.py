@@ -1,0 +1,257 @@
+"""Tails of the ledger: one task a partition reads new records, and hands them to all streams that follow a space."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from recallog import Memory
+from recallog.following.entries import entries_of
+from recallog_schemas import Position
+from recallog_schemas.errors import OutOfRange, RecallogError
+from recallog_service.http import logs, sse
+from recallog_streams.ledgers.ledger import Batch
+
+POLL_SECONDS = 0.03
+"""How often new records are looked for while a stream follows the partition: a third of what a delivery may take."""
+RETRY_SECONDS = 1.0
+"""How long to wait after an error of the ledger."""
+BACKLOG_BYTES_MAX = 4 * 1024 * 1024
+"""What may wait for one client: sixteen of the largest events. A client that is farther behind is dropped, and reads
+the rest from the ledger when it comes back."""
+
+SLOW = "slow"
+STOPPING = "stopping"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive events of one space, each its offset and its frame. All streams of the space share it."""
+
+    frames: Sequence[tuple[int, bytes]]
+
+    @cached_property
+    def data(self) -> bytes:
+        """All frames."""
+        return b"".join(frame for _, frame in self.frames)
+
+    def since(self, offset: int) -> bytes:
+        """The frames of the events from `offset` on."""
+        if self.frames[0][0] >= offset:
+            return self.data
+        return b"".join(frame for at, frame in self.frames if at >= offset)
+
+
+class Subscription:
+    """What one stream has not sent yet. It never has more than `BACKLOG_BYTES_MAX`."""
+
+    def __init__(self, space: str) -> None:
+        self.space = space
+        self.ended = ""
+        """Why nothing more comes; "" as long as more may come."""
+        self._chunks: deque[Chunk] = deque()
+        self._bytes = 0
+        self._changed = asyncio.Event()
+
+    def offer(self, chunk: Chunk) -> None:
+        if self.ended:
+            return
+        self._bytes += len(chunk.data)
+        if self._bytes > BACKLOG_BYTES_MAX and self._chunks:
+            self.end(SLOW)
+            return
+        self._chunks.append(chunk)
+        self._changed.set()
+
+    def skip(self, chunk: Chunk) -> int:
+        """Forget what waits behind `chunk`, for a stream that reads it elsewhere; the offset of the last event."""
+        last = self._chunks[-1] if self._chunks else chunk
+        self._chunks.clear()
+        self._bytes = 0
+        return last.frames[-1][0]
+
+    def end(self, reason: str) -> None:
+        """Drop what waits: the client reads it from the ledger when it comes back."""
+        self.ended = reason
+        self._chunks.clear()
+        self._changed.set()
+
+    async def next(self) -> Chunk | None:
+        """What comes next; None after a silence, and at the end."""
+        if not self._chunks and not self.ended:
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(sse.HEARTBEAT_SECONDS):
+                    await self._changed.wait()
+        if not self._chunks:
+            return None
+        chunk = self._chunks.popleft()
+        self._bytes -= len(chunk.data)
+        return chunk
+
+
+class Tailer:
+    """Reads the new records of one partition while at least one stream follows it."""
+
+    def __init__(self, memory: Memory, partition: int) -> None:
+        self._memory = memory
+        self._partition = partition
+        self._subscriptions: dict[str, set[Subscription]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.next = 0
+        """The offset of the next record that is handed out. It is known while streams follow."""
+
+    @property
+    def streams(self) -> int:
+        """How many streams follow."""
+        return sum(map(len, self._subscriptions.values()))
+
+    def subscribe(self, space: str, end: int) -> Subscription:
+        """Follow a space. Records from `next` on will be handed out; `end` is the end of the ledger, if nothing else
+        follows the partition yet."""
+        if self._task is None:
+            self.next = end
+            self._task = asyncio.create_task(self._follow(), name=f"tail of partition {self._partition}")
+        subscription = Subscription(space)
+        self._subscriptions.setdefault(space, set()).add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        found = self._subscriptions[subscription.space]
+        found.discard(subscription)
+        if not found:
+            del self._subscriptions[subscription.space]
+        if not self._subscriptions and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def close(self) -> None:
+        """End all streams."""
+        for subscriptions in self._subscriptions.values():
+            for each in subscriptions:
+                each.end(STOPPING)
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                async for batch in self._memory.admin.records(Position(self._partition, self.next)):
+                    self._hand_out(batch)
+                    self.next = batch.next
+                    await asyncio.sleep(0)
+                await asyncio.sleep(POLL_SECONDS)
+            except RecallogError as error:
+                logs.event("a tail waits for the ledger", error=type(error).__name__, partition=self._partition)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    def _hand_out(self, batch: Batch) -> None:
+        raw, by_space = dict(batch.records), dict[str, list[tuple[int, bytes]]]()
+        for entry in entries_of(batch):
+            if entry.event is not None and entry.event.space in self._subscriptions:
+                offset = entry.position.offset
+                found = (offset, _frame(batch.partition, offset, raw[offset]))
+                by_space.setdefault(entry.event.space, []).append(found)
+        for space, frames in by_space.items():
+            chunk = Chunk(frames)
+            for subscription in self._subscriptions[space]:
+                subscription.offer(chunk)
+
+
+class Tails:
+    """The tails of all partitions of a memory."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._tailers: dict[int, Tailer] = {}
+        self.is_stopping = False
+        self.dropped = 0
+        """How many streams were dropped because their clients were slow."""
+
+    @property
+    def streams(self) -> int:
+        """How many streams follow."""
+        return sum(each.streams for each in self._tailers.values())
+
+    async def close(self) -> None:
+        """End all streams, each with its reason."""
+        self.is_stopping = True
+        for each in self._tailers.values():
+            await each.close()
+
+    async def follow(self, space: str) -> Subscription:
+        """The events of a space that come from now on, until `leave`."""
+        partition = await self._memory.admin.partition_of(space)
+        end = (await self._memory.admin.ledger_ends())[partition]
+        return self._tailer(partition).subscribe(space, end)
+
+    async def leave(self, subscription: Subscription) -> None:
+        """End the following of a space."""
+        self._tailer(await self._memory.admin.partition_of(subscription.space)).unsubscribe(subscription)
+        self.dropped += subscription.ended == SLOW
+
+    async def begin(self, space: str, start: Position | None) -> Position:
+        """Where a tail begins: at `start`, which is a position of the ledger or its end, or at the present end.
+
+        Raises `OutOfRange`.
+        """
+        partition = await self._memory.admin.partition_of(space)
+        end = (await self._memory.admin.ledger_ends())[partition]
+        if start is None:
+            return Position(partition, end)
+        if start.partition != partition:
+            raise OutOfRange(f"start: the space is in partition {partition}, not in {start.partition}", path="start")
+        if start.offset > end:
+            raise OutOfRange(f"start: the ledger ends at {partition}:{end}, before {start}", path="start")
+        return start
+
+    async def frames(self, space: str, begin: Position) -> AsyncGenerator[bytes]:
+        """The events of a space as frames, from `begin` on and as they come, without a gap and without a repeat."""
+        offset, tailer = begin.offset, self._tailer(begin.partition)
+        while True:
+            # What the tailer has handed out before is in the ledger.
+            records = self._memory.admin.records(Position(begin.partition, offset), space)
+            async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
+                async for batch in batches:
+                    if found := events_of(batch, space):
+                        yield b"".join(_frame(batch.partition, *event) for event in found)
+                    offset = batch.next
+                    if self.is_stopping:
+                        yield sse.ended(STOPPING)
+                        return
+            if tailer.streams == 0 or offset >= tailer.next:
+                break
+        subscription = tailer.subscribe(space, offset)
+        try:
+            while not subscription.ended:
+                chunk = await subscription.next()
+                data = sse.HEARTBEAT if chunk is None else chunk.since(offset)
+                if data and not subscription.ended:
+                    yield data
+            yield sse.ended(subscription.ended)
+        finally:
+            tailer.unsubscribe(subscription)
+            self.dropped += subscription.ended == SLOW
+
+    def _tailer(self, partition: int) -> Tailer:
+        return self._tailers.setdefault(partition, Tailer(self._memory, partition))
+
+
+def events_of(batch: Batch, space: str) -> list[tuple[int, bytes]]:
+    """The events of a space in a batch, each its offset and its bytes in the ledger.
+
+    Records that are no events are left out; `dead_letters` shows them.
+    """
+    raw = dict(batch.records)
+    found = [entry for entry in entries_of(batch) if entry.event is not None and entry.event.space == space]
+    return [(entry.position.offset, raw[entry.position.offset]) for entry in found]
+
+
+def _frame(partition: int, offset: int, data: bytes) -> bytes:
+    """An event as an event of a stream: its position is the id, and its bytes in the ledger are the data."""
+    return sse.framed(data, last_id=str(Position(partition, offset)))

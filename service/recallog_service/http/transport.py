@@ -1,0 +1,150 @@
+"""What happens to every request before and after its route: ids, limits, errors, the log and the metrics.
+
+Pure ASGI: nothing here buffers an answer, so that streams pass through.
+"""
+
+import re
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import uuid_utils
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recallog_schemas.errors import Forbidden, RecallogError
+from recallog_service.http import logs, problems
+from recallog_service.http.metrics import Metrics
+from recallog_service.http.problems import RequestError
+from recallog_service.http.sse import ClientStalled
+
+REQUEST_ID = "x-request-id"
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+"""The names under which a server without keys answers: a page of another origin cannot reach it under one of its own
+(DNS rebinding)."""
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass
+class _Exchange:
+    """One request and what was answered."""
+
+    request_id: str
+    method: str
+    began: float = field(default_factory=time.monotonic)
+    status: int = 0
+    sent: int = 0
+
+
+class Transport:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, body_bytes_max: int, hosts: Collection[str]) -> None:
+        """`hosts` are the names of this server that requests may use; all, if it is empty."""
+        self._app = app
+        self._metrics = metrics
+        self._body_bytes_max = body_bytes_max
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        given = headers.get(REQUEST_ID.encode(), b"").decode("latin-1")
+        exchange = _Exchange(given if _ID.fullmatch(given) else str(uuid_utils.uuid7()), scope["method"])
+        # Names may have a slash: routes are compared before special characters are decoded.
+        scope = {**scope, "path": scope["raw_path"].decode("latin-1"), "state": {**scope.get("state", {})}, "app": self}
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                exchange.status = message["status"]
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (REQUEST_ID.encode(), exchange.request_id.encode()),
+                    (b"x-content-type-options", b"nosniff"),
+                ]
+            else:
+                exchange.sent += len(message.get("body", b""))
+            await send(message)
+
+        self._metrics.begun()
+        try:
+            self._check(headers)
+            await self._app(scope, self._limited(headers, receive), answered)
+        except ClientStalled:
+            raise
+        except Exception as error:
+            answer = answer_to(error, exchange.request_id)
+            if exchange.status:
+                raise
+            await answer(scope, receive, answered)
+        finally:
+            self._note(exchange, scope)
+
+    def _check(self, headers: dict[bytes, bytes]) -> None:
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self._hosts and _host_name(host) not in self._hosts:
+            message = "this server answers under the names of this machine only, since it has no keys"
+            raise RequestError(421, message, rule="host")
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length[:20]) > self._body_bytes_max:
+            raise self._too_large()
+
+    def _limited(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+        received = 0
+
+        async def limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._body_bytes_max:
+                raise self._too_large()
+            return message
+
+        return limited
+
+    def _too_large(self) -> RequestError:
+        message = f"the body is longer than {self._body_bytes_max:,} bytes; send less in one request"
+        return RequestError(413, message, rule="too_large")
+
+    def _note(self, exchange: _Exchange, scope: Scope) -> None:
+        seconds = time.monotonic() - exchange.began
+        # The template, not the path: names of spaces and agents may be personal.
+        route = getattr(scope.get("route"), "path", "")
+        self._metrics.answered(exchange.method, route, exchange.status, seconds)
+        logs.request(
+            "request",
+            request=exchange.request_id,
+            method=exchange.method,
+            route=route,
+            status=exchange.status,
+            ms=round(1000 * seconds, 1),
+            bytes=exchange.sent,
+            client=scope["state"].get("client", ""),
+        )
+
+
+def answer_to(error: Exception, request_id: str) -> Response:
+    """The answer to a request that raised `error`. One that is not expected is logged as a defect."""
+    if isinstance(error, RecallogError):
+        return problems.answer_to(error)
+    if isinstance(error, HTTPException):
+        if error.status_code == 404:
+            return problems.answer_to(Forbidden())
+        if error.status_code == 405:
+            allowed = (error.headers or {}).get("Allow", "")
+            problem = RequestError(405, f"this path takes {allowed}", rule="method")
+            return problems.answer_to(problem, error.headers)
+        return problems.answer_to(RequestError(error.status_code, str(error.detail), rule="request"), error.headers)
+    return problems.answer_to(logs.defect(error, request_id))
+
+
+def _host_name(header: str) -> str:
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,255 @@
+"""Event streams over HTTP: tails of a space, what an agent may see, and the progress of jobs."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from recallog import Memory, Settings
+from recallog_service.access import Access
+from recallog_service.http import sse, tailing
+from recallog_service.http.app import Application
+from support.events import event, numbered, run
+from support.http import Stream, served, streaming
+
+EVENTS = "/v1/spaces/village/events"
+
+
+@asynccontextmanager
+async def world(home: Path) -> AsyncIterator[tuple[Memory, httpx.AsyncClient]]:
+    """A memory and a client of its server."""
+    async with Memory.open(home) as memory:
+        access = Access.of(Settings(home=home))
+        async with served(Application(memory, access)) as (_, url):
+            async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+                yield memory, client
+
+
+def turns(frames: Sequence[dict[str, str]]) -> list[int]:
+    return [json.loads(frame["data"])["turn"] for frame in frames]
+
+
+def test_a_tail_has_what_comes_and_a_client_that_returns_misses_and_repeats_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            await memory.publish_many(numbered(3))
+            async with streaming(client, EVENTS) as stream:
+                await memory.publish_many([*numbered(2, first=3), *numbered(2, space="city")])
+                frames = await stream.some(2)
+                assert turns(frames) == [3, 4]
+                assert frames[-1]["id"] == "0:4"
+            await memory.publish_many(numbered(2, first=5))
+            async with streaming(client, EVENTS, Last_Event_ID="0:3") as stream:
+                await memory.publish_many(numbered(1, first=7))
+                assert turns(await stream.some(4)) == [4, 5, 6, 7]
+            async with streaming(client, f"{EVENTS}?start=0:0") as stream:
+                assert turns(await stream.some(8)) == list(range(8))
+
+    run(work())
+
+
+def test_streams_that_join_while_events_come_miss_and_repeat_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            await memory.publish_many(numbered(50))
+
+            async def publish() -> None:
+                for first in range(50, 150, 5):
+                    await memory.publish_many(numbered(5, first=first))
+                    await asyncio.sleep(0.01)
+
+            async def read(delay: float) -> list[int]:
+                await asyncio.sleep(delay)
+                async with streaming(client, EVENTS, Last_Event_ID="0:9") as stream:
+                    return turns(await stream.some(140))
+
+            _, *found = await asyncio.gather(publish(), *(read(n * 0.015) for n in range(12)))
+            assert found == [list(range(10, 150))] * 12
+
+    run(work())
+
+
+def test_a_stream_that_is_too_slow_is_dropped_with_a_reason_and_the_others_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tailing, "BACKLOG_BYTES_MAX", 50_000)
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            tails = tailing.Tails(memory)
+            begin = await tails.begin("village", None)
+            slow, quick = tails.frames("village", begin), tails.frames("village", begin)
+            first = [asyncio.ensure_future(anext(each)) for each in (slow, quick)]
+            await asyncio.sleep(0)
+            seen = 0
+            for number in range(40):
+                sent = event(payload={"text": "x" * 5_000}, turn=number)
+                await memory.publish(sent)
+                while seen <= number:
+                    data = await (first.pop() if len(first) == 2 else anext(quick))
+                    seen += data.count(b"data: ")
+            assert seen == 40
+            await first[0]
+            rest = [data async for data in slow]
+            assert rest == [sse.ended("slow")]
+            assert tails.dropped == 1
+            await quick.aclose()
+            await tails.close()
+
+    run(work())
+
+
+def test_a_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "STALLED_SECONDS", 0.05)
+    closed = asyncio.Event()
+
+    async def frames() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"data: x\n\n"
+        finally:
+            closed.set()
+
+    async def send(message: object) -> None:
+        if isinstance(message, dict) and message.get("body") == b"data: x\n\n":
+            await asyncio.Event().wait()
+
+    async def receive() -> dict[str, str]:
+        await asyncio.Event().wait()
+        return {}
+
+    async def work() -> None:
+        with pytest.raises(sse.ClientStalled):
+            await sse.EventStream(frames())({"type": "http", "method": "GET"}, receive, send)  # type: ignore[arg-type]
+        assert closed.is_set()
+
+    run(work())
+
+
+def test_a_silent_stream_has_heartbeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.02)
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            tails = tailing.Tails(memory)
+            frames = tails.frames("village", await tails.begin("village", None))
+            assert [await anext(frames), await anext(frames)] == [sse.HEARTBEAT] * 2
+            await frames.aclose()
+
+    run(work())
+
+
+def test_a_server_that_stops_ends_its_streams_with_a_reason(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            app = Application(memory, Access.of(Settings(home=tmp_path)))
+            async with served(app) as (server, url), httpx.AsyncClient(base_url=url) as client:
+                async with streaming(client, EVENTS) as tail, streaming(client, f"{SEEN}") as seen:
+                    server.should_exit = True
+                    for stream in (tail, seen):
+                        assert await stream.next() == {"event": "end", "data": '{"reason":"stopping"}'}
+                        with pytest.raises(StopAsyncIteration):
+                            await stream.next()
+
+    run(work())
+
+
+def test_a_position_that_is_not_in_the_ledger_is_an_error_and_not_a_silent_stream(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (_, client):
+            for last, status in (("0:7", 404), ("7:0", 404), ("yesterday", 422)):
+                answer = await client.get(EVENTS, headers={"Accept": "text/event-stream", "Last-Event-ID": last})
+                assert answer.status_code == status, answer.text
+
+    run(work())
+
+
+SEEN = "/v1/spaces/village/agents/baker/stream"
+
+
+def test_an_agents_stream_has_what_it_may_see_and_resumes(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            thought, shared = event("agent.thought", agent="miller", turn=1), event("world.observed", turn=2)
+            await memory.publish_many([thought, shared, event(turn=3)])
+            async with streaming(client, SEEN) as stream:
+                await memory.publish_many([thought.model_copy(update={"id": "t-2"}), event(turn=4, agent="baker")])
+                (frame,) = await stream.some(1)
+                item = json.loads(frame["data"])
+                assert (frame["id"], item["text"], item["event"]["turn"]) == ("0:4", "Bread!", 4)
+                await memory.publish(event("world.observed", agent="miller", turn=5))
+                assert seen_turns(await stream.some(1)) == [5]
+            async with streaming(client, SEEN, Last_Event_ID="0:0") as stream:
+                assert seen_turns(await stream.some(4)) == [2, 3, 4, 5]
+
+    run(work())
+
+
+def test_an_agents_stream_that_resumes_far_back_has_every_page(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            await memory.publish_many(numbered(1_300))
+            async with streaming(client, SEEN, Last_Event_ID="0:99") as stream:
+                assert seen_turns(await stream.some(1_200)) == list(range(100, 1_300))
+
+    run(work())
+
+
+def test_an_agents_stream_says_from_where_on_the_views_retain_events(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            await memory.publish_many(numbered(2_100))
+            async with streaming(client, f"{SEEN}?start=0:0") as stream:
+                assert await stream.next() == {"event": "gap", "data": '{"kept_from":"0:100"}'}
+                assert seen_turns(await stream.some(2)) == [100, 101]
+
+    run(work())
+
+
+def seen_turns(frames: Sequence[dict[str, str]]) -> list[int]:
+    return [json.loads(frame["data"])["event"]["turn"] for frame in frames]
+
+
+def test_a_job_is_answered_at_once_and_shows_its_progress_and_its_answer(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            await memory.publish_many(numbered(30))
+            begun = await client.post("/v1/admin/verify", json={"what": "views"})
+            assert begun.status_code == 202
+            path = begun.headers["location"]
+            assert path == f"/v1/admin/jobs/{begun.json()['id']}"
+            async with streaming(client, path) as stream:
+                last = await _last(stream)
+            assert last["event"] == "done"
+            job = json.loads(last["data"])
+            assert (job["operation"], job["state"], job["problem"]) == ("admin.verify", "done", None)
+            assert job["answer"]["tables"]
+            assert (await client.get(path)).json() == job
+
+    run(work())
+
+
+def test_a_job_that_fails_has_the_problem(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (_, client):
+            begun = await client.post("/v1/admin/copy", json={"target": "gopher://nowhere"})
+            async with streaming(client, begun.headers["location"]) as stream:
+                job = json.loads((await _last(stream))["data"])
+            assert (job["state"], job["problem"]["title"]) == ("failed", "SettingsError")
+            assert (await client.get("/v1/admin/jobs/none")).status_code == 404
+
+    run(work())
+
+
+async def _last(stream: Stream) -> dict[str, str]:
+    """The last frame of a stream that ends."""
+    last: dict[str, str] = {}
+    while True:
+        try:
+            last = await stream.next()
+        except StopAsyncIteration:
+            return last
