@@ -24,7 +24,9 @@ class Way:
     show: Callable[[Any, Given], str]
     """The answer as a text."""
     lists: frozenset[str] = field(default_factory=frozenset)
-    """The arguments that are one value where the operation takes a list."""
+    """The arguments that are one value where the operation takes a list. They are required."""
+    needs: frozenset[str] = field(default_factory=frozenset)
+    """Further arguments that are required, though the operation can do without."""
     if_not_owner: str | None = None
     """What to answer if the agent owns no such entry; `{memory_id}` is the argument."""
 
@@ -42,7 +44,8 @@ class Way:
     def required(self, operation: Operation) -> set[str]:
         """The arguments without which the operation cannot be executed."""
         fields = operation.arguments.model_fields
-        return {name for name, each in self.arguments.items() if fields[each].is_required() or name in self.lists}
+        found = {name for name, each in self.arguments.items() if fields[each].is_required()}
+        return found | self.lists | self.needs
 
     async def call(self, memory: Guarded, operation: Operation, who: Mapping[str, str], given: Given) -> str:
         """The answer as a text, for the space and the agent in `who`."""
@@ -177,6 +180,7 @@ TOOLS: Mapping[str, Tool] = {
                     "long_term.update",
                     {"memory_id": "entry_id", "new_content": "text"},
                     showing.updated,
+                    needs=frozenset({"new_content"}),
                     if_not_owner="Memory {memory_id} not found",
                 )
             ],
