@@ -23,6 +23,8 @@ class Caller:
     name: str
     """`key:<id>`, `jwt:<subject>`, or `keyless`: for logs, which show no secrets."""
     grant: Grant
+    calls_per_minute: int | None = None
+    """How many calls it may make in a minute; None: there is no limit."""
 
 
 class Access:
@@ -54,6 +56,13 @@ class Access:
 
         Raises `Unauthorized`, and `RateLimited` if the key has a limit.
         """
+        caller = await self.identified(token)
+        if caller.calls_per_minute is not None:
+            self.limits.take(caller.name, "", calls_per_minute=caller.calls_per_minute)
+        return caller
+
+    async def identified(self, token: str | None) -> Caller:
+        """Who gives this key or token, which is no call: to see whether it is still valid. Raises `Unauthorized`."""
         if await self.is_open():
             return Caller(_KEYLESS, Grant.everything())
         if not token:
@@ -62,10 +71,7 @@ class Access:
             key = await keys.found(self._store, token)
             if key is None:
                 raise Unauthorized("the key is unknown, revoked or expired")
-            caller = Caller(f"key:{key.id}", key.grant)
-            if key.calls_per_minute is not None:
-                self.limits.take(caller.name, "", calls_per_minute=key.calls_per_minute)
-            return caller
+            return Caller(f"key:{key.id}", key.grant, key.calls_per_minute)
         if self._tokens is None:
             raise Unauthorized("the key is unknown, revoked or expired")
         claims = self._tokens.claims(token)

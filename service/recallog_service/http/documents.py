@@ -126,11 +126,11 @@ def asyncapi() -> Schema:
                 "Event": {"contentType": "application/json", "payload": event},
                 "Remembered": {"contentType": "application/json", "payload": seen},
                 "End": {
-                    "summary": "The event `end`: why the server ends the stream, `slow` or `stopping`. Come back.",
+                    "summary": "The event `end`: why the stream ends. Come back after `slow` and `stopping`.",
                     "contentType": "application/json",
                     "payload": {
                         "type": "object",
-                        "properties": {"reason": {"type": "string", "enum": ["slow", "stopping"]}},
+                        "properties": {"reason": {"type": "string", "enum": ["slow", "stopping", "unauthorized"]}},
                         "required": ["reason"],
                     },
                 },

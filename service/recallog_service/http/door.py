@@ -1,7 +1,9 @@
 """What all routes share: the memory, who may use it, and limits."""
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +11,13 @@ from starlette.requests import Request
 
 from recallog import Memory
 from recallog.operations.operation import Operation
-from recallog_schemas.errors import StorageUnavailable, UnknownOutcome
+from recallog_schemas.errors import StorageUnavailable, Unauthorized, UnknownOutcome
 from recallog_service.access import Access, Caller, Guarded, Verb
+from recallog_service.http import sse
 
 _SCHEME = "bearer "
+RECHECK_SECONDS = 0.5
+"""How long a stream goes on after its key was revoked, at most, while events come."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,25 @@ class Door:
 
     async def client(self, request: Request) -> Client:
         """Who sends a request. Raises `Unauthorized` and `RateLimited`."""
-        header = request.headers.get("authorization", "")
-        token = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else None
-        found = await self.access.caller(token)
+        found = await self.access.caller(_token(request))
         request.state.client = found.name
         return Client(found, Guarded(self.memory, found.grant))
+
+    async def while_allowed(self, request: Request, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+        """The frames of a stream, until the key of its client is revoked or expires, or its grant changes."""
+        began = await self.access.identified(_token(request))
+        checked = time.monotonic()
+        async with aclosing(frames):
+            async for frame in frames:
+                if time.monotonic() - checked > RECHECK_SECONDS:
+                    try:
+                        if await self.access.identified(_token(request)) != began:
+                            raise Unauthorized("the grant has changed")
+                    except Unauthorized:
+                        yield sse.ended("unauthorized")
+                        return
+                    checked = time.monotonic()
+                yield frame
 
     async def answer(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Any:
         """The answer of an operation within the time limit. Raises its errors, and a retryable one after the limit."""
@@ -72,3 +91,9 @@ class Door:
             if operation.read_only:
                 raise StorageUnavailable(f"{message}; try again, or ask for less") from None
             raise UnknownOutcome(f"{message}: it may be written; send it again with the same ids") from None
+
+
+def _token(request: Request) -> str | None:
+    """The key or token of a request."""
+    header = request.headers.get("authorization", "")
+    return header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else None

@@ -61,7 +61,8 @@ class Events:
         if not requests.accepts(request, sse.MEDIA_TYPE):
             return Response(await self.page(**PAGE.validated(given, strict=False)), media_type=requests.JSON)
         start = _start(request, TAIL.validated(given, strict=False))
-        return sse.EventStream(self._tails.frames(space, await self._tails.begin(space, start)))
+        frames = self._tails.frames(space, await self._tails.begin(space, start))
+        return sse.EventStream(self._door.while_allowed(request, frames))
 
     async def page(
         self,
@@ -93,7 +94,7 @@ class Events:
         client.check(Verb.READ, named["space"], named["agent"])
         start = _start(request, SEEN.validated({**requests.query(request), **named}, strict=False))
         begin = await self._tails.begin(named["space"], start)
-        return sse.EventStream(self._seen(client, named, begin))
+        return sse.EventStream(self._door.while_allowed(request, self._seen(client, named, begin)))
 
     async def seen(
         self, space: parameters.Space, agent: parameters.Agent, *, start: parameters.FirstPosition = None

@@ -117,7 +117,7 @@ class Jobs:
         if job is None:
             raise Forbidden
         if requests.accepts(request, sse.MEDIA_TYPE):
-            return sse.EventStream(self._progress(job))
+            return sse.EventStream(self._door.while_allowed(request, self._progress(job)))
         return Response(job.model_dump_json(), media_type=requests.JSON)
 
     async def _progress(self, job: Job) -> AsyncGenerator[bytes]:
