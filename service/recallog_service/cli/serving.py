@@ -42,7 +42,8 @@ def serve(
         from recallog_service.http import logs, mounting
         from recallog_service.http.server import server_of
     except ModuleNotFoundError as error:
-        terminal.fail(SettingsError(f"{error.name} is not installed: pip install 'recallog[server]'"))
+        message = f"{error.name} is not installed. Install it: pip install '.[server]' in a clone of Recallog"
+        terminal.fail(SettingsError(message))
     logs.to_stderr(log_level)
 
     async def work() -> None:
