@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recallog import Forbidden, IdConflict, Memory, RecallogError
+from recallog import DeadLettered, Forbidden, IdConflict, Memory, RecallogError
+from recallog.extending import MemoryLedger, MemoryStore, assemble
 from recallog.operations import parameters
 from recallog.operations.operation import Operation, Scope, all_operations
 from recallog_service.access import Grant, Guarded, Verb
@@ -245,3 +246,19 @@ def test_no_field_of_a_grant_has_a_default(missing: str) -> None:
     fields = {"spaces": ["acme/*"], "agent": "anna", "verbs": ["read"]}
     with pytest.raises(ValueError, match="Field required"):
         Grant.model_validate({name: value for name, value in fields.items() if name != missing})
+
+
+def test_a_dead_letter_of_another_space_is_not_described() -> None:
+    async def work(grant: Grant) -> str:
+        ledger = MemoryLedger(unique_ids=False)
+        async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
+            kept = {"space": OTHER_SPACE, "agent": BERT, "kind": "agent.spoke", "id": "secret"}
+            for text in ("first", HIDDEN):
+                await memory.publish({**kept, "payload": {"text": text, HIDDEN: text}})
+            given = {"space": OTHER_SPACE if grant.is_of_all_spaces else SPACE, "agent": ANNA, "after": "0:1"}
+            with pytest.raises(DeadLettered) as caught:
+                await Guarded(memory, grant).call(OPERATIONS["episodic"], given)
+            return str(caught.value)
+
+    assert run(work(AS_ANNA)) == run(work(IN_ACME)) == "the record at 0:1 will show in no view"
+    assert "conflict" in run(work(Grant.everything()))

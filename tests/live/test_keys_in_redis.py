@@ -1,0 +1,50 @@
+"""The keys in the Redis of a cluster meet the contract of stores of keys."""
+
+import pytest
+from deploy.local import LocalRedis
+
+from contract.key_store_contract import KeyStoreContract, key
+from live.conftest import NewRedis
+from recallog import Settings
+from recallog_schemas.errors import StorageUnavailable
+from recallog_service.access import Access
+from recallog_service.access.keys import KeyStore
+from recallog_service.access.keys_in_redis import KeysInRedis
+from recallog_service.access.stores import store_of
+from support.events import run
+
+
+class TestKeysInRedis(KeyStoreContract):
+    @pytest.fixture(autouse=True)
+    def server(self, own_redis: NewRedis) -> None:
+        self.redis: LocalRedis = own_redis()
+
+    def opened(self) -> KeyStore:
+        return KeysInRedis(self.redis.url)
+
+    def test_the_settings_of_a_cluster_lead_to_its_keys(self) -> None:
+        settings = Settings.valid(ledger="kafka://127.0.0.1:9/none", views=self.redis.url)
+
+        async def work() -> None:
+            stored = key()
+            first, second = store_of(settings), self.opened()
+            await first.put(stored)
+            assert await second.get(stored.id) == stored
+            access = Access.of(settings)
+            assert not await access.is_open()
+            for each in (first, second, access):
+                await each.close()
+
+        run(work())
+
+    def test_while_redis_is_down_nobody_is_let_in(self) -> None:
+        async def work() -> None:
+            access = Access(self.opened())
+            self.redis.kill()
+            with pytest.raises(StorageUnavailable):
+                await access.caller(None)
+            with pytest.raises(StorageUnavailable):
+                await access.caller("rl_a_b")
+            await access.close()
+
+        run(work())
