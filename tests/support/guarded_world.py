@@ -129,3 +129,15 @@ def arguments(draw: st.DrawFn, operation: Operation) -> dict[str, Any]:
         elif field.is_required():
             raise KeyError(f"{operation.qualified_name} requires {name}: give POOLS values for it")
     return found
+
+
+def moved(given: Mapping[str, Any], operation: Operation, space: str) -> dict[str, Any]:
+    """The arguments, for another space."""
+    found = dict(given)
+    if "space" in operation.parameters:
+        found["space"] = space
+    if "event" in found:
+        found["event"] = found["event"] | {"space": space}
+    if "events" in found:
+        found["events"] = [each | {"space": space} for each in found["events"]]
+    return found

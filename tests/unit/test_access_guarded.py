@@ -262,3 +262,15 @@ def test_a_dead_letter_of_another_space_is_not_described() -> None:
 
     assert run(work(AS_ANNA)) == run(work(IN_ACME)) == "the record at 0:1 will show in no view"
     assert "conflict" in run(work(Grant.everything()))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(data=st.data())
+@settings(max_examples=5, deadline=None)
+def test_what_is_forbidden_is_refused_before_the_memory_does_anything(name: str, data: st.DataObject) -> None:
+    """So that the time that it takes does not tell whether there is such a space or agent."""
+    closed = Memory.in_memory()
+    run(closed.close())
+    arguments = world.moved(data.draw(world.arguments(OPERATIONS[name])), OPERATIONS[name], OTHER_SPACE)
+    kind, _ = outcome(closed, AS_ANNA, name, arguments)
+    assert kind in ("Forbidden", "InvalidArgument") or name == "catalogue" or arguments == {"events": []}

@@ -65,6 +65,7 @@ def test_the_tools_are_those_of_the_document_and_three_more_with_hints_of_their_
         for tool in tools.values():
             assert tool.annotations is not None
             assert not {"space", "agent", "reader"} & tool.input_schema["properties"].keys()
+            assert "$ref" not in str(tool.input_schema)
             assert all(each["description"] for each in tool.input_schema["properties"].values())
         hints = {name: tool.annotations for name, tool in tools.items()}
         assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == {"forget_memory"}

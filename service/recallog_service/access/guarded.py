@@ -107,8 +107,10 @@ class Guarded(Facade):
 
     def _filtered(self, operation: Operation, bounded: Mapping[str, Any], answer: Any) -> Any:
         """The answer without items of spaces that the grant does not cover."""
+        if self.grant.is_of_all_spaces or bounded.get("space") is not None:
+            return answer
         field = _items_with_space(operation)
-        if field is None or self.grant.is_of_all_spaces or bounded.get("space") is not None:
+        if field is None:
             return answer
         items = getattr(answer, field)
         return answer.model_copy(

@@ -67,13 +67,14 @@ HolderOf = Callable[[ServerRequestContext[Any, Any]], Holder]
 def server_of(facade: type[Memory], holder_of: HolderOf) -> Server[Any]:
     """The server of memories of the class `facade`."""
     operations = all_operations(facade)
+    listed = {name: _listed(tool, operations) for name, tool in TOOLS.items()}
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         memory = holder_of(context).memory
-        allowed = [tool for tool in TOOLS.values() if tool.is_allowed(memory, operations)]
-        return ListToolsResult(tools=[_listed(tool, operations) for tool in allowed])
+        allowed = [name for name, tool in TOOLS.items() if tool.is_allowed(memory, operations)]
+        return ListToolsResult(tools=[listed[name] for name in allowed])
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         async def answer() -> str:
