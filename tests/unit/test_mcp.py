@@ -11,7 +11,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from recallog import Memory
+from recallog_schemas.views import RecallView
 from recallog_service.access import Grant, Guarded, Verb
+from recallog_service.mcp import showing
 from recallog_service.mcp.server import Holder, server_of
 from support import guarded_world as world
 from support.cli import environment_of
@@ -104,6 +106,24 @@ def test_retain_recall_forget_and_recall_that_finds_nothing() -> None:
         assert await call(client, "forget_memory", memory_id=id_) == f"Memory {id_} not found"
 
     with_client(use)
+
+
+def test_weak_memories_are_shown_only_if_there_is_no_other_and_as_such() -> None:
+    async def ask() -> RecallView:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many([event(id=f"e-{n}", payload={"text": f"bread {n}"}) for n in range(3)])
+            return await memory.recall("village", "baker", "bread")
+
+    found = run(ask())
+    strong, *others = [hit.model_copy(update={"weak": n > 0}) for n, hit in enumerate(found.hits)]
+    shown = showing.recalled(found.model_copy(update={"hits": (strong, *others)}), {})
+    assert shown.startswith(f"- {strong.event.id} (")
+    assert len(shown.splitlines()) == 1
+    first, *rest = showing.recalled(found.model_copy(update={"hits": tuple(others)}), {}).splitlines()
+    assert first == "No relevant memories found. The nearest ones, which may have nothing to do with it:"
+    assert [line.split(" (")[0] for line in rest] == [f"- {hit.event.id}" for hit in others]
+    degraded = found.model_copy(update={"hits": (), "degraded": "the index at 10.0.0.1 is down"})
+    assert showing.recalled(degraded, {}).splitlines() == ["No relevant memories found.", showing.ONLY_WORDS]
 
 
 def test_a_memory_is_updated_and_an_equal_one_is_not_stored_twice() -> None:

@@ -24,6 +24,8 @@ from recallog_schemas.views import (
 )
 
 NOTHING = "No relevant memories found."
+NEAREST = " The nearest ones, which may have nothing to do with it:"
+ONLY_WORDS = "(Only words were compared: search by meaning is not available now.)"
 
 Given = Mapping[str, Any]
 """The arguments of a tool."""
@@ -47,13 +49,16 @@ def retained(answer: Retained, given: Given) -> str:
 
 
 def recalled(answer: RecallView, given: Given) -> str:
-    """One line for each memory, best first, without those that have probably nothing to do with the question."""
+    """One line for each memory, best first; weak ones only if there is no other, and marked as such."""
+    hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
     lines = [
-        f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}: {one_line(hit.quote)}"
-        for hit in answer.hits
-        if not hit.weak
+        f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}: {one_line(hit.quote)}" for hit in hits
     ]
-    return "\n".join(lines) or NOTHING
+    if answer.nothing_close:
+        lines = [NOTHING + (NEAREST if lines else ""), *lines]
+    if answer.degraded is not None:
+        lines.append(ONLY_WORDS)
+    return "\n".join(lines)
 
 
 def reflected(answer: Synthesis, given: Given) -> str:
