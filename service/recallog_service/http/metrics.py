@@ -31,6 +31,7 @@ class Metrics:
             registry=self._registry,
         )
         self._jobs = Gauge("recallog_http_jobs_now", "Jobs that are running.", registry=self._registry)
+        self._stalled = 0
 
     def begun(self) -> None:
         """A request has come."""
@@ -43,9 +44,13 @@ class Metrics:
         self._requests.labels(known, route, str(status)).inc()
         self._seconds.labels(known, route).observe(seconds)
 
+    def stalled(self) -> None:
+        """A stream was dropped because its client did not read."""
+        self._stalled += 1
+
     def expose(self, streams: int, dropped: int, jobs: int) -> bytes:
         """The metrics in Prometheus' text format."""
         self._streams.set(streams)
-        self._dropped.set(dropped)
+        self._dropped.set(dropped + self._stalled)
         self._jobs.set(jobs)
         return generate_latest(self._registry)

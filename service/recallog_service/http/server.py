@@ -1,22 +1,32 @@
 """The server process of the HTTP door: uvicorn, which ends event streams before it waits for connections."""
 
+import asyncio
 import socket
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recallog import Memory
 from recallog_schemas.errors import SettingsError
 from recallog_service.access import Access
 from recallog_service.http.app import Application, Mounted
-from recallog_service.http.transport import LOOPBACK
+from recallog_service.http.transport import ABORT, LOOPBACK
 
 CONNECTIONS_MAX = 2_000
 """More are answered 503 at once."""
 SHUTDOWN_SECONDS = 10
 """How long requests may take to end when the server is told to stop."""
+
+
+class Connection(H11Protocol):
+    """A connection that the application can end at once."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, ABORT: transport.abort}
 
 
 class Server(uvicorn.Server):
@@ -27,6 +37,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http=Connection,
                 host=host,
                 port=port,
                 access_log=False,

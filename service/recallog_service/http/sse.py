@@ -32,7 +32,7 @@ def ended(reason: str, **fields: object) -> bytes:
 
 
 class ClientStalled(Exception):
-    """A client has not read for too long. The server closes the connection, whose buffer has no room for a reason."""
+    """A client has not read for too long. The connection is aborted: its buffer has no room for a reason."""
 
 
 class EventStream(Response):

@@ -20,6 +20,8 @@ from recallog_service.http.metrics import Metrics
 from recallog_service.http.problems import RequestError
 from recallog_service.http.sse import ClientStalled
 
+ABORT = "recallog.abort"
+"""In the state of a scope: a function that ends the connection at once."""
 REQUEST_ID = "x-request-id"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """The names under which a server without keys answers: a page of another origin cannot reach it under one of its own
@@ -76,7 +78,8 @@ class Transport:
             self._check(headers)
             await self._app(scope, self._limited(headers, receive), answered)
         except ClientStalled:
-            raise
+            self._metrics.stalled()
+            await _aborted(scope, receive)
         except Exception as error:
             answer = answer_to(error, exchange.request_id)
             if exchange.status:
@@ -141,6 +144,13 @@ def answer_to(error: Exception, request_id: str) -> Response:
             return problems.answer_to(problem, error.headers)
         return problems.answer_to(RequestError(error.status_code, str(error.detail), rule="request"), error.headers)
     return problems.answer_to(logs.defect(error, request_id))
+
+
+async def _aborted(scope: Scope, receive: Receive) -> None:
+    """End a connection whose client does not read: closing it would wait until its buffer is empty."""
+    scope["state"][ABORT]()
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _host_name(header: str) -> str:

@@ -1,0 +1,52 @@
+"""A client that does not read the stream that it asked for is disconnected, and holds nothing of the server."""
+
+import asyncio
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from recallog import Memory, Settings
+from recallog_service.access import Access
+from recallog_service.http import sse
+from recallog_service.http.app import Application
+from support.events import event, run
+from support.http import served
+
+REQUEST = b"GET /v1/spaces/village/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
+LARGE = [event(turn=turn, payload={"text": "x" * 240_000}) for turn in range(15)]
+"""More than the kernel buffers for a connection, and less than what may wait for a stream."""
+
+
+def test_the_connection_of_a_client_that_does_not_read_is_aborted_and_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sse, "STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.1)
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            app = Application(memory, Access.of(Settings(home=tmp_path)))
+            async with served(app) as (server, url), httpx.AsyncClient(base_url=url) as client:
+
+                async def figure(name: str) -> float:
+                    lines = (await client.get("/metrics", headers={"Connection": "close"})).text.splitlines()
+                    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+                with socket.socket() as silent:
+                    silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+                    silent.connect(("127.0.0.1", urlsplit(url).port))
+                    silent.sendall(REQUEST)
+                    async with asyncio.timeout(10):
+                        while await figure("recallog_http_streams_now") != 1:
+                            await asyncio.sleep(0.01)
+                        await memory.publish_many(LARGE)
+                        while server.server_state.connections:
+                            await asyncio.sleep(0.01)
+                    assert await figure("recallog_http_streams_now") == 0
+                    assert await figure("recallog_http_streams_dropped") == 1
+
+    run(work())
+    assert "Exception in ASGI application" not in caplog.text
