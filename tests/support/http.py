@@ -1,6 +1,7 @@
 """An HTTP client of the server's application, in the same process."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -99,17 +100,23 @@ class Stream:
     """A client of an event stream: its frames, each a dict of its fields."""
 
     def __init__(self, response: httpx.Response) -> None:
-        self._lines = response.aiter_lines()
+        self._bytes = response.aiter_bytes()
+        self._read = b""
+        self.start = ""
+        """Where the stream has begun, once its first frame was read."""
 
     async def next(self) -> dict[str, str]:
-        """The next frame that is no comment. Raises `StopAsyncIteration` at the end."""
-        found: dict[str, str] = {}
+        """The next frame but `begin`. Raises `StopAsyncIteration` at the end."""
         async with asyncio.timeout(10):
             while True:
-                line = await anext(self._lines)
-                name, _, value = line.partition(": ")
-                if name:
-                    found[name] = value
+                while b"\n\n" not in self._read:
+                    self._read += await anext(self._bytes)
+                frame, _, self._read = self._read.partition(b"\n\n")
+                # Not at other line breaks of Unicode, which texts may have.
+                fields = [line.partition(": ") for line in frame.decode().split("\n")]
+                found = {name: value for name, _, value in fields if name}
+                if found.get("event") == "begin":
+                    self.start = json.loads(found["data"])["start"]
                 elif found:
                     return found
 

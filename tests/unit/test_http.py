@@ -445,3 +445,9 @@ def test_a_hostile_path_is_unknown(door: Door) -> None:
 @pytest.mark.parametrize("name", ["%ED%A0%80", "%FF", "%00", "a%0A", "..", "%2E%2E", "x" * 200])
 def test_a_hostile_name_in_a_path_is_invalid(door: Door, name: str) -> None:
     assert raw(door.app, ROUTES["scene"], f"/v1/spaces/{name}/scene", b"")[0] == 422
+
+
+def test_more_messages_than_one_call_may_have_are_refused(door: Door) -> None:
+    messages = [{"role": "user", "content": "Bread!"}] * (limits.MESSAGES_MAX + 1)
+    answer = door.call("conversation.add", space="village", agent="baker", session="s", messages=messages)
+    assert problem(answer) == (422, "InvalidArgument", "messages")

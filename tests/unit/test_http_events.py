@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from recallog import Memory, Settings
+from recallog_service.http import events
 from support.events import event, numbered, one_loop, run
 from support.http import Door, problem
 
@@ -127,6 +128,17 @@ def test_pages_of_a_space_have_its_events_alone_in_order(memory: Memory, door: D
         seen += [(item["position"], item["event"]["turn"]) for item in page["items"]]
         start = page["next"]
     assert seen == [(f"0:{2 * n}", n) for n in range(7)]
+
+
+def test_a_page_of_large_events_has_fewer(memory: Memory, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "PAGE_BYTES", 1_000)
+    run(memory.publish_many([event(turn=n, payload={"text": "x" * 600}) for n in range(3)]))
+    seen, start = [], "0:0"
+    while start is not None:
+        page = door.get(EVENTS, {"start": start}).json()
+        seen.append([item["event"]["turn"] for item in page["items"]])
+        start = page["next"]
+    assert seen == [[0], [1], [2]]
 
 
 def test_a_page_says_what_is_wrong_with_its_arguments(door: Door) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from recallog import Memory, Settings
-from recallog_service.access import Access
+from recallog import Memory, Position, Settings, StorageCorrupt
+from recallog_service.access import Access, Guarded
 from recallog_service.http import sse, tailing
 from recallog_service.http.app import Application
 from support.events import event, numbered, run
@@ -48,6 +48,36 @@ def test_a_tail_has_what_comes_and_a_client_that_returns_misses_and_repeats_noth
                 assert turns(await stream.some(4)) == [4, 5, 6, 7]
             async with streaming(client, f"{EVENTS}?start=0:0") as stream:
                 assert turns(await stream.some(8)) == list(range(8))
+
+    run(work())
+
+
+def test_a_stream_says_where_it_begins(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            await memory.publish_many(numbered(3))
+            for path in (EVENTS, SEEN):
+                async with streaming(client, path) as stream:
+                    await memory.publish(event(turn=3))
+                    await stream.next()
+                    begun = stream.start
+                async with streaming(client, f"{path}?start={begun}") as stream:
+                    await stream.next()
+                    assert stream.start == begun
+                begin = int(begun.partition(":")[2])
+                assert begin == (3 if path == EVENTS else 4)
+
+    run(work())
+
+
+def test_a_text_with_other_line_breaks_is_one_frame(tmp_path: Path) -> None:
+    text = "one\u2028two\x0bthree\x85four\r\nfive\rsix"
+
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            await memory.publish(event(payload={"text": text}))
+            async with streaming(client, f"{EVENTS}?start=0:0") as stream:
+                assert json.loads((await stream.next())["data"])["payload"]["text"] == text
 
     run(work())
 
@@ -99,6 +129,56 @@ def test_a_stream_that_is_too_slow_is_dropped_with_a_reason_and_the_others_lose_
             assert tails.dropped == 1
             await quick.aclose()
             await tails.close()
+
+    run(work())
+
+
+def test_a_stream_that_catches_up_is_sent_in_pieces(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            texts = [{"text": "x" * size} for size in (10, 50_000, 100, 200_000, 30_000, 30_000, 30_000)]
+            await memory.publish_many([event(turn=n, payload=each) for n, each in enumerate(texts)])
+            tails = tailing.Tails(memory)
+            frames = tails.frames("village", await tails.begin("village", Position(0, 0)))
+            pieces = [await anext(frames) for _ in range(4)]
+            assert [each.count(b"data: ") for each in pieces] == [3, 1, 2, 1]
+            await frames.aclose()
+
+    run(work())
+
+
+def test_an_error_of_the_ledger_ends_a_stream_with_its_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise StorageCorrupt("the record at 0:3 is damaged")
+
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            await memory.publish_many(numbered(3))
+            async with streaming(client, f"{SEEN}?start=0:0") as stream:
+                await stream.some(3)
+                monkeypatch.setattr(Guarded, "call", broken)
+                await memory.publish(event())
+                ended = await stream.next()
+                document = json.loads(ended["data"])
+                assert (ended["event"], document["reason"]) == ("end", "error")
+                assert (document["problem"]["title"], document["problem"]["retryable"]) == ("StorageCorrupt", False)
+
+    run(work())
+
+
+def test_a_burst_that_is_larger_than_the_backlog_drops_no_stream_that_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tailing, "BACKLOG_BYTES_MAX", 200_000)
+    monkeypatch.setattr(tailing, "PART_BYTES", 50_000)
+
+    async def work() -> None:
+        async with world(tmp_path) as (memory, client):
+            async with streaming(client, EVENTS) as first, streaming(client, EVENTS) as second:
+                burst = [event(turn=n, payload={"text": "x" * 10_000}) for n in range(200)]
+                await memory.publish_many(burst)
+                found = await asyncio.gather(first.some(200), second.some(200))
+                assert [turns(each) for each in found] == [list(range(200))] * 2
 
     run(work())
 

@@ -202,7 +202,7 @@ def _messages(value: object) -> Sequence[Mapping[str, Any]]:
             raise PydanticCustomError("json_invalid", "is no JSON: {why}", {"why": str(error)}) from None
     given = value if isinstance(value, list | tuple) else [value]
     if len(given) > limits.MESSAGES_MAX:
-        raise PydanticCustomError("too_long", f"should be at most {limits.MESSAGES_MAX:,} messages in one call")
+        raise PydanticCustomError("too_many", f"should be at most {limits.MESSAGES_MAX:,} messages in one call")
     return [_message(each) for each in given]
 
 

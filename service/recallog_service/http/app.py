@@ -101,12 +101,12 @@ class Application:
                 await self.close()
 
     async def _ready(self, request: Request) -> Response:
-        """200 if the ledger can be read and the views can answer."""
+        """200 if the ledger and the store of the views can be read. Folds nothing: it is asked every few seconds."""
         memory = self._door.memory
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await memory.admin.ledger_ends()
-                await memory.spaces()
+                await memory.admin.status()
         except TimeoutError:
             raise StorageUnavailable(f"the memory has not answered within {READY_SECONDS:g} seconds") from None
         except RecallogError as error:

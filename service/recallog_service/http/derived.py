@@ -33,7 +33,7 @@ def _endpoint(door: Door, jobs: Jobs, route: Route) -> Endpoint:
         content = operation.to_json(await door.answer(client, operation, given))
         if route.method == "GET" and given.get(_PAST) is None:
             return tagged(request, content)
-        return Response(content, media_type=requests.JSON)
+        return Response(content, media_type=requests.JSON, headers={"Cache-Control": "no-store"})
 
     return Endpoint(route.path, answer, methods=[route.method], name=operation.qualified_name)
 

@@ -130,8 +130,19 @@ def asyncapi() -> Schema:
                     "contentType": "application/json",
                     "payload": {
                         "type": "object",
-                        "properties": {"reason": {"type": "string", "enum": ["slow", "stopping", "unauthorized"]}},
+                        "properties": {
+                            "reason": {"type": "string", "enum": ["slow", "stopping", "unauthorized", "error"]}
+                        },
                         "required": ["reason"],
+                    },
+                },
+                "Begin": {
+                    "summary": "The event `begin`: where the stream begins. Come back with `start` if none came since.",
+                    "contentType": "application/json",
+                    "payload": {
+                        "type": "object",
+                        "properties": {"start": {"type": "string"}},
+                        "required": ["start"],
                     },
                 },
                 "Gap": {
@@ -348,6 +359,7 @@ def _channel(path: str, description: str, message: str) -> Schema:
         "parameters": {name: {"description": f"Name of the {name}."} for name in names},
         "messages": {
             "event": {"$ref": f"#/components/messages/{message}"},
+            "begin": {"$ref": "#/components/messages/Begin"},
             "end": {"$ref": "#/components/messages/End"},
             "gap": {"$ref": "#/components/messages/Gap"},
         },

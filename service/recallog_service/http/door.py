@@ -11,9 +11,14 @@ from starlette.requests import Request
 
 from recallog import Memory
 from recallog.operations.operation import Operation
-from recallog_schemas.errors import StorageUnavailable, Unauthorized, UnknownOutcome
+from recallog_schemas.errors import RecallogError, StorageUnavailable, Unauthorized, UnknownOutcome
 from recallog_service.access import Access, Caller, Guarded, Verb
 from recallog_service.http import sse
+from recallog_service.http.problems import problem_of
+
+UNAUTHORIZED = "unauthorized"
+ERROR = "error"
+"""Why a stream ends, beside `slow` and `stopping`."""
 
 _SCHEME = "bearer "
 RECHECK_SECONDS = 0.5
@@ -66,20 +71,22 @@ class Door:
         return Client(found, Guarded(self.memory, found.grant))
 
     async def while_allowed(self, request: Request, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-        """The frames of a stream, until the key of its client is revoked or expires, or its grant changes."""
-        began = await self.access.identified(_token(request))
-        checked = time.monotonic()
-        async with aclosing(frames):
-            async for frame in frames:
-                if time.monotonic() - checked > RECHECK_SECONDS:
-                    try:
+        """The frames of a stream, until the key of its client is revoked or expires, or its grant changes.
+
+        An error ends the stream, with its problem document.
+        """
+        try:
+            began, checked = await self.access.identified(_token(request)), time.monotonic()
+            async with aclosing(frames):
+                async for frame in frames:
+                    if time.monotonic() - checked > RECHECK_SECONDS:
                         if await self.access.identified(_token(request)) != began:
-                            raise Unauthorized("the grant has changed")
-                    except Unauthorized:
-                        yield sse.ended("unauthorized")
-                        return
-                    checked = time.monotonic()
-                yield frame
+                            raise Unauthorized("the grant of the key has changed")
+                        checked = time.monotonic()
+                    yield frame
+        except RecallogError as error:
+            reason = UNAUTHORIZED if isinstance(error, Unauthorized) else ERROR
+            yield sse.ended(reason, problem=problem_of(error))
 
     async def answer(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Any:
         """The answer of an operation within the time limit. Raises its errors, and a retryable one after the limit."""

@@ -14,8 +14,8 @@ from recallog.operations import parameters
 from recallog.operations.operation import CheckedMethod
 from recallog.operations.routes import AGENT, PREFIX, SPACE
 from recallog_schemas import Position, limits
-from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
-from recallog_schemas.views import Remembered, TimelinePage
+from recallog_schemas.errors import DeadLettered, InvalidArgument, InvalidEvent, OutOfRange
+from recallog_schemas.views import TimelinePage
 from recallog_service.access import Verb
 from recallog_service.http import cloudevents, requests, sse
 from recallog_service.http.door import Client, Door
@@ -26,6 +26,10 @@ EVENTS = f"{PREFIX}{SPACE}/events"
 STREAM = f"{PREFIX}{SPACE}{AGENT}/stream"
 LAST_EVENT_ID = "last-event-id"
 """The header in which a client that comes back says what it has."""
+PAGE_BYTES = 4 * 1024 * 1024
+"""How much a page has at most, but for its first event."""
+SEEN_ITEMS = 100
+"""How many events of a timeline the stream of an agent reads at once."""
 
 
 class Events:
@@ -61,8 +65,9 @@ class Events:
         if not requests.accepts(request, sse.MEDIA_TYPE):
             return Response(await self.page(**PAGE.validated(given, strict=False)), media_type=requests.JSON)
         start = _start(request, TAIL.validated(given, strict=False))
-        frames = self._tails.frames(space, await self._tails.begin(space, start))
-        return sse.EventStream(self._door.while_allowed(request, frames))
+        begin = await self._tails.begin(space, start)
+        frames = self._door.while_allowed(request, self._tails.frames(space, begin))
+        return sse.EventStream(frames, sse.begun(begin))
 
     async def page(
         self,
@@ -71,15 +76,18 @@ class Events:
         start: parameters.FirstPosition = None,
         limit: parameters.PageLimit = limits.PAGE_ITEMS,
     ) -> bytes:
-        """The events from `start` on, at most `limit`, oldest first, and the `next` one; None if there is none."""
+        """The events from `start` on, at most `limit`, oldest first, and the `next` one; None if there is none.
+
+        A page of large events has fewer.
+        """
         first = parameters.position(start) or Position(await self._door.memory.admin.partition_of(space), 0)
-        found: list[msgspec.Raw] = []
+        found, size = list[msgspec.Raw](), 0
         records = self._door.memory.admin.records(first, space)
         async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
             async for batch in batches:
                 for offset, data in events_of(batch, space):
-                    position = str(Position(batch.partition, offset))
-                    if len(found) == limit:
+                    position, size = str(Position(batch.partition, offset)), size + len(data)
+                    if len(found) == limit or (found and size > PAGE_BYTES):
                         return msgspec.json.encode({"items": found, "next": position})
                     found.append(msgspec.Raw(b'{"position":"%s","event":%s}' % (position.encode(), data)))
         return msgspec.json.encode({"items": found, "next": None})
@@ -94,7 +102,8 @@ class Events:
         client.check(Verb.READ, named["space"], named["agent"])
         start = _start(request, SEEN.validated({**requests.query(request), **named}, strict=False))
         begin = await self._tails.begin(named["space"], start)
-        return sse.EventStream(self._door.while_allowed(request, self._seen(client, named, begin)))
+        frames = self._door.while_allowed(request, self._seen(client, named, begin))
+        return sse.EventStream(frames, sse.begun(begin))
 
     async def seen(
         self, space: parameters.Space, agent: parameters.Agent, *, start: parameters.FirstPosition = None
@@ -106,37 +115,47 @@ class Events:
         subscription, after = await self._tails.follow(named["space"]), None
         try:
             while not subscription.ended:
-                items, kept_from = await self._from(client, named, begin, after)
-                if kept_from is not None and kept_from > begin:
-                    yield sse.framed(msgspec.json.encode({"kept_from": str(kept_from)}), event="gap")
-                for item in items:
-                    yield sse.framed(item.model_dump_json().encode(), last_id=str(item.position))
-                    begin = _behind(item.position)
+                async with aclosing(self._newer(client, named, begin, after)) as found:
+                    async for page in found:
+                        if page.kept_from is not None and page.kept_from > begin:
+                            yield sse.framed(msgspec.json.encode({"kept_from": str(page.kept_from)}), event="gap")
+                        for item in page.items:
+                            if item.position >= begin:
+                                yield sse.framed(item.model_dump_json().encode(), last_id=str(item.position))
+                                begin = _behind(item.position)
                 while (chunk := await subscription.next()) is None and not subscription.ended:
                     yield sse.HEARTBEAT
                 if chunk is not None:
                     after = Position(begin.partition, subscription.skip(chunk))
             yield sse.ended(subscription.ended)
         finally:
-            await self._tails.leave(subscription)
+            self._tails.leave(subscription)
 
-    async def _from(
+    async def _newer(
         self, client: Client, named: Mapping[str, str], begin: Position, after: Position | None
-    ) -> tuple[list[Remembered], Position | None]:
-        """The events from `begin` on that an agent may see, once the views have processed `after`, oldest first.
+    ) -> AsyncGenerator[TimelinePage]:
+        """The pages of a timeline that have events from `begin` on, the oldest one first, once the views have processed
+        `after`. Two are in memory at most: pages are found from the newest to the oldest, and are then read again."""
+        newest = page = await self._page_of(client, named, None, after)
+        between: list[Position] = []
+        while page.older is not None and page.items[0].position > begin:
+            between.append(page.older)
+            page = await self._page_of(client, named, page.older, None)
+        if page is not newest:
+            yield page
+            for before in reversed(between[:-1]):
+                yield await self._page_of(client, named, before, None)
+        yield newest
 
-        With them the position from which the views retain events, if they have dropped some of these.
-        """
-        found: list[Remembered] = []
-        before, limit = None, limits.PAGE_ITEMS
-        while True:
-            given = {**named, "limit": limit, "before": before, "after": after}
-            page: TimelinePage = await client.call(Memory.operations["timeline"], given)
-            new = [item for item in page.items if item.position >= begin]
-            found[:0] = new
-            if len(new) < len(page.items) or page.older is None:
-                return found, page.kept_from if len(new) == len(page.items) else None
-            before, limit = page.older, limits.PAGE_ITEMS_MAX
+    async def _page_of(
+        self, client: Client, named: Mapping[str, str], before: Position | None, after: Position | None
+    ) -> TimelinePage:
+        given = {**named, "limit": SEEN_ITEMS, "before": before, "after": after}
+        try:
+            found: TimelinePage = await client.call(Memory.operations["timeline"], given)
+        except DeadLettered:  # it is in no view; what was before it is in the views
+            found = await client.call(Memory.operations["timeline"], {**given, "after": None})
+        return found
 
 
 PAGE, TAIL, SEEN = (CheckedMethod(function) for function in (Events.page, Events.tail, Events.seen))

@@ -13,7 +13,7 @@ from starlette.routing import Route as Endpoint
 
 from recallog.operations import routes
 from recallog.operations.operation import Operation
-from recallog_schemas.errors import Forbidden, LockTimeout, RecallogError
+from recallog_schemas.errors import Forbidden, RateLimited, RecallogError
 from recallog_service.access import Verb
 from recallog_service.http import requests, sse
 from recallog_service.http.door import Client, Door
@@ -66,7 +66,7 @@ class Jobs:
         client.check(Verb.OPERATE)
         operation.validated(given, strict=False)
         if self.running >= JOBS_RUNNING_MAX:
-            raise LockTimeout(f"{self.running} jobs are running; wait until one has ended")
+            raise RateLimited(f"{self.running} jobs are running; wait until one has ended", retry_after_seconds=5)
         job = Job(id=str(uuid_utils.uuid7()), operation=operation.qualified_name)
         self._jobs[job.id] = job
         self._forget_old()

@@ -22,6 +22,7 @@ from recallog_schemas.errors import (
     RateLimited,
     RecallogError,
     Refused,
+    SettingsError,
     Unauthorized,
 )
 
@@ -40,6 +41,7 @@ _STATUS: Mapping[type[RecallogError], int] = {
     NothingDue: HTTPStatus.CONFLICT,
     DeadLettered: HTTPStatus.CONFLICT,
     NewDeadLetters: HTTPStatus.CONFLICT,
+    SettingsError: HTTPStatus.CONFLICT,
     ModelFailed: HTTPStatus.BAD_GATEWAY,
 }
 """By class. Those that a retry can help are 503, and all others 500."""

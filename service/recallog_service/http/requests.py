@@ -38,7 +38,8 @@ def in_path(request: Request) -> dict[str, Any]:
 def query(request: Request, lists: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The arguments in the query: all texts of an argument in `lists`, and the last text of any other."""
     try:
-        given = parse_qs(request.url.query, keep_blank_values=True, errors="surrogateescape")
+        text = request.scope["query_string"].decode(errors="surrogateescape")
+        given = parse_qs(text, keep_blank_values=True, errors="surrogateescape")
     except ValueError:
         raise InvalidArgument("the query has too many fields", rule="too_long") from None
     return {name: texts if name in lists else texts[-1] for name, texts in given.items()}

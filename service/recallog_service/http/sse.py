@@ -26,6 +26,11 @@ def framed(data: bytes, *, event: str = "", last_id: str = "") -> bytes:
     return b"\n".join([*head, *(b"data: " + line for line in data.splitlines() or [b""])]) + b"\n\n"
 
 
+def begun(start: object) -> bytes:
+    """The event `begin`, which says where a stream begins: a client that has no event yet comes back with `start`."""
+    return framed(msgspec.json.encode({"start": str(start)}), event="begin")
+
+
 def ended(reason: str, **fields: object) -> bytes:
     """The event `end`, which says why the server ends a stream."""
     return framed(msgspec.json.encode({"reason": reason, **fields}), event="end")
@@ -44,10 +49,12 @@ class EventStream(Response):
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, frames: AsyncGenerator[bytes]) -> None:
+    def __init__(self, frames: AsyncGenerator[bytes], first: bytes = HEARTBEAT) -> None:
+        """`first` is sent at once, so that the client learns that the stream is open."""
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._frames = frames
+        self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -68,7 +75,7 @@ class EventStream(Response):
 
     async def _pump(self, send: Send) -> None:
         async with aclosing(self._frames) as frames:
-            await _sent(send, HEARTBEAT)  # the client learns at once that the stream is open
+            await _sent(send, self._first)
             async for frame in frames:
                 await _sent(send, frame)
         await _sent(send, b"", more=False)

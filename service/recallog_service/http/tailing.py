@@ -1,8 +1,9 @@
 """Tails of the ledger: one task a partition reads new records, and hands them to all streams that follow a space."""
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,19 +11,32 @@ from typing import cast
 
 from recallog import Memory
 from recallog.following.entries import entries_of
-from recallog_schemas import Position
+from recallog_schemas import Position, limits
 from recallog_schemas.errors import OutOfRange, RecallogError
 from recallog_service.http import logs, sse
 from recallog_streams.ledgers.ledger import Batch
 
 POLL_SECONDS = 0.03
-"""How often new records are looked for while a stream follows the partition: a third of what a delivery may take."""
+"""How long to wait before the next look for new records, while there are some: a third of what a delivery may take."""
+IDLE_SECONDS = 0.1
+"""How long at most, after looks that found none."""
 RETRY_SECONDS = 1.0
 """How long to wait after an error of the ledger."""
 BACKLOG_BYTES_MAX = 4 * 1024 * 1024
 """What may wait for one client: sixteen of the largest events. A client that is farther behind is dropped, and reads
 the rest from the ledger when it comes back."""
 
+FAILED = "error"
+CHUNK_BYTES = 64 * 1024
+"""How much is sent at once."""
+PART_BYTES = 512 * 1024
+"""How much of the ledger is handed out before streams have time to send it."""
+ROOM_SECONDS = 0.25
+"""How much time that is, at most."""
+WINDOW_RECORDS = 16
+"""How many records a stream that catches up reads first. It reads more at once as long as they are small."""
+WINDOW_BYTES = 256 * 1024
+"""About how much a stream that catches up has in memory: all may come back at once."""
 SLOW = "slow"
 STOPPING = "stopping"
 
@@ -48,7 +62,8 @@ class Chunk:
 class Subscription:
     """What one stream has not sent yet. It never has more than `BACKLOG_BYTES_MAX`."""
 
-    def __init__(self, space: str) -> None:
+    def __init__(self, partition: int, space: str) -> None:
+        self.partition = partition
         self.space = space
         self.ended = ""
         """Why nothing more comes; "" as long as more may come."""
@@ -66,6 +81,11 @@ class Subscription:
         self._chunks.append(chunk)
         self._changed.set()
 
+    @property
+    def is_half_full(self) -> bool:
+        """Whether half of what may wait does."""
+        return self._bytes > BACKLOG_BYTES_MAX // 2
+
     def skip(self, chunk: Chunk) -> int:
         """Forget what waits behind `chunk`, for a stream that reads it elsewhere; the offset of the last event."""
         last = self._chunks[-1] if self._chunks else chunk
@@ -77,6 +97,7 @@ class Subscription:
         """Drop what waits: the client reads it from the ledger when it comes back."""
         self.ended = reason
         self._chunks.clear()
+        self._bytes = 0
         self._changed.set()
 
     async def next(self) -> Chunk | None:
@@ -101,6 +122,7 @@ class Tailer:
         self._partition = partition
         self._subscriptions: dict[str, set[Subscription]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
         self.next = 0
         """The offset of the next record that is handed out. It is known while streams follow."""
 
@@ -112,10 +134,12 @@ class Tailer:
     def subscribe(self, space: str, end: int) -> Subscription:
         """Follow a space. Records from `next` on will be handed out; `end` is the end of the ledger, if nothing else
         follows the partition yet."""
-        if self._task is None:
+        subscription = Subscription(self._partition, space)
+        if self._is_closed:
+            subscription.end(STOPPING)
+        elif self._task is None:
             self.next = end
             self._task = asyncio.create_task(self._follow(), name=f"tail of partition {self._partition}")
-        subscription = Subscription(space)
         self._subscriptions.setdefault(space, set()).add(subscription)
         return subscription
 
@@ -129,26 +153,48 @@ class Tailer:
             self._task = None
 
     async def close(self) -> None:
-        """End all streams."""
-        for subscriptions in self._subscriptions.values():
-            for each in subscriptions:
-                each.end(STOPPING)
+        """End all streams, also those that come later."""
+        self._is_closed = True
+        self._end(STOPPING)
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
+
+    def _end(self, reason: str) -> None:
+        for subscriptions in self._subscriptions.values():
+            for each in subscriptions:
+                each.end(reason)
 
     async def _follow(self) -> None:
+        pause_seconds = POLL_SECONDS
         while True:
+            began = self.next
+            records = self._memory.admin.records(Position(self._partition, began))
             try:
-                async for batch in self._memory.admin.records(Position(self._partition, self.next)):
-                    self._hand_out(batch)
-                    self.next = batch.next
-                    await asyncio.sleep(0)
-                await asyncio.sleep(POLL_SECONDS)
+                async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
+                    async for batch in batches:
+                        for part in _parts(batch):
+                            self._hand_out(part)
+                            self.next = part.next
+                            await self._room()
+                pause_seconds = POLL_SECONDS if self.next > began else min(1.5 * pause_seconds, IDLE_SECONDS)
+                await asyncio.sleep(pause_seconds)
             except RecallogError as error:
                 logs.event("a tail waits for the ledger", error=type(error).__name__, partition=self._partition)
                 await asyncio.sleep(RETRY_SECONDS)
+            except Exception:
+                self._task = None
+                self._end(FAILED)
+                raise
+
+    async def _room(self) -> None:
+        """Wait until no stream has half of what may wait for it, not for long: one that does not read is dropped."""
+        give_up = time.monotonic() + ROOM_SECONDS
+        await asyncio.sleep(0)
+        while any(each.is_half_full for some in self._subscriptions.values() for each in some):
+            if time.monotonic() > give_up:
+                return
+            await asyncio.sleep(0.005)
 
     def _hand_out(self, batch: Batch) -> None:
         raw, by_space = dict(batch.records), dict[str, list[tuple[int, bytes]]]()
@@ -158,9 +204,9 @@ class Tailer:
                 found = (offset, _frame(batch.partition, offset, raw[offset]))
                 by_space.setdefault(entry.event.space, []).append(found)
         for space, frames in by_space.items():
-            chunk = Chunk(frames)
-            for subscription in self._subscriptions[space]:
-                subscription.offer(chunk)
+            for chunk in chunks_of(frames):
+                for subscription in self._subscriptions[space]:
+                    subscription.offer(chunk)
 
 
 class Tails:
@@ -181,7 +227,7 @@ class Tails:
     async def close(self) -> None:
         """End all streams, each with its reason."""
         self.is_stopping = True
-        for each in self._tailers.values():
+        for each in list(self._tailers.values()):
             await each.close()
 
     async def follow(self, space: str) -> Subscription:
@@ -190,9 +236,9 @@ class Tails:
         end = (await self._memory.admin.ledger_ends())[partition]
         return self._tailer(partition).subscribe(space, end)
 
-    async def leave(self, subscription: Subscription) -> None:
+    def leave(self, subscription: Subscription) -> None:
         """End the following of a space."""
-        self._tailer(await self._memory.admin.partition_of(subscription.space)).unsubscribe(subscription)
+        self._tailer(subscription.partition).unsubscribe(subscription)
         self.dropped += subscription.ended == SLOW
 
     async def begin(self, space: str, start: Position | None) -> Position:
@@ -213,33 +259,71 @@ class Tails:
     async def frames(self, space: str, begin: Position) -> AsyncGenerator[bytes]:
         """The events of a space as frames, from `begin` on and as they come, without a gap and without a repeat."""
         offset, tailer = begin.offset, self._tailer(begin.partition)
+        window = WINDOW_RECORDS
         while True:
             # What the tailer has handed out before is in the ledger.
-            records = self._memory.admin.records(Position(begin.partition, offset), space)
-            async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
-                async for batch in batches:
-                    if found := events_of(batch, space):
-                        yield b"".join(_frame(batch.partition, *event) for event in found)
-                    offset = batch.next
+            end = (await self._memory.admin.ledger_ends())[begin.partition]
+            while offset < end:
+                until = min(end, offset + window)
+                size, found = 0, list[tuple[int, bytes]]()
+                async for batch in self._batches(begin.partition, offset, until, space):
+                    size += sum(len(data) for _, data in batch.records)
+                    found += [(at, _frame(batch.partition, at, data)) for at, data in events_of(batch, space)]
+                for chunk in chunks_of(found):
+                    yield chunk.data
                     if self.is_stopping:
                         yield sse.ended(STOPPING)
                         return
+                offset = until
+                window = max(1, window // 2) if size > WINDOW_BYTES else min(2 * window, limits.READ_BATCH_RECORDS)
             if tailer.streams == 0 or offset >= tailer.next:
                 break
         subscription = tailer.subscribe(space, offset)
         try:
             while not subscription.ended:
-                chunk = await subscription.next()
-                data = sse.HEARTBEAT if chunk is None else chunk.since(offset)
+                some = await subscription.next()
+                data = sse.HEARTBEAT if some is None else some.since(offset)
                 if data and not subscription.ended:
                     yield data
             yield sse.ended(subscription.ended)
         finally:
-            tailer.unsubscribe(subscription)
-            self.dropped += subscription.ended == SLOW
+            self.leave(subscription)
+
+    async def _batches(self, partition: int, start: int, until: int, space: str) -> AsyncGenerator[Batch]:
+        records = self._memory.admin.records(Position(partition, start), space, until=Position(partition, until))
+        async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
+            async for batch in batches:
+                yield batch
 
     def _tailer(self, partition: int) -> Tailer:
-        return self._tailers.setdefault(partition, Tailer(self._memory, partition))
+        if partition not in self._tailers:
+            self._tailers[partition] = Tailer(self._memory, partition)
+        return self._tailers[partition]
+
+
+def _parts(batch: Batch) -> Iterator[Batch]:
+    """A batch in parts of about `PART_BYTES`, which together have its records."""
+    start, some, size = batch.start, list[tuple[int, bytes]](), 0
+    for offset, data in batch.records:
+        if some and size + len(data) > PART_BYTES:
+            yield Batch(batch.partition, start, offset, some)
+            start, some, size = offset, [], 0
+        some.append((offset, data))
+        size += len(data)
+    yield Batch(batch.partition, start, batch.next, some)
+
+
+def chunks_of(frames: Sequence[tuple[int, bytes]]) -> Iterator[Chunk]:
+    """Frames in chunks of at most `CHUNK_BYTES`, or of one frame: the server's buffers hold one for each client."""
+    some, size = list[tuple[int, bytes]](), 0
+    for each in frames:
+        if some and size + len(each[1]) > CHUNK_BYTES:
+            yield Chunk(some)
+            some, size = [], 0
+        some.append(each)
+        size += len(each[1])
+    if some:
+        yield Chunk(some)
 
 
 def events_of(batch: Batch, space: str) -> list[tuple[int, bytes]]:
