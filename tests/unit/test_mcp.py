@@ -1,5 +1,8 @@
 """The MCP door: the tools of a model, by clients of the SDK, in this process and over standard input and output."""
 
+import json
+import signal
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -305,3 +308,74 @@ def test_a_client_of_the_earlier_protocol_is_served_too(tmp_path: Path) -> None:
             assert "retain_memory" not in {tool.name for tool in (await client.list_tools()).tools}
 
     run(work())
+
+
+class Process:
+    """The command, and a client that writes its messages by hand."""
+
+    def __init__(self, home: Path) -> None:
+        started = server(home)
+        self.popen = subprocess.Popen(
+            [started.command, *started.args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=started.env,
+            text=True,
+        )
+        self.send(id=0, method="server/discover", params={"_meta": _ENVELOPE})
+        self.receive()
+
+    def send(self, **message: Any) -> None:
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self.popen.stdin.flush()
+
+    def receive(self) -> Any:
+        assert self.popen.stdout is not None
+        return json.loads(self.popen.stdout.readline())
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        self.send(id=1, method="tools/call", params={"name": tool, "arguments": arguments, "_meta": _ENVELOPE})
+        return str(self.receive()["result"]["content"][0]["text"])
+
+    def ended(self) -> tuple[int, str]:
+        """The exit code, and what was written to stderr."""
+        _, written = self.popen.communicate(timeout=30)
+        return self.popen.returncode, written
+
+
+_ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
+    first = Process(tmp_path)
+    assert first.call("retain_memory", content="Durable words.").startswith("Stored memory ")
+    first.popen.kill()
+    first.ended()
+    second = Process(tmp_path)
+    assert "Durable words." in second.call("recall_memory", query="durable words")
+    second.popen.terminate()
+    second.ended()
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_server_that_waits_for_its_client(tmp_path: Path, how: signal.Signals, code: int) -> None:
+    process = Process(tmp_path)
+    process.popen.send_signal(how)
+    assert process.ended() == (code, "")
+
+
+def test_a_server_ends_quietly_when_its_client_is_gone(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    assert process.popen.stdout is not None
+    process.popen.stdout.close()
+    process.send(id=1, method="tools/list", params={"_meta": _ENVELOPE})
+    assert process.popen.wait(30) == 0
+    with process.popen:  # closes what is open
+        assert process.popen.stderr is not None
+        assert process.popen.stderr.read() == ""

@@ -12,9 +12,11 @@ from starlette.responses import Response
 
 from recallog import Memory
 from recallog_service.access import Caller, Grant, Guarded
+from recallog_service.mcp import standard_input
 from recallog_service.mcp.server import Holder, server_of
 
 if TYPE_CHECKING:
+    from anyio import AsyncFile
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
@@ -23,11 +25,16 @@ CALLER = "recallog.caller"
 
 
 async def serve_stdio(memory: Memory, grant: Grant, space: str, agent: str) -> None:
-    """Serve one client on standard input and output, until it closes them."""
+    """Serve one client on standard input and output, until it closes them or ends."""
     holder = Holder(Guarded(memory, grant), space, agent)
     server = server_of(type(memory), lambda context: holder)
-    async with stdio_server() as (receiving, sending):
-        await server.run(receiving, sending, server.create_initialization_options())
+    # The SDK's own reader waits for a line even after a signal to end.
+    received = cast("AsyncFile[str]", standard_input.lines())
+    try:
+        async with stdio_server(received) as (receiving, sending):
+            await server.run(receiving, sending, server.create_initialization_options())
+    except* BrokenPipeError:
+        pass  # the client has ended
 
 
 class HttpTransport:

@@ -1,0 +1,38 @@
+"""The lines of standard input, for a process that has to end while it waits for the next one."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator
+from threading import Thread
+
+_READ_BYTES = 65_536
+
+
+async def lines() -> AsyncGenerator[str]:
+    """The lines, each with its end, until standard input is closed.
+
+    A thread reads them. No thread that waits in a read can be interrupted, so this one does not keep the process alive,
+    and it holds no lock of a file object, which Python could not take at its end.
+    """
+    loop, received = asyncio.get_running_loop(), asyncio.Queue[bytes](1)
+    descriptor = sys.stdin.fileno()
+
+    def read() -> None:
+        while True:
+            try:
+                data = os.read(descriptor, _READ_BYTES)
+                asyncio.run_coroutine_threadsafe(received.put(data), loop).result()
+            except (OSError, RuntimeError, asyncio.CancelledError):  # closed, or the loop has ended
+                return
+            if not data:
+                return
+
+    Thread(target=read, name="recallog-stdin", daemon=True).start()
+    buffered = b""
+    while data := await received.get():
+        *whole, buffered = (buffered + data).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace") + "\n"
+    if buffered:
+        yield buffered.decode(errors="replace")
