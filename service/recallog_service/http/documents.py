@@ -198,7 +198,7 @@ def _info() -> Schema:
         "title": "Recallog",
         "version": __version__,
         "description": "Event-sourced memory for AI agents: one durable ledger, every memory a rebuildable view of it.",
-        "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        "license": {"name": "Apache-2.0"},
     }
 
 
