@@ -2,23 +2,26 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recallog import DeadLettered, Forbidden, IdConflict, Memory, RecallogError
+from recallog.access import FacadePart
 from recallog.extending import MemoryLedger, MemoryStore, assemble
 from recallog.operations import parameters
-from recallog.operations.operation import Operation, Scope, all_operations
+from recallog.operations.operation import Operation, Scope, all_operations, operation
+from recallog.queries.timeline import window
+from recallog_schemas.views import EpisodicView
 from recallog_service.access import Grant, Guarded, Verb
 from support import guarded_world as world
 from support.events import one_loop, run
 from support.guarded_world import ANNA, AS_ANNA, BERT, HIDDEN, IN_ACME, OTHER_SPACE, SECOND_SPACE, SPACE
 
 OPERATIONS = all_operations(Memory)
-PROPERTY = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+PROPERTY = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +35,12 @@ def memory() -> Iterator[Memory]:
 
 def outcome(memory: Memory, grant: Grant, name: str, given: dict[str, Any]) -> tuple[str, str]:
     """What a door can show of a call: the class of the error and its message and fields, or the answer as JSON."""
-    operation = OPERATIONS[name]
+    declared = OPERATIONS[name]
     try:
-        answer = run(Guarded(memory, grant).call(operation, given))
+        answer = run(Guarded(memory, grant).call(declared, given))
     except RecallogError as error:
         return type(error).__name__, f"{error} {vars(error)}"
-    return "", operation.to_json(answer).decode()
+    return "", declared.to_json(answer).decode()
 
 
 # Leaks.
@@ -98,13 +101,13 @@ def test_a_forbidden_space_or_agent_cannot_be_told_from_an_unknown_one(
 NEW_IDS = {parameters.NewEntryId, parameters.NewEventId}
 
 
-def _takes_ids(operation: Operation) -> list[str]:
+def _takes_ids(declared: Operation) -> list[str]:
     """The parameters that name events or entries which exist, of operations that do not publish an id of one's own."""
     names = {"event_id", "entry_id", "entry_ids", "ids", "consensus_id"}
     return [
         name
-        for name, each in operation.signature.parameters.items()
-        if name in names and each.annotation not in NEW_IDS and operation.scope is not Scope.OPERATE
+        for name, each in declared.signature.parameters.items()
+        if name in names and each.annotation not in NEW_IDS and declared.scope is not Scope.OPERATE
     ]
 
 
@@ -199,6 +202,50 @@ def test_what_is_allowed_is_answered_as_the_memory_answers_it(memory: Memory) ->
     guarded = run(Guarded(memory, AS_ANNA).call(OPERATIONS["recall"], given))
     assert guarded == run(memory.recall(**given))
     assert [hit.event.id for hit in guarded.hits]
+
+
+class Toy(FacadePart):
+    """A further facade."""
+
+    @operation(example="recallog toy loud village baker")
+    async def loud(self, space: parameters.Space, agent: parameters.Agent) -> EpisodicView:
+        """What an agent sees."""
+        return await self._access.of_space(space, lambda reading: window(reading, space, agent, None), {})
+
+    @operation(example="recallog toy all village")
+    async def all(self, space: parameters.Space) -> EpisodicView:
+        """What bert sees."""
+        return await self.loud(space, BERT)
+
+
+class WithToy(Memory):
+    """A memory with one more facade."""
+
+    facades: ClassVar = {**Memory.facades, "toy": Toy}
+
+    @property
+    def toy(self) -> Toy:
+        return Toy(self._access)
+
+
+def test_a_new_operation_is_guarded_by_its_declaration() -> None:
+    operations = all_operations(WithToy)
+
+    async def work() -> None:
+        async with WithToy.in_memory() as memory:
+            await world.populate(memory)
+            guarded = Guarded(memory, AS_ANNA)
+            assert (await guarded.call(operations["toy.loud"], {"space": SPACE})).agent == ANNA
+            for name, arguments in (
+                ("toy.loud", {"space": SPACE, "agent": BERT}),
+                ("toy.loud", {"space": OTHER_SPACE}),
+                ("toy.all", {"space": SPACE}),
+            ):
+                with pytest.raises(Forbidden):
+                    await guarded.call(operations[name], arguments)
+            assert (await Guarded(memory, IN_ACME).call(operations["toy.all"], {"space": SPACE})).agent == BERT
+
+    run(work())
 
 
 # Patterns of spaces.

@@ -341,6 +341,12 @@ def test_mcp_install_for_a_server_has_no_key_in_it() -> None:
     }
 
 
+def test_mcp_install_for_a_server_names_the_space_and_the_agent_that_are_given() -> None:
+    words = ["mcp", "install", "--url", "https://memory.example", "--space", "acme/shop", "--agent", "baker"]
+    found = recallog(*words).json["mcpServers"]["recallog"]
+    assert found["url"] == "https://memory.example/mcp?space=acme/shop&agent=baker"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [([], "--space: is required"), (["--space", "a b", "--agent", "x"], "--space: 'a b' is not a name")],

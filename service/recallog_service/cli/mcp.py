@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -68,22 +69,23 @@ def install_command(
     space: Space = None,
     agent: Agent = None,
     read_only: ReadOnly = False,
-    url: Annotated[
-        str | None, typer.Option(help="Address of a server (`recallog serve`), whose key says space and agent.")
-    ] = None,
+    url: Annotated[str | None, typer.Option(help="Address of a server, `recallog serve`.")] = None,
     home: Home = None,
 ) -> None:
     """Print the configuration that MCP clients read, with one server, `recallog`.
 
     It is the JSON of `.mcp.json` and of most clients' settings. Without --url the
     client starts `recallog mcp` with the settings of this environment. With --url it uses a
-    server over HTTP, and sends the key in its own environment variable RECALLOG_KEY.
+    server over HTTP, and sends the key in its own environment variable RECALLOG_KEY;
+    name the space or the agent if the key allows several.
     """
 
     async def work() -> dict[str, Any]:
         if url is not None:
-            headers = {"Authorization": f"Bearer {_KEY}"}
-            return {"type": "http", "url": f"{url.rstrip('/')}/mcp", "headers": headers}
+            named = {"space": space and _name("--space", space), "agent": agent and _name("--agent", agent)}
+            query = urlencode({name: value for name, value in named.items() if value}, safe="/@")
+            address = f"{url.rstrip('/')}/mcp" + (f"?{query}" if query else "")
+            return {"type": "http", "url": address, "headers": {"Authorization": f"Bearer {_KEY}"}}
         found = terminal.settings(home)
         arguments = ["mcp", "--space", _name("--space", space), "--agent", _name("--agent", agent)]
         if read_only:
