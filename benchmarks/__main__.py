@@ -15,6 +15,7 @@ from benchmarks import (
     append,
     breakdown,
     context,
+    doors,
     due,
     fold,
     graph,
@@ -54,6 +55,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "presets": presets.measure,
     "tiers": tiers.measure,
     "context": context.measure,
+    "http": doors.measure,
 }
 BUILD = Path(__file__).parents[1] / "build"
 
@@ -63,7 +65,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
     """Measure Recallog: append, fold, breakdown, query, operations, synchronous, remember, agents, due, items,
-    long_term, graph, resident, past, index, recall, presets, tiers, context.
+    long_term, graph, resident, past, index, recall, presets, tiers, context, http.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 
