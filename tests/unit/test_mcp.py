@@ -379,3 +379,15 @@ def test_a_server_ends_quietly_when_its_client_is_gone(tmp_path: Path) -> None:
     with process.popen:  # closes what is open
         assert process.popen.stderr is not None
         assert process.popen.stderr.read() == ""
+
+
+def test_without_the_extra_one_line_says_how_to_install_it(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['mcp'] = None; from recallog_service.cli import main; main()"
+    words = ["mcp", "--space", SPACE, "--agent", AGENT, "--home", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment_of(), check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "error mcp is not installed. Install it: pip install '.[mcp]' in a clone of Recallog"
+    ]

@@ -48,7 +48,8 @@ def mcp_command(
     try:
         from recallog_service.mcp.transports import serve_stdio
     except ModuleNotFoundError as error:
-        message = f"{error.name} is not installed. Install it: pip install '.[mcp]' in a clone of Recallog"
+        missing = str(error.name).partition(".")[0]
+        message = f"{missing} is not installed. Install it: pip install '.[mcp]' in a clone of Recallog"
         terminal.fail(SettingsError(message))
 
     async def work() -> None:
