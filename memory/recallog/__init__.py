@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recallog.long_term import LongTerm as LongTerm
     from recallog.memory import Memory as Memory
     from recallog.reading.time_travel import AsOf as AsOf
+    from recallog.remote import Remote as Remote
     from recallog.retrieval.formatting import format_context as format_context
     from recallog.retrieval.fusing import fuse as fuse
     from recallog.settings import Settings as Settings
@@ -46,6 +47,7 @@ else:
             "recallog.long_term": ["LongTerm"],
             "recallog.memory": ["Memory"],
             "recallog.reading.time_travel": ["AsOf"],
+            "recallog.remote": ["Remote"],
             "recallog.retrieval.formatting": ["format_context"],
             "recallog.retrieval.fusing": ["fuse"],
             "recallog.settings": ["Settings"],

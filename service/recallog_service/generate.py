@@ -5,14 +5,14 @@ from pathlib import Path
 from recallog import Memory
 from recallog.operations import schemas
 from recallog_schemas import export
-from recallog_service import reference, sync_stub
+from recallog_service import reference, stubs
 from recallog_service.cli import summarize
 
 REPOSITORY = Path(__file__).parents[2]
 
 
 def write(repository: Path) -> None:
-    """Write the JSON Schemas, the API reference, the summaries of commands and the stub of the synchronous API.
+    """Write the JSON Schemas, the API reference, the summaries of commands and the stubs of derived classes.
 
     Pages that are no longer generated are removed.
     """
@@ -28,9 +28,10 @@ def write(repository: Path) -> None:
     summaries = repository / summarize.FILE.relative_to(REPOSITORY)
     summaries.parent.mkdir(parents=True, exist_ok=True)
     summaries.write_text(summarize.generated(), encoding="utf-8")
-    stub = repository / sync_stub.FILE.relative_to(REPOSITORY)
-    stub.parent.mkdir(parents=True, exist_ok=True)
-    stub.write_text(sync_stub.generated(), encoding="utf-8")
+    for file, text in stubs.generated().items():
+        stub = repository / file.relative_to(REPOSITORY)
+        stub.parent.mkdir(parents=True, exist_ok=True)
+        stub.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from recallog import Memory
+from recallog import Memory, Settings
 from recallog_schemas.errors import StorageError
+from recallog_service.access import Access
+from recallog_service.http.app import Application
 from support.cli import recallog
 from support.events import numbered
+from support.http import served
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -87,6 +90,20 @@ def test_the_programs_and_cells_of_the_page_on_scripts_and_notebooks_print_what_
     printed = blocks("docs/scripts-and-notebooks.md", "text")
     found = [run_python(program, tmp_path) for program in (script, restart, "".join(cells), long_work)]
     assert found == [*printed[:2], "", printed[2]]
+
+
+def test_the_programs_of_the_page_on_a_memory_behind_a_server_print_what_it_says(tmp_path: Path) -> None:
+    async def work() -> list[str]:
+        async with Memory.open(tmp_path) as memory:
+            async with served(Application(memory, Access.of(Settings(home=tmp_path)))) as (_, url):
+                return [await asyncio.to_thread(run_python, program, tmp_path) for program in programs(url)]
+
+    def programs(url: str) -> list[str]:
+        found = blocks("docs/remote.md", "python")
+        assert all("http://127.0.0.1:8765" in program for program in found)
+        return [program.replace("http://127.0.0.1:8765", url) for program in found]
+
+    assert asyncio.run(work()) == blocks("docs/remote.md", "text")
 
 
 def test_the_chatbot_of_the_guide_has_at_most_thirty_lines() -> None:

@@ -24,7 +24,8 @@ from recallog.consensus import Consensus
 from recallog.conversation import Conversation
 from recallog.items import Items
 from recallog.long_term import LongTerm
-from recallog.operations.operation import Facade
+from recallog.operations.operation import Facade, all_operations
+from recallog.remote.client import Remote
 from recallog.stream import Stream
 from recallog.tiers import Tiers
 from recallog.working import Working
@@ -55,6 +56,7 @@ PUBLIC = sorted(
         "Memory",
         "Position",
         "Progress",
+        "Remote",
         "Settings",
         "Stream",
         "Tiers",
@@ -102,10 +104,13 @@ PLAIN: dict[type[Facade], set[str]] = {
     Conversation: {"facades", "operations"},
 }  # fmt: skip
 
+REMOTE_PARTS = [f"Remote{each.__name__}" for each in PLAIN if each is not Memory]
+
 MODULES = {
     "recallog": PUBLIC,
     "recallog.errors": ERRORS,
-    "recallog.sync": sorted(each.__name__ for each in PLAIN),
+    "recallog.remote": sorted(["Gap", "Remote", "Tailed", *REMOTE_PARTS]),
+    "recallog.sync": sorted(["Remote", *REMOTE_PARTS, *(each.__name__ for each in PLAIN)]),
     "recallog.extending": EXTENDING,
     "recallog.testing": TESTING,
 }
@@ -213,6 +218,13 @@ def test_the_facades_of_a_memory() -> None:
         "tiers": Tiers,
         "conversation": Conversation,
     }
+
+
+def test_a_remote_memory_has_the_operations_of_a_memory_and_streams() -> None:
+    assert [*all_operations(Remote)] == [*all_operations(Memory)]
+    assert {name for name in vars(Remote) if not name.startswith("_")} == {
+        "close", "facades", "operations", "seen", "tail", *Remote.operations, *Remote.facades,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("facade", FACADES)

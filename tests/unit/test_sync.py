@@ -26,10 +26,10 @@ from recallog import Event, InvalidArgument, InvalidEvent, RecallogError, Storag
 from recallog.composition import assemble
 from recallog.extending import DueTrigger, MemoryLedger, MemoryStore, Projection, Reactor, Record, RowKey, Rows, Table
 from recallog.operations.operation import Facade
-from recallog.sync import Memory
+from recallog.sync import Memory, Remote
 from recallog.sync.deriving import SyncFacade, public_names, synchronous
 from recallog_schemas import limits
-from recallog_service import sync_stub
+from recallog_service import stubs
 from support.cli import environment_of
 from support.events import event, numbered, run
 
@@ -57,7 +57,12 @@ def no_thread_is_left() -> Iterator[None]:
 
 PAIRS = [
     (recallog.Memory, Memory),
-    *((each, getattr(recallog.sync, each.__name__)) for each in recallog.Memory.facades.values()),
+    (recallog.Remote, Remote),
+    *(
+        (each, getattr(recallog.sync, each.__name__))
+        for whole in (recallog.Memory, recallog.Remote)
+        for each in whole.facades.values()
+    ),
 ]
 
 
@@ -75,9 +80,9 @@ def test_each_public_method_has_the_parameters_and_the_documentation_of_the_asyn
             assert not inspect.iscoroutinefunction(ours), name
 
 
-def test_the_stub_is_that_of_the_code() -> None:
+def test_the_stubs_are_those_of_the_code() -> None:
     # If this fails: make generate
-    assert sync_stub.FILE.read_text() == sync_stub.generated()
+    assert {file: file.read_text() for file in stubs.generated()} == stubs.generated()
 
 
 def test_its_names_are_those_of_the_facades() -> None:
@@ -430,7 +435,7 @@ def test_keep_reacting_ends_with_an_error_of_its_callback() -> None:
 
 INTERRUPTED = """
 import asyncio, os, signal, sys, threading
-from recallog.sync import Memory
+from recallog.sync import Memory, Remote
 from recallog import Event
 from recallog.extending import Reactor
 
@@ -548,7 +553,7 @@ def test_a_memory_that_is_not_closed_warns_when_it_is_collected_and_ends_its_thr
         gc.collect()
     assert [
         str(each.message) for each in caught if each.category is ResourceWarning and "recallog" in str(each.message)
-    ] == ["a recallog.sync.Memory was not closed: open it in a `with` statement, or call close()"]
+    ] == ["a memory of recallog.sync was not closed: open it in a `with` statement, or call close()"]
     join_threads()
 
 
@@ -566,7 +571,7 @@ def test_a_facade_keeps_its_memory_open() -> None:
 
 FORGOTTEN = """
 import sys
-from recallog.sync import Memory
+from recallog.sync import Memory, Remote
 from recallog import Event
 memory = Memory.open(sys.argv[1], reactors=True)
 memory.__enter__()
@@ -590,7 +595,7 @@ def test_a_script_that_forgets_to_close_ends_at_once_with_a_warning_alone(tmp_pa
 
 FORKED = """
 import os, sys, warnings
-from recallog.sync import Memory
+from recallog.sync import Memory, Remote
 from recallog import Event, StorageError
 warnings.simplefilter("error", ResourceWarning)
 warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)

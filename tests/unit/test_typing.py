@@ -13,7 +13,7 @@ CALLS = '''\
 
 from datetime import UTC, datetime
 
-from recallog import Event, Memory, Position
+from recallog import Event, Memory, Position, Remote
 from recallog.operations.parameters import RecallOptions
 
 
@@ -31,6 +31,20 @@ async def right(memory: Memory, options: RecallOptions) -> float:
     await memory.admin.rebuild("index", accept=True)
     known: bool = found.known
     return sum(hit.score for hit in found.hits) if known else 0.0
+
+
+async def right_from_afar(memory: Remote) -> int:
+    await memory.publish({"space": "village", "agent": "baker", "kind": "agent.spoke", "turn": 3})
+    found = await memory.items.get("village", "baker", "notes", "miller")
+    await memory.admin.rebuild("index", progress=lambda done, total: print(done, total))
+    async for each in memory.tail("village", start="0:41"):
+        return each.position.offset
+    return 0 if found.item is None else found.item.version
+
+
+async def wrong_from_afar(memory: Remote) -> None:
+    await memory.recall("village", "baker", "who?", min_similarty=0.3)  # call-arg
+    memory.open("./memory")  # attr-defined
 
 
 async def wrong(memory: Memory) -> None:
@@ -56,7 +70,7 @@ SYNC_CALLS = (
     CALLS.replace("await ", "")
     .replace("async ", "")
     .replace(
-        "from recallog import Event, Memory, Position\n",
+        "from recallog import Event, Memory, Position, Remote\n",
         "from recallog import Event, Position, RecallView\nfrom recallog.extending import Batch\n",
     )
     + """
@@ -76,7 +90,9 @@ async def awaited(memory: Memory) -> None:
         pass
 """
 )
-SYNC_CALLS = SYNC_CALLS.replace("RecallOptions\n", "RecallOptions\nfrom recallog.sync import Memory, Tiers\n", 1)
+SYNC_CALLS = SYNC_CALLS.replace(
+    "RecallOptions\n", "RecallOptions\nfrom recallog.sync import Memory, Remote, Tiers\n", 1
+)
 
 
 @pytest.mark.usefixtures("in_the_project")

@@ -59,6 +59,14 @@ class _InBody:
 IN_BODY = _InBody()
 
 
+class _MakesRepeatable:
+    """Marks a parameter with the id of what a call writes, or with events, which have ids: with the same ids the call
+    can be repeated. A client that may have to repeat a call fills a missing id in."""
+
+
+MAKES_REPEATABLE = _MakesRepeatable()
+
+
 @dataclass(eq=False)
 class CheckedMethod:
     """A method whose arguments are checked when it is called."""
@@ -175,6 +183,13 @@ class Operation(CheckedMethod):
     def qualified_name(self) -> str:
         """The name with its group: `admin.status`."""
         return f"{self.group}.{self.name}" if self.group else self.name
+
+    @cached_property
+    def repeat_key(self) -> str | None:
+        """The parameter that makes the call repeatable: see `MAKES_REPEATABLE`."""
+        parameters = self.parameters.items()
+        marked = (name for name, each in parameters if MAKES_REPEATABLE in getattr(each.annotation, "__metadata__", ()))
+        return next(marked, None)
 
     @cached_property
     def answer(self) -> type[Any]:

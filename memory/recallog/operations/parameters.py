@@ -15,7 +15,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from recallog.operations.operation import FROM_FILE, IN_BODY, IN_PROCESS
+from recallog.operations.operation import FROM_FILE, IN_BODY, IN_PROCESS, MAKES_REPEATABLE
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
@@ -245,11 +245,13 @@ EventFields = Annotated[
     Event | Mapping[str, Any],
     PlainValidator(_event, json_schema_input_type=Event),
     Field(description="The event, or a dict of its fields."),
+    MAKES_REPEATABLE,
 ]
 ManyEvents = Annotated[
     Sequence[Event | Mapping[str, Any]],
     PlainValidator(_events, json_schema_input_type=Annotated[list[Event], Field(max_length=limits.APPEND_EVENTS_MAX)]),
     Field(description=f"The events, at most {limits.APPEND_EVENTS_MAX:,}, in order."),
+    MAKES_REPEATABLE,
 ]
 RecallQuery = Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX, description="The question."), IN_BODY]
 SearchQuery = Annotated[
@@ -444,6 +446,7 @@ NewEventId = Annotated[
         max_length=limits.ID_CHARS_MAX,
         description="Id of the event that is written; a call with the same id can be repeated.",
     ),
+    MAKES_REPEATABLE,
 ]
 NewestFirst = Annotated[bool, Field(description="Those that changed last first; default: by namespace and key.")]
 ItemsLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many items a page has.")]
@@ -601,6 +604,7 @@ NewEntryId = Annotated[
         max_length=limits.ID_CHARS_MAX,
         description="Id of the event and the entry; a call with the same id can be repeated.",
     ),
+    MAKES_REPEATABLE,
 ]
 EntryOrder = Annotated[Literal["newest", "priority"], Field(description="Newest first, or by priority.")]
 EntriesLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many entries a page has.")]

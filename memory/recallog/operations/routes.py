@@ -81,12 +81,12 @@ def routes(facade: type[Facade]) -> dict[str, Route]:
 
 
 def _texts(value: Any) -> Sequence[str]:
-    """The texts of a value in a query: one for each item of a list."""
+    """The texts of a value in a query: one for each item of a list, and an empty one for a list without items."""
     match value:
         case None:
             return ()
         case list() | tuple():
-            return [text for item in value for text in _texts(item)]
+            return [text for item in value for text in _texts(item)] or [""]
         case bool():
             return ("true" if value else "false",)
         case {"partition": partition, "offset": offset}:

@@ -1,10 +1,14 @@
-"""The synchronous API: `Memory` and its facades for scripts, notebooks and threads, derived from those of `recallog`.
+"""The synchronous API: `Memory`, `Remote` and their facades for scripts, notebooks and threads, derived from those of
+`recallog`.
 
 A type checker reads `__init__.pyi`, which `make generate` derives from the same classes.
 """
 
 from recallog.sync.memory import Memory
+from recallog.sync.remote import Remote
 
-globals().update({part.__name__: part for part in Memory.facades.values()})
+_PARTS = {part.__name__: part for whole in (Memory, Remote) for part in whole.facades.values()}
 
-__all__ = sorted(["Memory", *(part.__name__ for part in Memory.facades.values())])
+globals().update(_PARTS)
+
+__all__ = sorted(["Memory", "Remote", *_PARTS])

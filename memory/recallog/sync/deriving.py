@@ -23,7 +23,7 @@ class SyncFacade:
     """Base of synchronous facades. `class X(SyncFacade, of=Y)` has the public methods and attributes of the facade `Y`.
 
     A coroutine function becomes a method that returns its result, an asynchronous iterator an iterator, and a further
-    facade a synchronous one. What the class defines itself is not replaced.
+    facade a synchronous one. What the class and its bases define is not replaced.
     """
 
     facades: ClassVar[Mapping[str, type["SyncFacade"]]] = {}
@@ -38,7 +38,7 @@ class SyncFacade:
             return
         cls.facades = {name: synchronous(part) for name, part in of.facades.items()}
         for name in public_names(of):
-            if name not in vars(cls):
+            if not hasattr(cls, name):
                 setattr(cls, name, cls._derived(of, name))
         if cls.__doc__ is None:
             cls.__doc__ = _without_await(inspect.cleandoc(of.__doc__ or ""))

@@ -224,7 +224,7 @@ _loops: WeakSet[_RunningLoop] = WeakSet()
 
 
 def _warn(source: object) -> None:
-    message = "a recallog.sync.Memory was not closed: open it in a `with` statement, or call close()"
+    message = "a memory of recallog.sync was not closed: open it in a `with` statement, or call close()"
     warnings.warn(message, ResourceWarning, stacklevel=1, source=source)
 
 

@@ -1,16 +1,13 @@
 """The synchronous memory: `Memory` for scripts, notebooks and programs with threads."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from recallog import memory as asynchronous
-from recallog.sync.deriving import SyncFacade, like, with_callbacks
-from recallog.sync.loop_thread import LoopThread
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from recallog.sync.deriving import like, with_callbacks
+from recallog.sync.opened import Opened
 
 
-class Memory(SyncFacade, of=asynchronous.Memory):
+class Memory(Opened, of=asynchronous.Memory):
     """Event-sourced memory of any number of agents, for programs without an event loop: scripts, notebooks, threads.
 
     ```python
@@ -39,26 +36,3 @@ class Memory(SyncFacade, of=asynchronous.Memory):
         made = cls.__new__(cls)
         made._use(memory)
         return made
-
-    def _use(self, memory: asynchronous.Memory) -> None:
-        self._facade = self._memory = memory
-        self._thread = LoopThread(memory.close)
-
-    def __enter__(self) -> Self:
-        """Begin to answer triggers in the background, if the memory was opened with `reactors`."""
-        self._thread.run(self._memory.__aenter__)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
-    ) -> None:
-        """Close the memory."""
-        self.close()
-
-    def close(self) -> None:
-        """Close files and connections, and stop the reactor. Nothing is lost if it is never called.
-
-        Calls of other threads that are under way are cancelled: they raise `StorageError`. Raises `StorageError` if
-        something under way does not end in time.
-        """
-        self._thread.close()

@@ -36,13 +36,14 @@ def in_path(request: Request) -> dict[str, Any]:
 
 
 def query(request: Request, lists: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The arguments in the query: all texts of an argument in `lists`, and the last text of any other."""
+    """The arguments in the query: all texts of an argument in `lists`, none if that is a single empty one, and the last
+    text of any other."""
     try:
         text = request.scope["query_string"].decode(errors="surrogateescape")
         given = parse_qs(text, keep_blank_values=True, errors="surrogateescape")
     except ValueError:
         raise InvalidArgument("the query has too many fields", rule="too_long") from None
-    return {name: texts if name in lists else texts[-1] for name, texts in given.items()}
+    return {name: texts[-1] if name not in lists else [] if texts == [""] else texts for name, texts in given.items()}
 
 
 async def json_object(request: Request) -> dict[str, Any]:

@@ -21,7 +21,8 @@ async with Memory.open("./memory") as memory:
 ```
 
 Without an event loop, `from recallog.sync import Memory` has the same methods without `await`: see
-[scripts and notebooks](../scripts-and-notebooks.md)."""
+[scripts and notebooks](../scripts-and-notebooks.md). `recallog.Remote` has the operations of a memory
+[behind a server](../remote.md)."""
 
 _CONVENTIONS = f"""\
 ## Names

@@ -1,0 +1,12 @@
+"""A memory that a server has: `Remote`, with the operations and facades of `recallog.Memory`, over HTTP.
+
+A type checker reads `__init__.pyi`, which `make generate` derives from the same classes.
+"""
+
+from recallog.remote.client import Remote
+from recallog.remote.streams import Gap as Gap
+from recallog.remote.streams import Tailed as Tailed
+
+globals().update({part.__name__: part for part in Remote.facades.values()})
+
+__all__ = sorted(["Gap", "Remote", "Tailed", *(part.__name__ for part in Remote.facades.values())])

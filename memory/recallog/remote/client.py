@@ -1,0 +1,109 @@
+"""The remote memory: `Remote`, with the operations and facades of `recallog.Memory`."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
+
+from recallog.memory import Memory
+from recallog.operations import parameters
+from recallog.operations.operation import checked
+from recallog.operations.routes import AGENT, PREFIX, SPACE
+from recallog.remote import streams
+from recallog.remote.deriving import RemoteFacade
+from recallog.remote.streams import Gap, Tailed
+from recallog_schemas.views import Remembered
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from httpx import AsyncBaseTransport
+
+DEADLINE_SECONDS = 90.0
+"""Default time limit of a call with its repetitions: longer than a server works on one answer (60 s)."""
+
+_EVENTS = f"{PREFIX}{SPACE}/events"
+_STREAM = f"{PREFIX}{SPACE}{AGENT}/stream"
+
+
+class Remote(RemoteFacade, of=Memory):
+    """Event-sourced memory that a server has: `recallog serve`.
+
+    ```python
+    async with Remote("http://127.0.0.1:8080", "rl_…") as memory:
+        await memory.publish(Event(space="village", agent="baker", kind="agent.spoke", payload={"text": "Bread!"}))
+        print((await memory.episodic("village", "baker")).format())
+    ```
+
+    It has the operations, facades, answers and errors of `recallog.Memory`; what is not an operation, such as folders
+    of a workspace, is left to the machine of the server. A key may allow less than all of them.
+
+    A call that fails for a reason that may pass is sent again where that is safe: a call that can be repeated, one that
+    writes under an id (a missing one is filled in), and any call that the server has certainly not begun. Waits double
+    from 0.25 to 10 s, are random, and last as long as the server asks. If it is not known whether a write has happened,
+    `UnknownOutcome` is raised.
+
+    Operators' actions such as `admin.rebuild` go on in the server if the call is cancelled; `progress` is called with
+    how far they are. That of `react` is not called.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        transport: "AsyncBaseTransport | None" = None,
+    ) -> None:
+        """The memory behind a URL such as `http://127.0.0.1:8080`; it is connected on first use.
+
+        `key` is a key of `recallog keys create`, or a JWT. `deadline_seconds` is the time limit of a call with its
+        repetitions (jobs may take longer), and of a stream's attempts to come back. `transport` is one of httpx, for
+        example a proxy or an application in this process.
+
+        Raises `InvalidArgument`.
+        """
+        from recallog.remote.connection import Connection
+
+        super().__init__(Connection(url, key, deadline_seconds, transport))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: "TracebackType | None"
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections. Nothing is lost if it is never called."""
+        await self._connection.close()
+
+    @checked
+    async def tail(self, space: parameters.Space, *, start: parameters.FirstPosition = None) -> "AsyncIterator[Tailed]":
+        """The events of a space from `start` on, as they come; without `start`, from now on.
+
+        It goes on after interruptions, without a gap and without a repeat. The key must allow `tail`.
+
+        Raises `OutOfRange` if the ledger ends before `start`.
+        """
+        path = _EVENTS.format(space=quote(space, safe=""))
+        async with aclosing(streams.tail(self._connection, path, parameters.position(start))) as found:
+            async for each in found:
+                yield each
+
+    @checked
+    async def seen(
+        self, space: parameters.Space, agent: parameters.Agent, *, start: parameters.FirstPosition = None
+    ) -> "AsyncIterator[Remembered | Gap]":
+        """What an agent may see from `start` on, as it comes; without `start`, from now on.
+
+        It goes on after interruptions, without a repeat. A `Gap` stands for what the views have dropped before it was
+        read.
+
+        Raises `OutOfRange` if the ledger ends before `start`.
+        """
+        path = _STREAM.format(space=quote(space, safe=""), agent=quote(agent, safe=""))
+        async with aclosing(streams.seen(self._connection, path, parameters.position(start))) as found:
+            async for each in found:
+                yield each

@@ -1,0 +1,49 @@
+"""Facades of a remote memory, derived from those of `recallog.Memory`: the same operations, which a server executes."""
+
+import inspect
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from recallog.operations.operation import Facade, Operation
+
+if TYPE_CHECKING:
+    from recallog.remote.connection import Connection
+
+MODULE = "recallog.remote"
+
+
+class RemoteFacade(Facade):
+    """Base of remote facades. `class X(RemoteFacade, of=Y)` has the operations and further facades of `Y`."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    def __init_subclass__(cls, of: type[Facade] | None = None, **more: Any) -> None:
+        if of is not None:
+            cls.facades = {name: remote(part) for name, part in of.facades.items()}
+            for name in of.operations:
+                setattr(cls, name, inspect.getattr_static(of, name))
+            for name, part in cls.facades.items():
+                setattr(cls, name, _part(name, cast("type[RemoteFacade]", part), inspect.getattr_static(of, name)))
+        super().__init_subclass__(**more)
+
+    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        """Have the server execute an operation."""
+        return await self._connection.perform(operation, valid, callbacks)
+
+
+def remote(of: type[Facade]) -> type[RemoteFacade]:
+    """The remote class of a facade: `RemoteItems` is that of `Items`."""
+    members = {"__module__": MODULE, "__doc__": of.__doc__}
+    return cast("type[RemoteFacade]", type(f"Remote{of.__name__}", (RemoteFacade,), members, of=of))
+
+
+def _part(name: str, part: type[RemoteFacade], attribute: Any) -> Any:
+    def facade(self: RemoteFacade) -> RemoteFacade:
+        return part(self._connection)
+
+    facade.__doc__, facade.__annotations__ = attribute.__doc__, {"return": part}
+    found = cached_property(facade)
+    found.__set_name__(part, name)
+    return found
