@@ -19,7 +19,7 @@ IMAGES = {name: service["image"] for name, service in SERVICES.items() if "image
 
 
 def test_the_compose_file_has_all_services_of_a_cluster() -> None:
-    assert set(SERVICES) == {"kafka", "redis", "qdrant", "worker", "indexer"}
+    assert set(SERVICES) == {"kafka", "redis", "qdrant", "worker", "indexer", "server"}
 
 
 @pytest.mark.parametrize("image", IMAGES.values())
@@ -53,7 +53,7 @@ def test_qdrant_knows_the_idf_of_one_space() -> None:
 @pytest.mark.parametrize("name", SERVICES)
 def test_ports_are_bound_to_localhost(name: str) -> None:
     ports = SERVICES[name].get("ports", [])
-    assert ports or name == "indexer"
+    assert ports or name in ("indexer", "server")
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
@@ -79,6 +79,16 @@ def test_the_indexer_is_a_worker_on_the_same_ledger() -> None:
     assert indexer["depends_on"] == worker["depends_on"] | {"qdrant": {"condition": "service_healthy"}}
     assert indexer["environment"] == worker["environment"] | {"RECALLOG_INDEX": "http://qdrant:6333"}
     assert indexer["stop_grace_period"] == worker["stop_grace_period"]
+
+
+def test_the_server_is_checked_and_listens_on_this_machine_alone() -> None:
+    server, indexer = SERVICES["server"], SERVICES["indexer"]
+    assert server["command"] == ["serve"]
+    assert server["network_mode"] == "host"
+    assert "RECALLOG_SERVER_HOST" not in server["environment"]
+    assert set(server["environment"]) == set(indexer["environment"])
+    assert "8765/readyz" in server["healthcheck"]["test"][-1]
+    assert ".[cluster,server,mcp]" in DOCKERFILE
 
 
 def test_the_image_runs_the_command_without_root_and_checks_the_worker_s_health() -> None:

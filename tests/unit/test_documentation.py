@@ -4,21 +4,28 @@ import asyncio
 import contextlib
 import io
 import itertools
+import json
 import os
 import re
 import shlex
+import socket
 import sqlite3
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from recallog import Memory, Settings
+from recallog.operations.routes import routes
 from recallog_schemas.errors import StorageError
 from recallog_service.access import Access
+from recallog_service.cli.serving import DEFAULT_PORT
 from recallog_service.http.app import Application
-from support.cli import recallog
+from support.cli import environment_of, recallog
 from support.events import numbered
 from support.http import served
 
@@ -130,6 +137,79 @@ def check_console(document: str, folder: Path) -> None:
         )
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout.startswith(expected.rstrip("\n"))
+
+
+# Pages of the doors: their commands run in one shell, their programs one after another, against one server.
+
+
+@contextlib.contextmanager
+def server_in(folder: Path, **environment: str) -> Iterator[int]:
+    """`recallog serve` in `folder`, on a free port of this machine."""
+    with contextlib.closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    command = [sys.executable, "-m", "recallog_service", "serve", "--port", str(port)]
+    with (folder / "server.log").open("w") as log:
+        process = subprocess.Popen(command, cwd=folder, stderr=log, env=environment_of(**environment))
+    try:
+        until = time.monotonic() + 60
+        while not answers(f"http://127.0.0.1:{port}/readyz"):
+            assert process.poll() is None, (folder / "server.log").read_text()
+            assert time.monotonic() < until, "the server has not started within a minute"
+            time.sleep(0.05)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url).is_success
+    except httpx.TransportError:
+        return False
+
+
+def with_command(folder: Path) -> str:
+    """A search path on which `recallog` is the command of this interpreter, for programs that start it by its name."""
+    command = folder / "bin" / "recallog"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nRECALLOG_INDEX=off exec {sys.executable} -m recallog_service "$@"\n')
+    command.chmod(0o755)
+    return f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def shows(printed: str, expected: str) -> bool:
+    """Whether a page shows what was printed; `…` is any text within a line."""
+    pattern = "[^\\n]*".join(re.escape(part) for part in expected.strip().split("…"))
+    return re.fullmatch(pattern, printed.strip()) is not None
+
+
+def test_the_page_on_http_names_every_job() -> None:
+    (named,) = re.findall(
+        r"^Operators' long work is a job: (.*?)\. ", (ROOT / "docs/http.md").read_text(), re.MULTILINE
+    )
+    jobs = {route.path.removeprefix("/v1/admin/") for route in routes(Memory).values() if route.is_job}
+    assert {name.removeprefix("POST /v1/admin/") for name in re.findall(r"`([^`]*)`", named)} == jobs
+
+
+def test_the_programs_of_the_page_on_mcp_print_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_stdio, by_http = blocks("docs/mcp.md", "python")
+    (printed,) = blocks("docs/mcp.md", "text")
+    install, site = blocks("docs/mcp.md", "shell")
+    create, serve, install_of_site = site.splitlines()
+    assert serve == "recallog serve"
+    monkeypatch.setenv("PATH", with_command(tmp_path))
+    assert shows(run_python(by_stdio, tmp_path), printed)
+    commands = [shlex.split(line.partition(" > ")[0]) for line in (install, create, install_of_site)]
+    outputs = [subprocess.run(each, cwd=tmp_path, capture_output=True, text=True, check=True) for each in commands]
+    started, key, connected = (each.stdout for each in outputs)
+    assert "mcp --space village --agent baker" in " ".join(json.loads(started)["mcpServers"]["recallog"]["args"])
+    assert json.loads(connected)["mcpServers"]["recallog"]["url"] == f"http://127.0.0.1:{DEFAULT_PORT}/mcp"
+    monkeypatch.setenv("RECALLOG_KEY", key.strip())
+    with server_in(tmp_path, RECALLOG_INDEX="off") as port:
+        found = run_python(by_http.replace(str(DEFAULT_PORT), str(port)), tmp_path)
+    assert shows(found, printed.splitlines()[1])
 
 
 def test_the_projection_of_the_contributors_guide_works(tmp_path: Path) -> None:

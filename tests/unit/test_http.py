@@ -16,9 +16,11 @@ from pydantic import TypeAdapter
 from recallog import Memory, Position, Settings, layout
 from recallog.operations.operation import Scope, all_operations
 from recallog_schemas import limits
+from recallog_schemas.errors import SettingsError
 from recallog_service.access import Access
 from recallog_service.http import logs
 from recallog_service.http.door import Limits
+from recallog_service.http.server import server_of
 from recallog_service.http.transport import LOOPBACK
 from support.events import event, one_loop, run
 from support.http import ROUTES, Door, problem, raw
@@ -252,6 +254,16 @@ def test_a_server_without_keys_answers_under_the_names_of_this_machine_only(memo
     assert local.get("/v1/spaces").status_code == 200
     assert local.get("/v1/spaces", None, Host="localhost:8080").status_code == 200
     assert problem(local.get("/v1/spaces", None, Host="rebound.example.org"))[0] == 421
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "memory.example.org"])
+def test_a_server_without_keys_listens_on_this_machine_alone(memory: Memory, home: Path, host: str) -> None:
+    async def work() -> None:
+        async with server_of(memory, Access.of(Settings(home=home)), host, 0):
+            raise AssertionError("the server is made")
+
+    with pytest.raises(SettingsError, match="recallog keys create NAME --space SPACE --agent AGENT"):
+        run(work())
 
 
 def test_an_answer_has_the_id_of_its_request(door: Door) -> None:

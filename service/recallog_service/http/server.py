@@ -75,7 +75,7 @@ async def server_of(
     if is_open and not is_loopback(host):
         raise SettingsError(
             f"without keys the server listens on this machine alone, not on {host}; make a key first: "
-            "recallog keys create --spaces '*' --verbs read,publish"
+            "recallog keys create NAME --space SPACE --agent AGENT"
         )
     try:
         yield Server(Application(memory, access, hosts=LOOPBACK if is_open else (), mounted=mounted), host, port)
