@@ -38,8 +38,9 @@ class Chunk:
 
     @property
     def text(self) -> str:
-        """What is indexed: where it is from, and its lines."""
-        return f"{': '.join((self.path, *self.above))}\n{self.lines}"
+        """What is indexed: where it is from, as one line, and its lines."""
+        title = ": ".join((self.path, *self.above)).replace("\n", " ")
+        return f"{title}\n{self.lines}"
 
 
 @dataclass(slots=True)
