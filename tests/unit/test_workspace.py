@@ -178,6 +178,7 @@ def test_a_document_that_was_deleted_does_not_come_back_by_itself(tmp_path: Path
         await memory.items.delete(*WORKSPACE, "MEMORY.md")
         done = await memory.workspace.import_folder(*A, tmp_path)
         assert [(each.path, each.rule) for each in done.left_out] == [("MEMORY.md", "behind")]
+        assert done.left_out[0].reason.startswith("the document was deleted since")
         assert (await memory.workspace.import_folder(*A, tmp_path, overwrite=True)).new == ("MEMORY.md",)
 
     ended(once(), work)
