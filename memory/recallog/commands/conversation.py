@@ -20,15 +20,13 @@ from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_projections.views.conversations import projection, rendering, tables
-from recallog_projections.views.conversations.tables import ConversationRow, MessageRow
+from recallog_projections.views.conversations.tables import ConversationRow, MessageRef, MessageRow
 from recallog_projections.views.conversations.thresholds import Thresholds
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import IdConflict
 from recallog_schemas.views import CompactionView, MessagesAdded, MessagesRemoved
 from recallog_streams.ledgers.ledger import Ledger
 
-_TRIES = 20
-"""How often messages are aligned anew because another process added to the conversation at the same moment."""
 _APPENDED = 1_000
 """Events of one append: a batch of an adding that is interrupted is written as a whole, or not at all."""
 
@@ -83,7 +81,7 @@ async def add(
     Raises `InvalidArgument`, and `EventTooLarge` for a message of more than 16 MiB.
     """
     given = [_given(message, f"messages.{number}") for number, message in enumerate(messages)]
-    tries = 0
+    tried: list[str] | None = None
     while True:
         present = await access.of_space(
             conversation.space,
@@ -91,13 +89,13 @@ async def add(
             At(after=after),
         )
         events, ids = _events(conversation, given, present, turn)
-        tries += 1
         try:
             position = await _append(access, events)
         except IdConflict:
-            # Another process has added the same messages at another turn: they are known now.
-            if tries == _TRIES:
+            if ids == tried:  # a foreign event has the id of one of them
                 raise
+            # Another process has added the same messages at another turn: they are known now.
+            tried = ids
             continue
         return MessagesAdded(added=len(ids), known=len(given) - len(ids), ids=tuple(ids), position=position)
 
@@ -119,7 +117,7 @@ def _events(
 ) -> tuple[list[Event], list[str]]:
     """The events of the new messages, and the ids of the messages' own."""
     events: list[Event] = []
-    ids: list[str] = []
+    ids: dict[str, None] = {}
     calls = dict(present.calls)
     now = present.turn if turn is None else turn
     for number, each in enumerate(given):
@@ -131,9 +129,11 @@ def _events(
         ordinal = present.ever + len(ids)
         key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
         id_ = adding.id_of(conversation, *key)
+        if id_ in ids:  # of two given messages with one id the first counts
+            continue
         events += adding.events_of(conversation, each.message, id_, turn=now, calls=calls, path=each.path)
-        ids.append(id_)
-    return events, ids
+        ids[id_] = None
+    return events, list(ids)
 
 
 async def _present(
@@ -154,7 +154,7 @@ async def _present(
         snapshot = await session.snapshot([*keys, *refs, agent])
         span = snapshot.row(activity.AGENTS, owner.space, owner.agent)
         state = snapshot.row(tables.STATES, owner.space, owner.agent, owner.session) or ConversationRow()
-        added = {own for own, id_ in by_id.items() if snapshot.row(tables.REFS, owner.space, "", id_) is not None}
+        added = {own for own, id_ in by_id.items() if _is_of(owner, snapshot.row(tables.REFS, owner.space, "", id_))}
         known = {number for number, each in enumerate(given) if each.own_id in added}
         if not continues and any(each.own_id is None for each in given):
             known |= await _aligned(session, access.components.ledger, owner, given)
@@ -166,6 +166,11 @@ async def _present(
         )
 
     return await reading.steady(read)
+
+
+def _is_of(owner: Owner, ref: MessageRef | None) -> bool:
+    """Whether the event with the id of a message is in the conversation: a foreign one may have the id."""
+    return ref is not None and ref.session == owner.session and owner.agent in ref.owners
 
 
 async def _aligned(session: ReadSession, ledger: Ledger, owner: Owner, given: Sequence[_Given]) -> set[int]:
@@ -329,8 +334,14 @@ async def compact(
         return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=None, position=None)
     summary, by, failed = await reactor.summarised(plan, summarizer)
     payload = reactor.payload_of(owner.session, planned, summary, by)
-    event = made(owner.space, owner.agent, reactor.COMPACTED, payload, session=owner.session)
+    about = {} if planned.subject is None else {"subject": planned.subject}
+    event = made(owner.space, owner.agent, reactor.COMPACTED, payload, session=owner.session, **about)
     (position,) = await access.append([event])
+    key = RowKey(tables.COMPACTIONS.name, owner.space, owner.agent, owner.session)
+    snapshot = await access.of_space(owner.space, lambda reading: reading.snapshot([key]), At(after=position))
+    counts = snapshot.row(tables.COMPACTIONS, *key[1:])
+    if counts is None or counts.offset < position.offset:  # another one came first
+        return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=failed, position=position)
     return CompactionView(
         compacted=len(plan.head),
         kept=len(plan.kept),
