@@ -16,7 +16,7 @@ from recallog.conversations import adding
 from recallog.extending import Summarizer
 from recallog_projections.views.conversations import rendering
 from recallog_schemas import limits
-from recallog_schemas.errors import EventTooLarge, IdConflict
+from recallog_schemas.errors import EventTooLarge
 from recallog_schemas.views import ConversationView
 from support.chat_server import ChatServer, completion
 from support.cli import Result, recallog
@@ -226,15 +226,22 @@ def test_a_message_with_an_id_is_added_once_wherever_it_stands(tell: Tell) -> No
     tell(work)
 
 
-def test_a_foreign_event_with_the_id_of_a_message_hides_no_message() -> None:
+@pytest.mark.parametrize("made", [once, twice], ids=["once", "delivered twice"])
+def test_a_foreign_event_with_the_id_of_a_message_hides_no_message(made: Callable[[], Memory]) -> None:
     async def work() -> None:
-        async with Memory.in_memory() as memory:
+        async with made() as memory:
             hello = {"role": "user", "content": "Hello.", "id": "a"}
             id_ = adding.id_of(adding.Conversation(*CHAT), "id", "a")
             await memory.publish(event("agent.spoke", space="s", agent="other", session="x", id=id_))
-            with pytest.raises(IdConflict):
-                await memory.conversation.add(*CHAT, hello)
-            assert not await shown(memory)
+            await memory.conversation.add(*CHAT, hello)
+            assert await shown(memory) == [hello]
+            assert (await memory.conversation.add(*CHAT, hello)).added == 0
+            nameless = {"role": "user", "content": "Hello!"}
+            taken = adding.id_of(adding.Conversation(*CHAT), 1, rendering.digest_of(nameless))
+            await memory.publish(event("agent.spoke", space="s", agent="other", session="x", id=taken))
+            assert (await memory.conversation.add(*CHAT, [hello, nameless])).added == 1
+            assert (await memory.conversation.add(*CHAT, [hello, nameless])).added == 0
+            assert await shown(memory) == [hello, nameless]
 
     run(work())
 
