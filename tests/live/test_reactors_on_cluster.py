@@ -167,7 +167,7 @@ def test_agents_survive_an_outage_of_kafka_and_redis(
             worker.wait_until_live()
         cluster.publish(making_due("castle"))
         until_answered(cluster)
-        assert sum(closed(cluster).values()) == 8
+        assert sum(closed(cluster).values()) == 10
         assert worker.terminate() == 0
 
 
