@@ -246,6 +246,17 @@ def test_a_foreign_event_with_the_id_of_a_message_hides_no_message(made: Callabl
     run(work())
 
 
+def test_messages_go_on_after_one_of_somebody_else_at_the_last_turn(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        payload = {"text": "Last.", "message": {}}
+        last = {"turn": limits.TURN_MAX, "audience": ("bot",), "payload": payload}
+        await memory.publish(event("agent.spoke", space="s", agent="other", session="x", **last))
+        await memory.conversation.add(*CHAT, talk(3))
+        assert (await shown(memory))[1:] == talk(3)
+
+    tell(work)
+
+
 def test_other_instructions_at_the_beginning_do_not_add_the_history_again(tell: Tell) -> None:
     async def work(memory: Memory) -> None:
         await memory.conversation.add(*CHAT, [POLICY, *talk(4)])

@@ -443,7 +443,9 @@ def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: py
     ended(once(), work)
 
 
-@pytest.mark.parametrize("state", [b"", b"[]", b"{\xff", b'{"space":"village","agent":"baker","documents":{"a.md":7}}'])
+@pytest.mark.parametrize(
+    "state", [b"", b"[]", b"[" * 100_000, b"{\xff", b'{"space":"village","agent":"baker","documents":{"a.md":7}}']
+)
 def test_a_damaged_state_of_a_folder_is_as_none(state: bytes, tmp_path: Path) -> None:
     async def work(memory: Memory) -> None:
         folder = folder_of(tmp_path, {"a.md": "x", STATE: state})

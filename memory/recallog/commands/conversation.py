@@ -140,7 +140,7 @@ def _events(
         if number in present.known:
             continue
         if each.message["role"] == rendering.USER and turn is None:
-            now += 1
+            now = min(now + 1, limits.TURN_MAX)
         ordinal = present.ever + len(ids)
         key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
         id_ = adding.id_of(conversation, *key, *_salted(salt))

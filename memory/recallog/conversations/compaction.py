@@ -52,7 +52,7 @@ class Summary:
         """The summary that `str` wrote."""
         before, _, question = written.partition(_QUESTION)
         text, _, lines = before.partition(_SENTENCES)
-        sentences = (line.removeprefix(_LINE) for line in lines.splitlines() if line)
+        sentences = (line.removeprefix(_LINE) for line in lines.split("\n") if line)
         return cls(text, tuple(sentences), question or None)
 
 
