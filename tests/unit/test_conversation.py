@@ -257,6 +257,20 @@ def test_messages_go_on_after_one_of_somebody_else_at_the_last_turn(tell: Tell) 
     tell(work)
 
 
+def test_a_message_with_fields_of_other_types_by_another_program_stops_nothing(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        wrong = [{"role": {"a": 1}}, {"role": 7, "content": 7}, {"content": {"a": 1}}, {"tool_calls": "x"}]
+        for number, fields in enumerate([*wrong, {"content": [[]]}]):
+            message = {"id": f"m-{number}", "payload": {"message": fields}}
+            await memory.publish(event("message.added", space="s", agent="bot", session="x", **message))
+        await memory.conversation.add(*CHAT, talk(21))
+        await memory.react()
+        assert (await shown(memory))[-8:] == talk(21)[-8:]
+        assert (await memory.conversation.compact(*CHAT, max_messages=8, keep=4)).failed is None
+
+    tell(work)
+
+
 def test_other_instructions_at_the_beginning_do_not_add_the_history_again(tell: Tell) -> None:
     async def work(memory: Memory) -> None:
         await memory.conversation.add(*CHAT, [POLICY, *talk(4)])

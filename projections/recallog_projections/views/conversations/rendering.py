@@ -72,7 +72,7 @@ def messages_of(event: Event, reader: str) -> list[dict[str, Any]]:
     if is_added(event):
         rest = dict(payload["message"])
         if event.kind == ADDED:
-            return [rest]
+            return [rest | {"role": role_of(event)}]
         rest.pop("role", None)
         message: dict[str, Any] = {"role": role_of(event)}
         if event.kind == AGENT_SAID and event.agent != reader:
