@@ -22,6 +22,9 @@ BY_RULE_AT_ONCE = 16
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 """How long the app may take to start, and to stop. It takes longer only if the cluster is unreachable."""
+METADATA_SECONDS = 10.0
+"""How often the topics of the cluster are looked at. A broker that has just started may not know them yet: a group that
+then shares out the partitions of none gets them when they are seen. Faust's own value is 5 minutes."""
 _CHECK_SECONDS = 0.2
 _SASL = "SASL"
 
@@ -59,6 +62,7 @@ def app_of(address: KafkaAddress, group: str, topic: str, handler: Handler) -> f
         broker_credentials=_credentials(address),
         broker_session_timeout=SESSION_SECONDS,
         broker_heartbeat_interval=HEARTBEAT_SECONDS,
+        consumer_metadata_max_age_ms=int(1_000 * METADATA_SECONDS),
         # What was sent before the group existed is sent again.
         consumer_auto_offset_reset="latest",
         store="memory://",
