@@ -411,9 +411,9 @@ class Memory(Facade):
         """
         return await self._own_reactor().answer_due(space, agent, trigger)
 
-    def answers_by_rule(self, kind: str) -> bool:
-        """Whether triggers of a kind are answered by a rule alone, without asking a model."""
-        return self._own_reactor().answers_by_rule(kind)
+    def reactor_of(self, kind: str) -> "Reactor | None":
+        """The reactor that answers triggers of a kind; None if there is none."""
+        return self._own_reactor().answers.reactor_of(kind)
 
     @checked
     async def tick(self, now: parameters.PresentTime) -> int:

@@ -73,14 +73,16 @@ class Rows:
             table.check(row)
         row_key = (table.name, space, owner, key)
         values = self._values
-        try:
-            before = values[row_key]
-        except KeyError:
-            if not table.write_only or not _is_address(row_key):
-                raise self._not_loaded(row_key) from None
-            before = None
+        before = values.get(row_key)
+        if before is None and row_key not in values and not self._is_new(table, row_key):
+            raise self._not_loaded(row_key)
         self._undo.setdefault(row_key, before)
         values[row_key] = row
+
+    def _is_new(self, table: Table[Any], row_key: tuple[str, str, str, str]) -> bool:
+        """Whether a row may be written that was not loaded. Built-in projections have their addresses from valid
+        events."""
+        return table.write_only and (not self.strict or _is_address(row_key))
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
         """Delete the row if it exists. Raises `RowNotLoaded` if it is not loaded."""

@@ -37,7 +37,7 @@ RecallogError
 │   └── EmbedderUnavailable     no vectors can be computed now
 ├── UnknownOutcome              the write may or may not have happened
 ├── SettingsError               the settings are invalid or contradict each other
-├── ModelFailed                 a reflector, an extractor or a synthesizer gave no valid answer
+├── ModelFailed                 a reflector, an extractor, a synthesizer or a summarizer gave no valid answer
 ├── ModelMisconfigured          none of its answers can succeed until the settings change
 └── InvariantViolation          a defect of Recallog itself
 
@@ -298,7 +298,7 @@ class SettingsError(RecallogError):
 
 
 class ModelFailed(RecallogError):
-    """A reflector, an extractor or a synthesizer failed, or its answer is not valid.
+    """A reflector, an extractor, a synthesizer or a summarizer failed, or its answer is not valid.
 
     `retryable` is set for each failure: a busy model may answer later, but a prompt that the model refuses is refused
     again. `retry_after_seconds` is the wait that the model's server requested; None if it requested none.

@@ -306,14 +306,13 @@ class Reacting(Role):
             await topic.close()
             await components.close()
         group = group_of(self.settings, "reactors", components.views.builder.fold.code)
-        self._handler = handler = Handler(memory, self.stopping, self.metrics.reacted)
-        app = agents.app_of(
-            address, group, name_of(address), handler, memory.answers_by_rule, self.settings.reactor_at_once
-        )
+        self._handler = handler = Handler(memory, self.stopping, self.metrics.reacted, self.settings.reactor_at_once)
+        app = agents.app_of(address, group, name_of(address), handler)
         ticking = asyncio.create_task(self._tick(memory, handler), name="recallog-ticks")
         try:
             await agents.run(app, handler, self.stopping, started)
         finally:
+            await handler.close()
             await ended(ticking)
 
     async def _tick(self, memory: Memory, handler: Handler) -> None:

@@ -360,3 +360,20 @@ def test_an_embedder_needs_an_index(tmp_path: Path) -> None:
 def test_what_is_no_embedder_is_refused(given: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="embedder: should be an object"):
         Memory.open(tmp_path, embedder=given)
+
+
+def test_waiting_for_the_index_reports_what_is_new_and_no_more(tmp_path: Path) -> None:
+    class Slow(Own):
+        def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
+            time.sleep(0.5)
+            return super().embed(passages)
+
+    async def work() -> None:
+        told: list[tuple[int, int]] = []
+        async with opened(tmp_path, Slow()) as memory:
+            await memory.publish_many(events())
+            await memory.catch_up_index(lambda *each: told.append(each))
+        assert told[-1] == (4, 4)
+        assert told[:-1] == sorted(set(told[:-1]))
+
+    run(work())

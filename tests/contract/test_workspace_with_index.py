@@ -161,6 +161,24 @@ def test_where_the_index_fails_words_are_compared(tmp_path: Path) -> None:
     in_a_village(tmp_path, work, events=[])
 
 
+def test_where_no_vector_can_be_compared_a_search_by_meaning_compares_words(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await put(found, "rye.md", PAGE)
+        view = await found.memory.workspace.search(*A, "the mill burns", mode="semantic")
+        assert (view.hits[0].first, view.hits[0].source) == (3, "views")
+        assert view.degraded is not None
+        await put(found, "会议.md", "请记得备份数据库。")
+        await catch_up(found.indexing)
+        view = await found.memory.workspace.search(*A, "备份", mode="semantic")  # the model reads no Chinese
+        assert [hit.key for hit in view.hits] == ["会议.md"]
+        assert view.degraded is not None
+        assert view.degraded.startswith("only words were compared: its model cannot read the query")
+        view = await found.memory.workspace.search(*A, "", mode="semantic")
+        assert (view.hits, view.degraded) == ((), None)
+
+    in_a_village(tmp_path, work, events=[])
+
+
 def test_equal_parts_of_one_document_are_found_each_at_its_place(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         await put(found, "a.md", "# A\n## X\nThe mill burns.\n# B\nno\n# A\n## X\nThe mill burns.\n")
@@ -181,6 +199,10 @@ def test_a_key_of_any_characters_is_found(tmp_path: Path) -> None:
         assert sorted(hit[0] for hit in await hits(found, "the mill burns", limit=20)) == expected
         await catch_up(found.indexing)
         assert sorted(hit[0] for hit in await hits(found, "the mill burns", limit=20)) == expected
+        shown = (await found.memory.workspace.search(*A, "the mill burns", limit=20)).hits
+        assert [(hit.title, hit.text) for hit in shown] == [
+            (hit.key.replace("\n", " "), "The mill burns.") for hit in shown
+        ]
         recalled = (await found.memory.recall(*A, "the mill burns", types=["document"], top_k=20)).hits
         for hit in recalled:
             assert Event.model_validate_json(hit.event.model_dump_json()) == hit.event

@@ -16,7 +16,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (8, "0ad4b836462aa51d")
+CATALOGUE = (8, "63b50831536be263")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "18143a1f75abb826",
@@ -36,7 +36,6 @@ VILLAGE = {
     "outline.space": "808d5dfafbfc3f30",
     "clock.now": "5a9b499f2dedc8ab",
     "conversations.messages": "3b12c36dee1be6cf",
-    "conversations.refs": "bacf6a3677870f00",
     "conversations.said": "5d1b928b55ec473c",
     "settings.space": "cf818b47d5b2032e",
     "settings.agent": "c446009e440dd5c8",

@@ -1,11 +1,12 @@
 """Reactors on a cluster: triggers of all kinds are answered once, whoever dies; a rebuild triggers nothing."""
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +14,12 @@ from live.conftest import NewKafka, NewRedis
 from live.support import PARTITIONS, Cluster, wait_until
 from recallog import Event, Memory
 from recallog_schemas import codec, triggers
+from recallog_service.reacting import agents
+from recallog_service.reacting.handler import Handler
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.doorbells import Doorbell, TriggerTopic, name_of
 from recallog_streams.ledgers.kafka.group import SESSION_SECONDS
+from recallog_streams.stop_signal import StopSignal
 from support.chat_server import ChatServer
 from support.events import event
 
@@ -167,7 +173,7 @@ def test_agents_survive_an_outage_of_kafka_and_redis(
             worker.wait_until_live()
         cluster.publish(making_due("castle"))
         until_answered(cluster)
-        assert sum(closed(cluster).values()) == 8
+        assert sum(closed(cluster).values()) == 10
         assert worker.terminate() == 0
 
 
@@ -189,3 +195,40 @@ def test_workers_answer_with_reactors_of_ones_own_what_a_projection_makes_due(cl
         "I promise cake": len(SPACES),
         "I promise tarts": 1,
     }
+
+
+def test_agents_that_join_before_the_broker_knows_their_topic_get_its_partitions(
+    kafka: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As it is right after a broker has started. Faust's own look at the topics comes after five minutes."""
+    address = KafkaAddress.parse(f"kafka://{kafka}/{topic}?replication=1")
+    handled = asyncio.Event()
+
+    class Handling:
+        replaced = failure = ""
+
+        async def handle(self, data: bytes | None) -> None:
+            handled.set()
+
+    async def one() -> int:
+        return 1
+
+    async def work() -> None:
+        stopping, triggers_topic = StopSignal(), TriggerTopic(address, one)
+        handler = cast("Handler", Handling())
+        app = agents.app_of(address, f"{topic}.agents", name_of(address), handler)
+        running = asyncio.create_task(agents.run(app, handler, stopping, lambda: None))
+        try:
+            async with asyncio.timeout(agents.START_SECONDS):
+                while "Ignoring missing topic" not in caplog.text:
+                    await asyncio.sleep(0.1)
+            async with asyncio.timeout(6 * agents.METADATA_SECONDS):
+                while not handled.is_set():
+                    await triggers_topic.send([Doorbell("village", "baker", "reflection.due/x/1")])
+                    await asyncio.sleep(0.5)
+        finally:
+            stopping.set()
+            await running
+            await triggers_topic.close()
+
+    asyncio.run(work())

@@ -168,6 +168,7 @@ def _with_block(address: Address, item: Item | None, lines: str, day: str, bound
     is_daily = key == f"memory/{'-'.join(parts)}.md" and [len(part) for part in parts] == [4, 2, 2]
     if namespace != ("workspace",) or not is_daily or not "".join(parts).isdigit():
         return f"{text}\n{lines}" if text else lines
+    text += "\n" if text and text[-1] != "\n" else ""
     text = f"{text}## Session Facts ({day})\n{lines}\n\n"
     if len(text) > bounds.daily:
         return "too_large"

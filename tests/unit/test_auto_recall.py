@@ -82,6 +82,17 @@ def test_documents_answer_too() -> None:
     run(work())
 
 
+def test_a_document_answers_a_message_that_names_an_agent() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish(configured())
+            await memory.items.put(SPACE, AGENT, "workspace", "notes.md", "- User asked: an oven for the helper.")
+            await memory.conversation.add(*CHAT, [user("An oven?"), assistant("Yes."), user("Oven of user or helper?")])
+            assert await lines_of(memory) == ["- notes.md - User asked: an oven for the helper."]
+
+    run(work())
+
+
 def test_what_the_conversation_has_itself_is_not_recalled_until_it_was_compacted() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

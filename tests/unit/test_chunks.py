@@ -1,5 +1,8 @@
 """The chunks of a document: where they begin and end, and what they say about where they are."""
 
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +39,26 @@ def test_a_heading_in_code_is_none() -> None:
     text = "# One\n```sh\n# a comment\n```\n~~~\n```\n# still code\n~~~~\n# Two\nx\n"
     assert lines_of("a.md", text) == [(1, 8), (9, 10)]
     assert lines_of("a.md", "#hashtag\n#!shebang\n    # code\n####### seven\n # One\nx") == [(1, 4), (5, 6)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("# One", "One"), ("#\t One two \t", "One two"), ("## One ##", "One"), ("# One#", "One#"),
+        ("# One # #", "One #"), ("   # #1", "#1"), ("#", ""), ("# ", ""), ("# C# # ", "C#"),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_heading_has_no_closing_marks(heading: str, title: str) -> None:
+    assert chunks("a.md", f"{heading}\nx\n###### Six\ny")[1].above == (title,)
+
+
+@pytest.mark.parametrize(
+    "line", ["# x" + " " * 60_000 + "x", "#" + " \t" * 30_000 + "#x", "# " + "# " * 30_000 + "x", "#" * 60_000]
+)
+def test_a_long_line_of_blanks_or_marks_is_divided_at_once(line: str) -> None:
+    began = time.process_time()
+    assert len(chunks("a.md", f"{line}\nx")) == 2
+    assert time.process_time() - began < 1.0  # each pair of blanks in turn takes a minute
 
 
 def test_scripts_have_no_headings() -> None:

@@ -192,6 +192,9 @@ def test_a_cue_outside_the_last_20_messages_is_ignored() -> None:
     fillers = [answered(f"Answer {number}.") for number in range(20)]
     assert lines_after(asked(REQUEST), *fillers[:19]) == [LINE]
     assert lines_after(asked(REQUEST), *fillers) == []
+    call = event("tool.used", session="x1", payload={"tool": "oven", "result": "hot"})
+    assert lines_after(asked(REQUEST), *fillers[:19], call) == [LINE]
+    assert lines_after(asked(REQUEST), *fillers, call) == []
 
 
 def test_of_twelve_candidates_eight_become_lines() -> None:

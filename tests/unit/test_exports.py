@@ -88,9 +88,10 @@ TESTING = ["ProjectionDriver", "ReactorDriver"]
 # What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
-        "admin", "answer_due", "answers_by_rule", "catch_up", "catch_up_index", "close", "consensus",
+        "admin", "answer_due", "catch_up", "catch_up_index", "close", "consensus",
         "conversation", "facades",
-        "in_memory", "items", "keep_reacting", "log_entries", "long_term", "open", "operations", "row", "start_index",
+        "in_memory", "items", "keep_reacting", "log_entries", "long_term", "open", "operations", "reactor_of", "row",
+        "start_index",
         "stream", "tick", "tiers", "working", "workspace",
     },
     Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},

@@ -25,7 +25,7 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
 PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
 (
-    REACTOR, REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, RERANKER, INDEX, STORE, CONTRACT, EMBEDDER,
+    REACTOR, REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, STORE, CONTRACT, EMBEDDER,
     GIVEN_EMBEDDER, COMPONENTS,
 ) = PYTHON  # fmt: skip
 STORE_PROJECT, EMBEDDER_PROJECT = TOML
@@ -249,8 +249,8 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
 
 @pytest.mark.parametrize(
     "code",
-    [REACTOR, REACTOR + REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, RERANKER, INDEX, COMPONENTS],
-    ids=["reactor", "reactor-driver", "reflector", "extractor", "synthesizer", "reranker", "index", "components"],
+    [REACTOR, REACTOR + REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, COMPONENTS],
+    ids=["reactor", "driver", "reflector", "extractor", "synthesizer", "summarizer", "reranker", "index", "components"],
 )
 def test_the_examples_that_need_no_distribution_run(code: str) -> None:
     assert "\nassert " in code

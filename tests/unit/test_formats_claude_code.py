@@ -1,6 +1,7 @@
 """Transcripts of Claude Code: sessions of a project, subagents, and what nobody said."""
 
 import json
+import time
 from collections import Counter
 from typing import Any
 
@@ -171,6 +172,13 @@ def test_a_subagent_has_a_session_of_its_own_in_which_the_agent_speaks_to_it(age
         (f"{SESSION}/{name}", f"claude-code/{name}", "agent.spoke", None),
     ]
     assert found[1].payload["ok"]
+
+
+def test_many_reminders_that_do_not_end_are_searched_once() -> None:
+    began = time.process_time()
+    (said,) = events(user(1, "Hello." + "<system-reminder>" * 12_000))
+    assert said.text.startswith("Hello.<system-reminder>")
+    assert time.process_time() - began < 1.0
 
 
 def test_a_broken_line_is_an_error_with_its_number_and_the_others_are_read() -> None:

@@ -137,7 +137,7 @@ def test_answers_are_those_of_the_asynchronous_memory(tmp_path: Path) -> None:
 
 def test_a_memory_of_components_and_one_of_none() -> None:
     with Memory(assemble(MemoryLedger(), lambda _: MemoryStore())) as memory:
-        assert not memory.answers_by_rule("reflection.due")
+        assert memory.reactor_of("unknown.due") is None
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'components'"):
         Memory()  # type: ignore[call-arg]
 

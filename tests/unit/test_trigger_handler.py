@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from recallog_schemas import Position, triggers
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_schemas import Position, limits, triggers
 from recallog_schemas.errors import (
     LedgerMismatch,
     ModelMisconfigured,
@@ -17,6 +18,7 @@ from recallog_schemas.errors import (
     ViewsTooNew,
 )
 from recallog_schemas.views import Reaction
+from recallog_service.reacting import handler as handlers
 from recallog_service.reacting.handler import (
     ANSWERED,
     FAILED,
@@ -38,8 +40,8 @@ TRIGGER = triggers.caused_by(triggers.RETRACTION, "village", "baker", "e-1")
 OTHER = triggers.caused_by(triggers.EXTRACTION, "village", "baker", "e-1")
 
 
-def message(trigger: triggers.Trigger = TRIGGER) -> bytes:
-    return msgspec.json.encode(Doorbell("village", "baker", trigger.id))
+def message(trigger: triggers.Trigger = TRIGGER, agent: str = "baker") -> bytes:
+    return msgspec.json.encode(Doorbell("village", agent, trigger.id))
 
 
 def reaction(kind: str) -> Reaction:
@@ -54,19 +56,40 @@ def payload_of(kind: str) -> dict[str, object]:
     return {"trigger": TRIGGER.id, **more}
 
 
+class Named(Reactor):
+    """A reactor of one kind."""
+
+    def __init__(self, kind: str, *, pure: bool) -> None:
+        self.kinds, self.pure = frozenset({kind}), pure  # type: ignore[misc]
+
+    async def answer(self, trigger: DueTrigger) -> None:
+        raise AssertionError("the memory asks it")
+
+
 class Answering:
     """A memory whose answers are scripted."""
 
-    def __init__(self, *answers: Reaction | Exception | None, seconds: float = 0.0) -> None:
+    def __init__(
+        self, *answers: Reaction | Exception | None, seconds: float = 0.0, pure: tuple[str, ...] = (TRIGGER.kind,)
+    ) -> None:
         self.answers = list(answers)
         self.seconds = seconds
         self.asked: list[str] = []
+        self.now = self.most = 0
+        kinds = (TRIGGER.kind, OTHER.kind, triggers.REFLECTION)
+        self.reactors = {kind: Named(kind, pure=kind in pure) for kind in kinds}
+
+    def reactor_of(self, kind: str) -> Reactor | None:
+        return self.reactors.get(kind)
 
     async def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
-        assert (space, agent) == ("village", "baker")
+        assert space == "village"
         self.asked.append(trigger)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        self.now += 1
+        self.most = max(self.most, self.now)
         await asyncio.sleep(self.seconds)
+        self.now -= 1
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -80,7 +103,9 @@ def handled(memory: Answering, work: Work) -> list[str]:
     outcomes: list[str] = []
 
     async def run() -> None:
-        await work(Handler(memory, StopSignal(), lambda kind, outcome, seconds: outcomes.append(outcome)))
+        handler = Handler(memory, StopSignal(), lambda kind, outcome, seconds: outcomes.append(outcome))
+        await work(handler)
+        await handler.settled()
 
     run_in_virtual_time(run())
     return outcomes
@@ -174,6 +199,7 @@ def test_a_misconfigured_model_rests_its_kind_alone() -> None:
         await one(handler)
         await one(handler)
         await handler.handle(message(OTHER))
+        await handler.settled()
         assert handler.problems == ["retraction.due: no such model"]
         await asyncio.sleep(REST_SECONDS + 1)
         await one(handler)
@@ -194,3 +220,65 @@ def test_what_names_no_trigger_is_skipped(data: bytes | None) -> None:
     memory = Answering(reaction(triggers.DONE))
     assert handled(memory, lambda handler: handler.handle(data)) == []
     assert memory.asked == []
+
+
+def test_a_reactor_that_takes_time_delays_neither_others_nor_messages_behind_its_own() -> None:
+    memory = Answering(reaction(triggers.DONE), seconds=100.0)
+
+    async def work(handler: Handler) -> None:
+        began = asyncio.get_running_loop().time()
+        for number in range(30):
+            slow = triggers.caused_by(triggers.EXTRACTION, "village", f"agent-{number}", "e-1")
+            await handler.handle(message(slow, f"agent-{number}"))
+        assert asyncio.get_running_loop().time() == began
+        await asyncio.sleep(1.0)
+        memory.seconds = 1.0
+        await handler.handle(message())
+        assert asyncio.get_running_loop().time() == began + 2.0
+        assert handler.answering == limits.REACTIONS_AT_ONCE
+
+    assert handled(memory, work) == [ANSWERED] * 31
+    assert memory.most == limits.REACTIONS_AT_ONCE + 1
+
+
+def test_more_triggers_than_may_wait_are_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handlers, "WAITING_MAX", 3)
+
+    async def work(handler: Handler) -> None:
+        for number in range(5):
+            slow = triggers.caused_by(triggers.EXTRACTION, "village", "baker", f"e-{number}")
+            await handler.handle(message(slow))
+            await handler.handle(message(slow))
+
+    outcomes = handled(Answering(reaction(triggers.DONE), seconds=1.0), work)
+    assert outcomes == [REPEATED] * 3 + [POSTPONED] * 4 + [ANSWERED] * 3
+
+
+def test_a_handler_that_is_closed_leaves_nothing_behind() -> None:
+    async def work(handler: Handler) -> None:
+        before = asyncio.all_tasks()
+        await handler.handle(message(OTHER))
+        await asyncio.sleep(1)
+        assert handler.answering == 1
+        await handler.close()
+        assert asyncio.all_tasks() == before
+
+    async def run() -> None:
+        await work(Handler(Answering(reaction(triggers.DONE), seconds=100.0), StopSignal(), lambda *_: None))
+
+    run_in_virtual_time(run())
+
+
+def test_what_ends_the_lanes_is_shown_so_that_the_agents_begin_anew() -> None:
+    class Cancelled(Answering):
+        async def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
+            raise asyncio.CancelledError
+
+    async def run() -> None:
+        handler = Handler(Cancelled(None), StopSignal(), lambda *_: None)
+        assert handler.failure == ""
+        await handler.handle(message(OTHER))
+        await asyncio.sleep(1)
+        assert handler.failure == "CancelledError()"
+
+    run_in_virtual_time(run())

@@ -197,7 +197,7 @@ def test_the_representation_of_an_answer_is_one_short_line_that_names_what_it_is
     view = run(answer(operation, required))
     assert len(repr(view)) < 300
     assert "\n" not in repr(view)
-    subject = ", ".join(f"{name}={ARGUMENTS[name]!r}" for name in ("space", "agent") if hasattr(view, name))
+    subject = ", ".join(f"{name}={ARGUMENTS[name]!r}" for name in ("space", "agent") if getattr(view, name, None))
     assert repr(view).startswith(f"{type(view).__name__}({subject}")
 
 

@@ -178,6 +178,7 @@ def test_a_document_that_was_deleted_does_not_come_back_by_itself(tmp_path: Path
         await memory.items.delete(*WORKSPACE, "MEMORY.md")
         done = await memory.workspace.import_folder(*A, tmp_path)
         assert [(each.path, each.rule) for each in done.left_out] == [("MEMORY.md", "behind")]
+        assert done.left_out[0].reason.startswith("the document was deleted since")
         assert (await memory.workspace.import_folder(*A, tmp_path, overwrite=True)).new == ("MEMORY.md",)
 
     ended(once(), work)
@@ -442,7 +443,9 @@ def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: py
     ended(once(), work)
 
 
-@pytest.mark.parametrize("state", [b"", b"[]", b"{\xff", b'{"space":"village","agent":"baker","documents":{"a.md":7}}'])
+@pytest.mark.parametrize(
+    "state", [b"", b"[]", b"[" * 100_000, b"{\xff", b'{"space":"village","agent":"baker","documents":{"a.md":7}}']
+)
 def test_a_damaged_state_of_a_folder_is_as_none(state: bytes, tmp_path: Path) -> None:
     async def work(memory: Memory) -> None:
         folder = folder_of(tmp_path, {"a.md": "x", STATE: state})

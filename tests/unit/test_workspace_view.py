@@ -77,7 +77,7 @@ def test_the_key_of_a_day_is_that_of_its_date() -> None:
 def test_a_daily_document_gets_no_block_that_would_exceed_8000_characters(
     documents: Documents, room: int, fits: bool
 ) -> None:
-    added = "## Session Facts (2026-11-23)\n- 请\n\n"
+    added = "\n## Session Facts (2026-11-23)\n- 请\n\n"
     before = "é" * (8_000 - len(added) - room)
     documents.given(put(TODAY, before), block(TODAY, "- 请"))
     assert documents.text(TODAY) == (before + added if fits else before)

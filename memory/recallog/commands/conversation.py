@@ -11,6 +11,7 @@ from recallog.conversations import adding, compaction
 from recallog.conversations.adding import Conversation
 from recallog.conversations.blocks import ToolCall
 from recallog.operations.parameters import At
+from recallog.queries import event_lookup
 from recallog.queries.conversation import Planned
 from recallog.reactors import compaction as reactor
 from recallog.reactors.summarizer import Summarizer
@@ -20,15 +21,15 @@ from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_projections.views.conversations import projection, rendering, tables
-from recallog_projections.views.conversations.tables import ConversationRow, MessageRow
+from recallog_projections.views.conversations.tables import ConversationRow, MessageRef, MessageRow
 from recallog_projections.views.conversations.thresholds import Thresholds
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import IdConflict
 from recallog_schemas.views import CompactionView, MessagesAdded, MessagesRemoved
 from recallog_streams.ledgers.ledger import Ledger
 
-_TRIES = 20
-"""How often messages are aligned anew because another process added to the conversation at the same moment."""
+_SALTS = 3
+"""How many ids a message may have: foreign events may have the others."""
 _APPENDED = 1_000
 """Events of one append: a batch of an adding that is interrupted is written as a whole, or not at all."""
 
@@ -83,23 +84,35 @@ async def add(
     Raises `InvalidArgument`, and `EventTooLarge` for a message of more than 16 MiB.
     """
     given = [_given(message, f"messages.{number}") for number, message in enumerate(messages)]
-    tries = 0
+    tried: list[str] | None = None
+    salt = 0
     while True:
         present = await access.of_space(
             conversation.space,
             lambda reading: _present(reading, access, conversation, given, continues=continues),
             At(after=after),
         )
-        events, ids = _events(conversation, given, present, turn)
-        tries += 1
+        events, ids = _events(conversation, given, present, turn, salt)
         try:
+            await _check_free(access, conversation.space, ids)
             position = await _append(access, events)
         except IdConflict:
-            # Another process has added the same messages at another turn: they are known now.
-            if tries == _TRIES:
+            if ids != tried:  # another process has added the same messages at another turn: they are known now
+                tried = ids
+            elif salt < _SALTS - 1:  # a foreign event has the id of one of them
+                salt += 1
+            else:
                 raise
             continue
         return MessagesAdded(added=len(ids), known=len(given) - len(ids), ids=tuple(ids), position=position)
+
+
+async def _check_free(access: MemoryAccess, space: str, ids: Sequence[str]) -> None:
+    """Raise `IdConflict` if the ledger takes events whose ids others have: the views would skip them."""
+    if not access.components.ledger.unique_ids:
+        taken = await access.of_space(space, lambda reading: event_lookup.counted(reading, space, ids), At())
+        if taken:
+            raise IdConflict("another event has the id of a message", path="id", position=str(min(taken.values())))
 
 
 def _given(message: Mapping[str, Any], path: str) -> _Given:
@@ -115,11 +128,11 @@ async def _append(access: MemoryAccess, events: Sequence[Event]) -> Position | N
 
 
 def _events(
-    conversation: Conversation, given: Sequence[_Given], present: _Present, turn: int | None
+    conversation: Conversation, given: Sequence[_Given], present: _Present, turn: int | None, salt: int
 ) -> tuple[list[Event], list[str]]:
     """The events of the new messages, and the ids of the messages' own."""
     events: list[Event] = []
-    ids: list[str] = []
+    ids: dict[str, None] = {}
     calls = dict(present.calls)
     now = present.turn if turn is None else turn
     for number, each in enumerate(given):
@@ -127,13 +140,15 @@ def _events(
         if number in present.known:
             continue
         if each.message["role"] == rendering.USER and turn is None:
-            now += 1
+            now = min(now + 1, limits.TURN_MAX)
         ordinal = present.ever + len(ids)
         key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
-        id_ = adding.id_of(conversation, *key)
+        id_ = adding.id_of(conversation, *key, *_salted(salt))
+        if id_ in ids:  # of two given messages with one id the first counts
+            continue
         events += adding.events_of(conversation, each.message, id_, turn=now, calls=calls, path=each.path)
-        ids.append(id_)
-    return events, ids
+        ids[id_] = None
+    return events, list(ids)
 
 
 async def _present(
@@ -147,14 +162,16 @@ async def _present(
     owner = Owner(conversation.space, conversation.agent, conversation.session)
 
     async def read(session: ReadSession) -> _Present:
-        by_id = {each.own_id: adding.id_of(conversation, "id", each.own_id) for each in given if each.own_id}
+        own = {each.own_id for each in given if each.own_id is not None}
+        by_id = {adding.id_of(conversation, "id", id_, *_salted(salt)): id_ for id_ in own for salt in range(_SALTS)}
         keys = projection.keys_of(owner.space, owner.agent, owner.session)
-        refs = [RowKey(tables.REFS.name, owner.space, "", id_) for id_ in by_id.values()]
+        refs = [RowKey(tables.REFS.name, owner.space, "", id_) for id_ in by_id]
         agent = RowKey(activity.AGENTS.name, owner.space, owner.agent)
         snapshot = await session.snapshot([*keys, *refs, agent])
         span = snapshot.row(activity.AGENTS, owner.space, owner.agent)
         state = snapshot.row(tables.STATES, owner.space, owner.agent, owner.session) or ConversationRow()
-        added = {own for own, id_ in by_id.items() if snapshot.row(tables.REFS, owner.space, "", id_) is not None}
+        refs_of = {id_: snapshot.row(tables.REFS, owner.space, "", id_) for id_ in by_id}
+        added = {by_id[id_] for id_, ref in refs_of.items() if _is_of(owner, ref)}
         known = {number for number, each in enumerate(given) if each.own_id in added}
         if not continues and any(each.own_id is None for each in given):
             known |= await _aligned(session, access.components.ledger, owner, given)
@@ -166,6 +183,16 @@ async def _present(
         )
 
     return await reading.steady(read)
+
+
+def _salted(salt: int) -> tuple[str, ...]:
+    """What the id of a message follows from besides, where foreign events have its first ids."""
+    return (f"salt {salt}",) if salt else ()
+
+
+def _is_of(owner: Owner, ref: MessageRef | None) -> bool:
+    """Whether the event with the id of a message is in the conversation: a foreign one may have the id."""
+    return ref is not None and ref.session == owner.session and owner.agent in ref.owners
 
 
 async def _aligned(session: ReadSession, ledger: Ledger, owner: Owner, given: Sequence[_Given]) -> set[int]:
@@ -260,7 +287,8 @@ async def _calls_in(
 async def remove(access: MemoryAccess, owner: Owner, ids: Sequence[str], after: Position | None) -> MessagesRemoved:
     """Take messages out of a conversation, by the ids of their events or their own. Others are left out."""
     conversation = Conversation(owner.space, owner.agent, owner.session)
-    wanted = {*ids, *(adding.id_of(conversation, "id", id_) for id_ in ids)}
+    own = {adding.id_of(conversation, "id", id_, *_salted(salt)) for id_ in ids for salt in range(_SALTS)}
+    wanted = {*ids, *own}
 
     async def chosen(session: ReadSession) -> list[MessageRow]:
         return [row async for row in stored.rows_of(session, owner) if row.id in wanted]
@@ -329,8 +357,14 @@ async def compact(
         return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=None, position=None)
     summary, by, failed = await reactor.summarised(plan, summarizer)
     payload = reactor.payload_of(owner.session, planned, summary, by)
-    event = made(owner.space, owner.agent, reactor.COMPACTED, payload, session=owner.session)
+    about = {} if planned.subject is None else {"subject": planned.subject}
+    event = made(owner.space, owner.agent, reactor.COMPACTED, payload, session=owner.session, **about)
     (position,) = await access.append([event])
+    key = RowKey(tables.COMPACTIONS.name, owner.space, owner.agent, owner.session)
+    snapshot = await access.of_space(owner.space, lambda reading: reading.snapshot([key]), At(after=position))
+    counts = snapshot.row(tables.COMPACTIONS, *key[1:])
+    if counts is None or counts.offset < position.offset:  # another one came first
+        return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=failed, position=position)
     return CompactionView(
         compacted=len(plan.head),
         kept=len(plan.kept),

@@ -30,6 +30,7 @@ _PART_DOCUMENTS = 64
 """How many documents are read, or published, at a time: at most 4 MiB."""
 _WHY = {
     "behind": "the document has changed since, and the file has not; export it, or overwrite the document",
+    "deleted": "the document was deleted since; delete the file too, or overwrite, which brings the document back",
     "conflict": "the document and the file have both changed since; bring them together, and overwrite one of them",
     "file": "the file has changed since, and the document has not; import it, or overwrite the file",
     "foreign": "there is another file of this name, which was never imported or exported; import it, or overwrite it",
@@ -98,7 +99,7 @@ async def import_folder(
                 address = Address(space, agent, workspace.NAMESPACE, key)
                 events.append(changes.event(address, "put", value=text, base=version))
             else:
-                report.leave_out(key, Unfit(decision, _WHY[decision]))
+                report.leave_out(key, Unfit(decision, _WHY["deleted" if document is None else decision]))
         if events:
             position = await _published(access, events, report)
     await asyncio.to_thread(_keep, state, folder, report)

@@ -203,8 +203,9 @@ def _in_parts(
             rule="too_large",
         )
     size = limits.MESSAGE_PART_CHARS
+    # Parts have no turn: they may be written without the message's event, and must not move the turn of the next try.
     pieces = [written[start : start + size] for start in range(0, len(written), size)]
-    common = {name: value for name, value in fields.items() if name not in ("id", "kind", "agent", "audience")}
+    common = {name: value for name, value in fields.items() if name not in ("id", "kind", "agent", "audience", "turn")}
     parts = [
         codec.make(
             {
@@ -222,10 +223,17 @@ def _in_parts(
         "chars": rendering.chars_of(message),
         "digest": rendering.digest_of(message),
     }
-    rest = {} if message["role"] == rendering.ROLE_OF.get(draft.kind) else {"role": message["role"]}
+    # What is shown of it if its parts are missing, and of a shared message to others.
+    rest = {name: draft.rest[name] for name in ("role", "name", "tool_call_id") if _is_short(draft.rest.get(name))}
+    if draft.kind == rendering.ADDED:
+        rest["content"] = _beginning(message.get("content"))
     short = {name: _beginning(value) for name, value in draft.fields.items()}
     own = codec.make({**fields, "payload": {**short, "message": rest, "parts": stated}})
     return [*parts, own]
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= limits.ID_CHARS_MAX
 
 
 def _beginning(value: Any) -> Any:

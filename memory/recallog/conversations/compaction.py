@@ -10,7 +10,7 @@ no answer yet. A later compaction takes them over.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recallog_projections.views.conversations import rendering
 from recallog_projections.views.conversations.rendering import Message
@@ -52,7 +52,7 @@ class Summary:
         """The summary that `str` wrote."""
         before, _, question = written.partition(_QUESTION)
         text, _, lines = before.partition(_SENTENCES)
-        sentences = (line.removeprefix(_LINE) for line in lines.splitlines() if line)
+        sentences = (line.removeprefix(_LINE) for line in lines.split("\n") if line)
         return cls(text, tuple(sentences), question or None)
 
 
@@ -72,6 +72,11 @@ class Plan:
     def summarised(self) -> Sequence[Message]:
         """What a summary is made of: the former summary, if there is one, and the messages that are replaced."""
         return self.head if self.former is None else [message_of(self.former.text), *self.head]
+
+    def without(self, newest: int) -> "Plan":
+        """The plan that leaves the newest messages of those that it replaces."""
+        end = len(self.head) - newest
+        return replace(self, head=self.head[:end], kept=[*self.head[end:], *self.kept])
 
     def summary(self, text: str | None) -> Summary:
         """The whole summary; `text` is that of a model, None: it is made without one."""

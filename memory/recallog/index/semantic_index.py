@@ -87,9 +87,11 @@ class SemanticIndex(ABC):
         """Wait until the index has processed `offset`.
 
         Raises `ViewsBehind` if it makes no progress for `seconds`, or reports a problem after `PROBLEM_SECONDS` without
-        progress, and `IndexUnavailable`. Texts of a batch that is not committed yet count as progress.
+        progress, and `IndexUnavailable`. Texts of a batch that is not committed yet count as progress. `progress` is
+        called with (records processed, records to process) at the beginning, when more is processed, and at the end.
         """
-        committed, embedded_before, shown, since = -1, 0, -1, time.monotonic()
+        committed, embedded_before, since = -1, 0, time.monotonic()
+        shown: int | None = None
         while True:
             health = await self.start()
             try:
@@ -106,8 +108,8 @@ class SemanticIndex(ABC):
             seen = of_all + health.indexed - embedded_before
             if seen != shown:
                 shown, since = seen, time.monotonic()
-            if progress is not None:
-                progress(min(processed + health.indexed - embedded_before, offset) + 1, offset + 1)
+                if progress is not None:
+                    progress(min(processed + health.indexed - embedded_before, offset) + 1, offset + 1)
             idle_seconds = time.monotonic() - since
             problem = health.problem if idle_seconds > PROBLEM_SECONDS else ""
             if idle_seconds > seconds or problem:

@@ -15,7 +15,9 @@ from recallog_projections.views.conversations import projection, rendering
 from recallog_projections.views.conversations.rendering import Message
 from recallog_projections.views.conversations.tables import (
     COMPACTIONS,
+    STATES,
     CompactionRow,
+    ConversationRow,
     MessageRow,
 )
 from recallog_projections.views.conversations.thresholds import DEFAULT, Thresholds
@@ -30,6 +32,10 @@ class Planned:
     plan: Plan
     upto: str | None
     """The id of the last message that is replaced; None: nothing is."""
+    subject: str | None
+    """The person whose data all of it is."""
+    removals: int
+    """How many messages were taken out of the conversation so far."""
 
 
 async def messages(reading: ReadSession, ledger: Ledger, owner: Owner, *, whole: bool) -> ConversationView:
@@ -61,10 +67,25 @@ async def planned(reading: ReadSession, ledger: Ledger, owner: Owner, thresholds
         found = await _shown(session, ledger, owner, compacted)
         later = None if compacted is None else sum(each.offset > compacted.offset for each in found)
         plan = compaction.plan([each.message for each in found], thresholds, later)
-        replaced = len(found) - len(plan.kept)
-        return Planned(plan, found[replaced - 1].id if plan.head else None)
+        # What was published or ingested stays, if no added message is behind it: a compaction names an added one.
+        behind = next((count for count in range(len(plan.head)) if _last(found, plan, count).added), len(plan.head))
+        plan = plan.without(behind)
+        state = snapshot.row(STATES, owner.space, owner.agent, owner.session) or ConversationRow()
+        replaced = found[: len(found) - len(plan.kept)]
+        subjects = {each.subject for each in replaced if each.message not in plan.instructions}
+        return Planned(
+            plan,
+            replaced[-1].id if plan.head else None,
+            next(iter(subjects)) if len(subjects) == 1 else None,
+            state.removals,
+        )
 
     return await reading.steady(read)
+
+
+def _last(found: Sequence[Shown], plan: Plan, fewer: int) -> Shown:
+    """The last message that is replaced if that many fewer are."""
+    return found[len(found) - len(plan.kept) - fewer - 1]
 
 
 async def _shown(
@@ -75,7 +96,8 @@ async def _shown(
         return await stored.shown(session, ledger, owner, [row async for row in stored.rows_of(session, owner)])
     instructions = await stored.shown(session, ledger, owner, await _instructions(session, owner, compacted.upto))
     rows = [row async for row in stored.rows_of(session, owner, after=compacted.upto)]
-    summary = Shown(compacted.id, compacted.upto, compaction.message_of(compacted.summary))
+    message = compaction.message_of(compacted.summary)
+    summary = Shown(compacted.id, compacted.upto, message, True, compacted.subject)
     return [*instructions, summary, *await stored.shown(session, ledger, owner, rows)]
 
 

@@ -21,6 +21,8 @@ CHANNELS: Mapping[Mode, frozenset[Channel]] = {
     "semantic": frozenset({SEMANTIC}),
 }
 """By mode: the channels that score the parts of documents."""
+_OFF = "the index is off"
+_NO_VECTORS = "its model cannot read the query, or the index has no part of these documents yet"
 
 
 def mode_of(text: str) -> Mode:
@@ -41,16 +43,17 @@ async def search(
     as_of: AsOf | None,
     log_events: int,
 ) -> WorkspaceHits:
-    """The parts of documents that match a query best. Where there is no index, words are compared in every mode."""
+    """The parts of documents that match a query best. Where there are no vectors, words are compared in every mode."""
     query = RecallQuery.create(
         space, agent, text, as_of, top_k=limit, memories=False, documents=True, channels=CHANNELS[mode]
     )
     found = await retrieval.recall.recall(reading, index, cache, query, log_events)
     degraded = found.degraded
-    if mode == "semantic" and found.index is None:
+    if mode == "semantic" and SEMANTIC not in found.channels:
         by_words = replace(query, channels=CHANNELS["fts"])
         found = await retrieval.recall.recall(reading, None, cache, by_words, log_events)
-        degraded = degraded or "only words were compared: the index is off"
+        if degraded is None and found.hits:
+            degraded = f"only words were compared: {_OFF if index is None else _NO_VECTORS}"
     shared = {name: getattr(found, name) for name in WorkspaceHits.model_fields if name in type(found).model_fields}
     hits = tuple(_hit(each) for each in found.hits)
     return WorkspaceHits(**{**shared, "hits": hits, "degraded": degraded}, mode=mode, limit=limit)

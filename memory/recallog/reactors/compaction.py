@@ -23,6 +23,10 @@ class PlannedCompaction(Protocol):
     def plan(self) -> Plan: ...
     @property
     def upto(self) -> str | None: ...
+    @property
+    def subject(self) -> str | None: ...
+    @property
+    def removals(self) -> int: ...
 
 
 class CompactionMemory(Protocol):
@@ -63,7 +67,7 @@ class Compaction(Reactor):
             "turn": trigger.turn,
         }
         payload = payload_of(trigger.session, planned, summary, by)
-        compacted = Event(**common, kind=COMPACTED, payload=payload)
+        compacted = Event(**common, kind=COMPACTED, subject=planned.subject, payload=payload)
         parsed = triggers.parse(trigger.id)
         if failed is None or parsed is None:
             return [compacted]
@@ -103,4 +107,5 @@ def payload_of(session: str, planned: PlannedCompaction, summary: Summary, by: s
         "count": len(planned.plan.head),
         "summary": str(summary),
         "by": by,
+        "removals": planned.removals,
     }

@@ -234,11 +234,6 @@ class ReactorLoop:
                 await self._memory.publish([_tick(due, now) for due in by_space.values()])
             return len(by_space)
 
-    def answers_by_rule(self, kind: str) -> bool:
-        """Whether triggers of a kind are answered by a rule alone."""
-        reactor = self.answers.reactor_of(kind)
-        return reactor is not None and reactor.pure
-
     async def _ends(self, space: str | None) -> dict[int, int]:
         """The end of each partition; with a `space`, of its partition only."""
         ends = dict(enumerate(await self._ledger.ends()))
@@ -339,7 +334,8 @@ class ReactorLoop:
         return [DueTrigger(due.trigger, due.kind, due.space, due.agent, skip_loops) for due in found]
 
     def _is_pure(self, trigger: DueTrigger) -> bool:
-        return self.answers_by_rule(trigger.kind)
+        reactor = self.answers.reactor_of(trigger.kind)
+        return reactor is not None and reactor.pure
 
     async def _work(
         self, scope: "_Scope", group: int, ends: Sequence[int], begin: "_ReadTo", skip_loops: bool

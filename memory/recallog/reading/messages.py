@@ -10,7 +10,7 @@ from recallog_projections.views.conversations import projection, rendering, tabl
 from recallog_projections.views.conversations.rendering import Message
 from recallog_projections.views.conversations.tables import MESSAGES, PARTS, REMOVED, MessageRow
 from recallog_schemas import Event, codec, limits
-from recallog_schemas.errors import InvariantViolation
+from recallog_schemas.errors import StorageCorrupt
 from recallog_streams.ledgers.ledger import Ledger
 
 _GAP = 64
@@ -34,6 +34,10 @@ class Shown:
     """The id of its event."""
     offset: int
     message: Message
+    added: bool
+    """Whether it was added as a message."""
+    subject: str | None
+    """The person whose data it is."""
 
 
 async def rows_of(
@@ -104,20 +108,26 @@ async def shown(reading: ReadSession, ledger: Ledger, owner: Owner, rows: Sequen
     found: list[Shown] = []
     for row, event in zip(rows, await events_of(reading, ledger, owner, rows), strict=True):
         whole = await _whole(reading, ledger, owner, row) if row.parts else None
-        found += [Shown(row.id, row.offset, message) for message in rendering.messages_of(event, owner.agent, whole)]
+        messages = rendering.messages_of(event, owner.agent) if whole is None else [whole]
+        added = bool(row.digest)
+        found += [Shown(row.id, row.offset, message, added, event.subject) for message in messages]
     return found
 
 
-async def _whole(reading: ReadSession, ledger: Ledger, owner: Owner, row: MessageRow) -> bytes | None:
-    """A large message as JSON; None if a part of it is missing."""
-    keys = [RowKey(PARTS.name, owner.space, "", tables.part_key(row.id, number + 1)) for number in range(row.parts)]
+async def _whole(reading: ReadSession, ledger: Ledger, owner: Owner, row: MessageRow) -> Message | None:
+    """A large message in the conversation of the agent that has written its parts; None if they are not those of this
+    message. The other agents that see it see its beginning."""
+    if row.role == rendering.ASSISTANT and row.author != owner.agent:
+        return None
+    numbers = range(1, row.parts + 1)
+    keys = [RowKey(PARTS.name, owner.space, owner.agent, tables.part_key(row.id, number)) for number in numbers]
     snapshot = await reading.snapshot(keys)
     places = [snapshot.row(PARTS, *key[1:]) for key in keys]
     offsets = [place.offset for place in places if place is not None]
     if len(offsets) < row.parts:
         return None
     events = await _events(reading, ledger, owner, offsets)
-    return "".join(events[offset].payload["data"] for offset in offsets).encode()
+    return rendering.whole_of("".join(events[offset].payload["data"] for offset in offsets), row.digest)
 
 
 async def _events(reading: ReadSession, ledger: Ledger, owner: Owner, offsets: Sequence[int]) -> dict[int, Event]:
@@ -133,5 +143,8 @@ async def _events(reading: ReadSession, ledger: Ledger, owner: Owner, offsets: S
         async for batch in ledger.read(partition, wanted[first], wanted[end - 1] + 1, space=owner.space):
             found |= {offset: codec.decode(data) for offset, data in batch.records if offset in needed}
     if missing := set(wanted) - found.keys():
-        raise InvariantViolation(f"the ledger has no event at {min(missing)}, which the views have")
+        place = f"{reading.partition}:{min(missing)}"
+        raise StorageCorrupt(
+            f"the ledger has no record at {place}, which the views have. Find out more: recallog verify"
+        )
     return found

@@ -47,7 +47,7 @@ def candidates(
     """The `memories` after the offset `beyond`, and the `entries`, that have words, scored by the terms `searched`.
 
     `memories` are those of one generation, in ledger order. Their ordinals count only events that the agent may see.
-    `idf` has the idf of each term, by default that among the memories and entries.
+    `idf` has the idf of terms; that of others is the one among the memories and entries.
     """
     read: list[tuple[RememberedEvent | EntryRow, MemoryTerms]] = [
         (memory, cache.get(generation, memory.offset) or _terms_of(memory, generation, cache)) for memory in memories
@@ -58,9 +58,10 @@ def candidates(
         for memory, about in read
         if (weights := about.weights) is not None
     ]
-    if idf is None:
+    idf = {} if idf is None else idf
+    if others := [term for term in searched if term not in idf]:
         frequency = Counter(term for _, _, _, matching in worded for term in matching)
-        idf = {term: inverse_frequency(len(worded), frequency[term]) for term in searched}
+        idf = {**idf, **{term: inverse_frequency(len(worded), frequency[term]) for term in others}}
     whole = sum(weight for term, weight in idf.items() if not is_exact(term)) or 1.0
     exact = sum(weight for term, weight in idf.items() if is_exact(term)) or 1.0
     ordinals: Counter[str] = Counter()

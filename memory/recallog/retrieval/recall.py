@@ -280,10 +280,10 @@ async def _add_documents(
         others = await documents.newest(reading, query.space, query.agent, beyond)
         others = [chunk for chunk in others if chunk.place not in gathered.chunks]
         generation = snapshot.computed_at["generation"]
-        newer = documents.by_their_words(others, generation, cache, words.terms, gathered.idf or None)
+        newer = documents.by_their_words(others, generation, cache, words.terms, gathered.idf)
         gathered.candidates += newer.candidates
         gathered.chunks |= {chunk.place: chunk for chunk in others}
-        gathered.idf = gathered.idf or newer.idf
+        gathered.idf = newer.idf | gathered.idf  # of memories, names of agents are no terms
 
 
 def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, first: int) -> frozenset[int]:

@@ -1332,8 +1332,8 @@ class Memory:
         such as `ModelMisconfigured` and those of storage.
         """
 
-    def answers_by_rule(self, kind: str) -> bool:
-        """Whether triggers of a kind are answered by a rule alone, without asking a model."""
+    def reactor_of(self, kind: str) -> Reactor | None:
+        """The reactor that answers triggers of a kind; None if there is none."""
 
     def tick(self, now: datetime | str) -> int:
         """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event has

@@ -129,7 +129,7 @@ class State:
     @classmethod
     def read(cls, folder: Path, space: str, agent: str) -> "State":
         """The state of the folder; an empty one if it was never exchanged with this agent, or cannot be read."""
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, RecursionError):
             known = json.loads((folder / STATE).read_bytes())
             if isinstance(known, dict) and (known.get("space"), known.get("agent")) == (space, agent):
                 documents = known.get("documents")

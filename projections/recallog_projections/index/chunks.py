@@ -17,7 +17,8 @@ from recallog_schemas import limits
 
 _PROSE = frozenset(("", ".md", ".markdown", ".mdx", ".txt"))
 """The ends of names of documents with headings. In a script or a configuration `#` begins a comment."""
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?")
+_BLANKS = " \t"
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -38,8 +39,9 @@ class Chunk:
 
     @property
     def text(self) -> str:
-        """What is indexed: where it is from, and its lines."""
-        return f"{': '.join((self.path, *self.above))}\n{self.lines}"
+        """What is indexed: where it is from, as one line, and its lines."""
+        title = ": ".join((self.path, *self.above)).replace("\n", " ")
+        return f"{title}\n{self.lines}"
 
 
 @dataclass(slots=True)
@@ -75,12 +77,20 @@ def _sections(lines: Sequence[str]) -> Iterator[_Section]:
             if not section.headings_only:
                 yield section
                 section = _Section(number, tuple(name for _, name in above))
-            above.append((level, (heading[2] or "").strip()))
+            above.append((level, _title(heading[2] or "")))
         elif line.strip():
             section.headings_only = False
         section.lines.append(line)
         fence = _fence_after(line, fence)
     yield section
+
+
+def _title(text: str) -> str:
+    """The text of a heading, without the `#` that may close it. No regular expression: blanks in the middle of a long
+    line would be tried in all combinations."""
+    text = text.strip(_BLANKS)
+    before = text.rstrip("#")
+    return (before if before.endswith((" ", "\t")) else text).strip()
 
 
 def _fence_after(line: str, fence: str) -> str:

@@ -43,7 +43,9 @@ def with_block(namespace: Sequence[str], key: str, before: str | None, lines: st
     """
     in_workspace = tuple(namespace) == NAMESPACE
     if in_workspace and _DAILY.fullmatch(key):
-        whole = f"{before or ''}## Session Facts ({day:%Y-%m-%d})\n{lines}\n\n"
+        # An edited document may end within a line.
+        start = f"{before}\n" if before and not before.endswith("\n") else before or ""
+        whole = f"{start}## Session Facts ({day:%Y-%m-%d})\n{lines}\n\n"
         if len(whole) > limits.DAILY_CHARS_MAX:
             raise NoRoom
         return compacted(whole)

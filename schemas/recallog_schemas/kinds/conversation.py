@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from recallog_schemas.kinds.payload import Id, Label, Payload, Positive
+from recallog_schemas.kinds.payload import Count, Id, Label, Payload, Positive
 
 
 class MessageAdded(Payload):
@@ -38,6 +38,9 @@ class ConversationCompacted(Payload):
     """The summary."""
     by: Label
     """What wrote it: a model, or "extractive"."""
+    removals: Count | None = None
+    """How many messages had been taken out of the conversation when it was planned. It counts only if no other one was
+    taken out since."""
 
 
 class MessageRemoved(Payload):

@@ -77,11 +77,9 @@ class SpaceDetail(OfSpace):
         return "\n".join(found)
 
 
-class ResumeView(ComputedAt):
+class ResumeView(OfSpace):
     """Where a space, or one of its agents, stopped: what a program needs that continues after a restart."""
 
-    space: str
-    """The name of the space."""
     agent: str | None
     """The agent whose memories count; None: those of all agents."""
     known: bool

@@ -26,7 +26,7 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
     given = operation.arguments.model_fields[name]
     if FROM_FILE in given.metadata:
         text = f"File with JSON, or - for stdin. {spoken(given.description or '', operation)}"
-        return made(name, Annotated[str, typer.Argument(help=text, metavar="FILE")])
+        return made(name, Annotated[str, typer.Argument(help=text)])
     kind, repeated = _kind(given.annotation)
     info: dict[str, Any] = {"help": spoken(given.description or "", operation)}
     simple: Any = kind if kind in (bool, int, float) else str

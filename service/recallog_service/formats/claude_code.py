@@ -44,7 +44,8 @@ _WRITTEN_BY_IT = re.compile(
     r"running local commands\..*))",
     re.DOTALL,
 )
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_REMINDER = re.compile(r"<system-reminder>(?:(?!<system-reminder>).)*?</system-reminder>\s*", re.DOTALL)
+"""It ends before the next one begins, so that a text with many that do not end is searched once."""
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _SUBAGENT_CHARS_MAX = 64
 

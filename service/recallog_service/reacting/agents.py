@@ -14,15 +14,17 @@ import faust
 
 from recallog_service.reacting.handler import Handler
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.doorbells import decoded
 from recallog_streams.ledgers.kafka.group import HEARTBEAT_SECONDS, SESSION_SECONDS
 from recallog_streams.stop_signal import StopSignal
 
 BY_RULE_AT_ONCE = 16
-"""How many triggers are answered at the same time whose reactors follow a rule."""
+"""How many triggers are answered at the same time whose reactors follow a rule. Others are answered in lanes."""
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 """How long the app may take to start, and to stop. It takes longer only if the cluster is unreachable."""
+METADATA_SECONDS = 10.0
+"""How often the topics of the cluster are looked at. A broker that has just started may not know them yet: a group that
+then shares out the partitions of none gets them when they are seen. Faust's own value is 5 minutes."""
 _CHECK_SECONDS = 0.2
 _SASL = "SASL"
 
@@ -52,20 +54,15 @@ class _WithoutProducer(faust.app.base.BootStrategy):
 _Agents.BootStrategy = _WithoutProducer
 
 
-def app_of(
-    address: KafkaAddress, group: str, topic: str, handler: Handler, by_rule: Callable[[str], bool], at_once: int
-) -> faust.App:
-    """The app whose agents handle the messages of `topic` as members of a consumer group.
-
-    There are two agents, so that what follows by a rule does not wait for models: one for the kinds of triggers for
-    which `by_rule` is true, and one, which handles `at_once` messages at the same time, for all others.
-    """
+def app_of(address: KafkaAddress, group: str, topic: str, handler: Handler) -> faust.App:
+    """The app whose agent handles the messages of `topic` as a member of a consumer group."""
     app = _Agents(
         group,
         broker=[f"kafka://{server}" for server in address.servers],
         broker_credentials=_credentials(address),
         broker_session_timeout=SESSION_SECONDS,
         broker_heartbeat_interval=HEARTBEAT_SECONDS,
+        consumer_metadata_max_age_ms=int(1_000 * METADATA_SECONDS),
         # What was sent before the group existed is sent again.
         consumer_auto_offset_reset="latest",
         store="memory://",
@@ -78,18 +75,11 @@ def app_of(
     )
     messages = app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
 
-    def handling(rule: bool) -> Callable[[Any], Any]:
-        async def handle(stream: Any) -> None:
-            async for data in stream:
-                message = decoded(data)
-                kind = "" if message is None else message.trigger.partition("/")[0]
-                if by_rule(kind) == rule:
-                    await handler.handle(data)
+    async def handle(stream: Any) -> None:
+        async for data in stream:
+            await handler.handle(data)
 
-        return handle
-
-    app.agent(messages, name="by_rule", concurrency=BY_RULE_AT_ONCE)(handling(True))
-    app.agent(messages, name="others", concurrency=at_once)(handling(False))
+    app.agent(messages, name="reactors", concurrency=BY_RULE_AT_ONCE)(handle)
     return app
 
 
@@ -99,10 +89,12 @@ async def run(app: faust.App, handler: Handler, stopping: StopSignal, started: S
         async with asyncio.timeout(START_SECONDS):
             await app.start()
         started()
-        while not stopping and not app.crashed and not handler.replaced:
+        while not (stopping or app.crashed or handler.replaced or handler.failure):
             await stopping.pause(_CHECK_SECONDS)
         if handler.replaced:
             raise AgentsFailed(handler.replaced)
+        if handler.failure:
+            raise AgentsFailed(f"the agents have failed: {handler.failure}")
         if app.crashed:
             raise AgentsFailed(f"the agents have failed: {app.crash_reason!r}")
     except AgentsFailed:

@@ -1,11 +1,17 @@
-"""The handler: what an agent does with one message of the topic of triggers."""
+"""The handler: what an agent does with one message of the topic of triggers.
+
+Triggers whose reactors take time are answered beside the agent, in the lanes that the loop of one process has: a slow
+model delays neither other reactors nor the messages behind its own.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from recallog_schemas import triggers
+from recallog.reactors.lanes import Lanes
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_schemas import limits, triggers
 from recallog_schemas.errors import LedgerMismatch, ModelMisconfigured, Rebuilding, RecallogError, ViewsTooNew
 from recallog_schemas.views import Reaction
 from recallog_schemas.views.reflection import FAILURES
@@ -21,6 +27,8 @@ REST_SECONDS = 30.0
 SHOWN_SECONDS = 1.1 * AGAIN_SECONDS_MAX
 """How long a problem is shown after it was last found. A trigger that stays due is sent again before that; if nothing
 comes, another process has answered it."""
+WAITING_MAX = 10_000
+"""How many triggers of one reactor that takes time wait in this process, or are answered. Others are sent again."""
 
 ANSWERED = "answered"
 FAILED = "failed"
@@ -41,6 +49,9 @@ class Answering(Protocol):
     async def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
         """See `Memory.answer_due`."""
 
+    def reactor_of(self, kind: str) -> Reactor | None:
+        """See `Memory.reactor_of`."""
+
 
 Observe = Callable[[str, str, float], None]
 """Called with (kind of the trigger, outcome, seconds)."""
@@ -49,7 +60,11 @@ Observe = Callable[[str, str, float], None]
 class Handler:
     """Answers the triggers that messages name."""
 
-    def __init__(self, memory: Answering, stopping: StopSignal, observe: Observe) -> None:
+    def __init__(
+        self, memory: Answering, stopping: StopSignal, observe: Observe, at_once: int = limits.REACTIONS_AT_ONCE
+    ) -> None:
+        """At most `at_once` triggers of each reactor that takes time are answered at the same time."""
+        self._lanes = Lanes(self._answer, at_once)
         self._memory = memory
         self._stopping = stopping
         self._observe = observe
@@ -69,27 +84,57 @@ class Handler:
         return [f"{kind}: {problem}" for kind, (problem, at) in sorted(self._problems.items()) if at > since]
 
     @property
+    def failure(self) -> str:
+        """Why no more lanes begin, for example since a client has cancelled itself; "" if they do."""
+        try:
+            self._lanes.check()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the agents begin anew
+            return repr(error)
+        return ""
+
+    @property
     def answering(self) -> int:
         """How many triggers are being answered."""
         return len(self._answering)
 
     async def handle(self, data: bytes | None) -> None:
-        """Answer the trigger of one message. Raises nothing: a message that cannot be handled is not worth an agent."""
+        """Answer the trigger of one message, or have it answered if its reactor takes time.
+
+        Raises nothing: a message that cannot be handled is not worth an agent.
+        """
         message = decoded(data)
         parsed = None if message is None else triggers.parse(message.trigger)
         if message is None or parsed is None:
             _log.warning("a message that names no trigger is skipped")
             return
-        if message.trigger in self._answering:
+        if message.trigger in self._answering or message.trigger in self._lanes:
             self._observe(parsed.kind, REPEATED, 0.0)
             return
+        trigger = DueTrigger(message.trigger, parsed.kind, message.space, message.agent)
+        reactor = self._memory.reactor_of(parsed.kind)
+        if reactor is None or reactor.pure:
+            await self._answer(trigger)
+        elif self._lanes.of_reactor(reactor) < WAITING_MAX:
+            self._lanes.add(reactor, trigger)
+        else:
+            self._observe(parsed.kind, POSTPONED, 0.0)
+
+    async def _answer(self, trigger: DueTrigger) -> None:
         began = _now()
-        self._answering.add(message.trigger)
+        self._answering.add(trigger.id)
         try:
-            outcome = await self._outcome(parsed.kind, message.space, message.agent, message.trigger)
+            outcome = await self._outcome(trigger.kind, trigger.space, trigger.agent, trigger.id)
         finally:
-            self._answering.discard(message.trigger)
-        self._observe(parsed.kind, outcome, _now() - began)
+            self._answering.discard(trigger.id)
+        self._observe(trigger.kind, outcome, _now() - began)
+
+    async def settled(self) -> None:
+        """Wait until nothing is answered in lanes any more."""
+        await self._lanes.below(1)
+
+    async def close(self) -> None:
+        """Cancel what is answered in lanes: it will be sent again."""
+        await self._lanes.cancel()
 
     async def _outcome(self, kind: str, space: str, agent: str, trigger: str) -> str:
         if _now() < self._rests_until.get(kind, 0.0):

@@ -20,6 +20,7 @@ _GUIDES: Mapping[str, tuple[str, str]] = {
     "memory": ("Build an agent", "build-an-agent.md"),
     "memory.long_term": ("Long-term memory", "long-term-memory.md"),
     "memory.conversation": ("Conversations", "conversations.md"),
+    "memory.workspace": ("The workspace", "conversations.md#the-workspace"),
     "memory.working": ("Working memory and items", "long-term-memory.md#working-memory-and-items"),
     "memory.items": ("Working memory and items", "long-term-memory.md#working-memory-and-items"),
     "memory.tiers": ("Tiers", "tiers.md"),

@@ -11,6 +11,7 @@ from recallog_projections.views import settings, visibility
 from recallog_projections.views.conversations import rendering, tables, thresholds
 from recallog_projections.views.conversations.tables import (
     COMPACTIONS,
+    DUE,
     MESSAGES,
     PARTS,
     REFS,
@@ -24,6 +25,7 @@ from recallog_projections.views.conversations.tables import (
     PartRow,
     Removed,
     SaidRow,
+    SessionRow,
 )
 from recallog_schemas import Event, Record, limits, timestamps, triggers
 from recallog_schemas.triggers import Trigger
@@ -52,7 +54,7 @@ class Conversations:
     name: ClassVar[str] = "conversations"
     version: ClassVar[int] = 1
     kinds = KINDS | triggers.CLOSINGS | {rendering.PART, _REMOVAL, _COMPACTION}
-    tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, PARTS, REMOVED)
+    tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, DUE, PARTS, REMOVED)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
         event = record.event
@@ -68,6 +70,8 @@ class Conversations:
             if rendering.is_added(event):
                 for owner in visibility.readers(event):
                     yield RowKey(STATES.name, event.space, owner, event.session)
+        elif event.kind == rendering.PART:
+            yield RowKey(PARTS.name, event.space, event.agent, _part_of(event))
         elif event.kind == _REMOVAL:
             yield RowKey(REFS.name, event.space, "", event.payload["id"])
             yield RowKey(REMOVED.name, event.space, event.agent, event.payload["id"])
@@ -76,8 +80,8 @@ class Conversations:
             yield RowKey(REFS.name, event.space, "", event.payload["upto"])
             yield RowKey(STATES.name, event.space, event.agent, session)
             yield RowKey(COMPACTIONS.name, event.space, event.agent, session)
-        elif event.kind in triggers.CLOSINGS and event.session is not None and _closed(event) is not None:
-            yield RowKey(STATES.name, event.space, event.agent, event.session)
+        elif event.kind in triggers.CLOSINGS and (trigger := _closed(event)) is not None:
+            yield RowKey(DUE.name, event.space, event.agent, trigger.id)
 
     def apply(self, rows: Rows, record: Record) -> None:
         event = record.event
@@ -87,14 +91,15 @@ class Conversations:
             if event.session is not None:
                 _add(rows, record, event.session)
         elif event.kind == rendering.PART:
-            key = tables.part_key(event.payload["message"], event.payload["number"])
-            rows.put(PARTS, PartRow(record.offset), event.space, "", key)
+            at = (event.space, event.agent, _part_of(event))
+            if rows.get(PARTS, *at) is None:
+                rows.put(PARTS, PartRow(record.offset), *at)
         elif event.kind == _REMOVAL:
             _remove(rows, record)
         elif event.kind == _COMPACTION:
             _compact(rows, record)
-        elif event.session is not None:
-            _close(rows, event, event.session)
+        else:
+            _close(rows, event)
 
 
 def made_due(rows: Rows, record: Record) -> list[tuple[str, Trigger]]:
@@ -129,6 +134,9 @@ def _add(rows: Rows, record: Record, session: str) -> None:
                     counted = chars = 0
                 state = _judged(record, owner, _counted(state, event, row, counted, chars))
                 rows.put(STATES, state, event.space, owner, session)
+                if state.due_at == record.offset:
+                    rows.put(DUE, SessionRow(session), event.space, owner, state.due)
+        rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), event.space, "", event.id)
     if event.kind in _SAID:
         for owner in (SHARED,) if SHARED in owners else owners:
             said = rows.get(SAID, event.space, owner, session)
@@ -136,7 +144,6 @@ def _add(rows: Rows, record: Record, session: str) -> None:
     key = tables.message_key(session, record.offset)
     for owner in owners:
         rows.put(MESSAGES, row, event.space, owner, key)
-    rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), event.space, "", event.id)
 
 
 def _owners(rows: Rows, event: Event) -> tuple[str, ...]:
@@ -176,24 +183,31 @@ def _trigger(event: Event, owner: str) -> Trigger:
 
 
 def _remove(rows: Rows, record: Record) -> None:
+    """Take a message out of the conversation of the event's agent. Of a message that was not added nothing is known but
+    that it is taken out."""
     event = record.event
     id_ = event.payload["id"]
     ref = rows.get(REFS, event.space, "", id_)
-    if ref is None or rows.get(REMOVED, event.space, event.agent, id_) is not None:
-        return
-    if not _is_in(ref, event.agent):
+    session = event.session if ref is None else ref.session
+    if rows.get(REMOVED, event.space, event.agent, id_) is not None or (
+        ref is not None and not {event.agent, SHARED} & {*ref.owners}
+    ):
         return
     rows.put(REMOVED, Removed(record.offset), event.space, event.agent, id_)
-    compaction = rows.get(COMPACTIONS, event.space, event.agent, ref.session)
-    if compaction is not None and ref.offset <= compaction.upto:
-        if ref.offset == compaction.upto:  # the summary goes with the last message that it stands for
-            rows.delete(COMPACTIONS, event.space, event.agent, ref.session)
+    if session is None:
         return
-    state = rows.get(STATES, event.space, event.agent, ref.session) or _EMPTY
-    state = msgspec.structs.replace(state, live=state.live - ref.messages)
-    if compaction is None or ref.offset > compaction.offset:
-        state = msgspec.structs.replace(state, count=state.count - ref.messages, chars=state.chars - ref.chars)
-    rows.put(STATES, state, event.space, event.agent, ref.session)
+    state = rows.get(STATES, event.space, event.agent, session) or _EMPTY
+    state = msgspec.structs.replace(state, removals=state.removals + 1)
+    compaction = rows.get(COMPACTIONS, event.space, event.agent, session)
+    if ref is not None and compaction is not None and ref.offset <= compaction.upto:
+        if ref.offset == compaction.upto:  # the summary goes with the last message that it stands for
+            rows.delete(COMPACTIONS, event.space, event.agent, session)
+    elif ref is not None and event.agent in ref.owners:
+        state = msgspec.structs.replace(state, live=max(state.live - ref.messages, 0))
+        if compaction is None or ref.offset > compaction.offset:
+            count, chars = max(state.count - ref.messages, 0), max(state.chars - ref.chars, 0)
+            state = msgspec.structs.replace(state, count=count, chars=chars)
+    rows.put(STATES, state, event.space, event.agent, session)
 
 
 def _compact(rows: Rows, record: Record) -> None:
@@ -201,10 +215,13 @@ def _compact(rows: Rows, record: Record) -> None:
     session, count = event.payload["session"], event.payload["count"]
     at = (event.space, event.agent, session)
     ref, before = rows.get(REFS, event.space, "", event.payload["upto"]), rows.get(COMPACTIONS, *at)
-    if ref is None or ref.session != session or not _is_in(ref, event.agent):
+    if ref is None or ref.session != session or event.agent not in ref.owners:
         return
     if before is not None and ref.offset <= before.upto:
         return
+    state = rows.get(STATES, *at) or _EMPTY
+    if event.payload.get("removals", state.removals) != state.removals:
+        return  # a message was taken out since it was planned, which the summary may quote
     covered = count + (0 if before is None else before.count)
     row = CompactionRow(
         event.id,
@@ -214,9 +231,9 @@ def _compact(rows: Rows, record: Record) -> None:
         event.payload["summary"],
         event.payload["by"],
         timestamps.micros(event.at),
+        event.subject,
     )
     rows.put(COMPACTIONS, row, *at)
-    state = rows.get(STATES, *at) or _EMPTY
     state = msgspec.structs.replace(state, live=max(state.live - count, 0), count=0, chars=0)
     rows.put(STATES, state, *at)
 
@@ -227,21 +244,22 @@ def _closed(event: Event) -> Trigger | None:
     return trigger if trigger is not None and trigger.kind == triggers.COMPACTION else None
 
 
-def _close(rows: Rows, event: Event, session: str) -> None:
+def _close(rows: Rows, event: Event) -> None:
     trigger = _closed(event)
-    state = None if trigger is None else rows.get(STATES, event.space, event.agent, session)
-    if trigger is None or state is None or state.due != trigger.id:
+    due = None if trigger is None else rows.get(DUE, event.space, event.agent, trigger.id)
+    if trigger is None or due is None:
         return
+    rows.delete(DUE, event.space, event.agent, trigger.id)
+    state = rows.get(STATES, event.space, event.agent, due.session) or _EMPTY
     failures = state.failures + 1 if event.kind == triggers.FAILED else 0
     rests = failures >= limits.COMPACT_FAILURES
     rests_until = timestamps.micros(event.at) + _REST_MICROS if rests else 0
     state = msgspec.structs.replace(state, due="", due_at=-1, failures=failures, rests_until=rests_until)
-    rows.put(STATES, state, event.space, event.agent, session)
+    rows.put(STATES, state, event.space, event.agent, due.session)
 
 
-def _is_in(ref: MessageRef, agent: str) -> bool:
-    """Whether a message is in the conversation of an agent."""
-    return agent in ref.owners or SHARED in ref.owners
+def _part_of(event: Event) -> str:
+    return tables.part_key(event.payload["message"], event.payload["number"])
 
 
 def _stated(event: Event, field: str) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from recallog_schemas import Event
+from recallog_schemas import Event, limits
 
 USER_SAID = "user.injected"
 AGENT_SAID = "agent.spoke"
@@ -25,9 +25,10 @@ PART = "message.part"
 USER = "user"
 ASSISTANT = "assistant"
 TOOL = "tool"
+FUNCTION = "function"
 INSTRUCTIONS = frozenset({"system", "developer"})
 """The roles of messages that instruct the model."""
-RESULTS = frozenset({"tool", "function"})
+RESULTS = frozenset({TOOL, FUNCTION})
 """The roles of messages with the result of a tool."""
 
 ROLE_OF: Mapping[str, str] = {USER_SAID: USER, AGENT_SAID: ASSISTANT, TOOL_USED: TOOL}
@@ -40,6 +41,7 @@ Message = Mapping[str, Any]
 
 _TEXT = {USER_SAID: "text", AGENT_SAID: "text", TOOL_USED: "result"}
 _OWN_ID = "id"
+_PARTS_MAX = limits.MESSAGE_BYTES_MAX // limits.MESSAGE_PART_CHARS + 1
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -52,22 +54,27 @@ def parts_of(event: Event) -> int:
     """How many parts a message has that is larger than its event; 0 for any other."""
     parts = event.payload.get("parts")
     count = parts.get("count") if isinstance(parts, Mapping) and is_added(event) else None
-    return count if type(count) is int and count > 0 else 0
+    return count if type(count) is int and 0 < count <= _PARTS_MAX else 0
 
 
-def messages_of(event: Event, reader: str, whole: bytes | None = None) -> list[dict[str, Any]]:
-    """The message in an event as `reader` sees it: one, or a call and its result.
+def whole_of(written: str, digest: str) -> dict[str, Any] | None:
+    """The large message that its parts have written; None if it is not the one with this digest."""
+    try:
+        message = msgspec.json.decode(written)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    return message if isinstance(message, dict) and digest_of(message) == digest else None
 
-    `whole` is the message as JSON that the parts of a large one have.
-    """
-    if whole is not None:
-        return [msgspec.json.decode(whole)]
+
+def messages_of(event: Event, reader: str) -> list[dict[str, Any]]:
+    """The message in an event as `reader` sees it: one, or a call and its result; the beginning of a large one."""
     payload = event.payload
     if is_added(event):
         rest = dict(payload["message"])
         if event.kind == ADDED:
-            return [rest]
-        message = {"role": rest.pop("role", ROLE_OF[event.kind])}
+            return [rest | {"role": role_of(event)}]
+        rest.pop("role", None)
+        message: dict[str, Any] = {"role": role_of(event)}
         if event.kind == AGENT_SAID and event.agent != reader:
             return [_of_other(event)]
         if "content" not in rest:
@@ -87,9 +94,12 @@ def messages_of(event: Event, reader: str, whole: bytes | None = None) -> list[d
 
 
 def role_of(event: Event) -> str:
-    """The role of a message that was added, in the conversation of its author."""
-    role = event.payload["message"].get("role", ROLE_OF.get(event.kind, ""))
-    return role if isinstance(role, str) else ""
+    """The role of a message that was added, in the conversation of its author. What others may address to an agent has
+    the role of its kind: nobody instructs the model of another one."""
+    role = event.payload["message"].get("role")
+    if event.kind == ADDED:
+        return role if isinstance(role, str) else ""
+    return FUNCTION if event.kind == TOOL_USED and role == FUNCTION else ROLE_OF[event.kind]
 
 
 def chars_of(message: Message) -> int:
@@ -114,9 +124,9 @@ def calls_in(message: Message) -> list[Mapping[str, Any]]:
 
 
 def digest_of(message: Message) -> str:
-    """16 hex digits by which equal messages are known, whatever their ids. A field that is null counts as absent."""
+    """32 hex digits by which equal messages are known, whatever their ids. A field that is null counts as absent."""
     fields = {name: value for name, value in message.items() if value is not None and name != _OWN_ID}
-    return hashlib.blake2b(_encode_sorted(fields), digest_size=8).hexdigest()
+    return hashlib.blake2b(_encode_sorted(fields), digest_size=16).hexdigest()
 
 
 def _of_other(event: Event) -> dict[str, Any]:

@@ -29,13 +29,13 @@ class MessageRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class MessageRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where a message is, and what it counts in its conversations."""
+    """Where an added message is, and what it counts in its conversations."""
 
     session: str
     offset: int
     owners: tuple[str, ...]
     messages: int
-    """1; 0 for the instructions with which a conversation begins, and for what was not added as a message."""
+    """1; 0 for the instructions with which a conversation begins."""
     chars: int
 
 
@@ -62,6 +62,8 @@ class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The id of the trigger of its compaction, as long as that stands."""
     due_at: int = -1
     """The offset of the event that made it due."""
+    removals: int = 0
+    """How many messages were taken out of it."""
 
 
 class SaidRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -84,6 +86,12 @@ class CompactionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     by: str
     at: int
     """In microseconds since 1970."""
+    subject: str | None = None
+    """The person whose data it is."""
+
+
+class SessionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    session: str
 
 
 class PartRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -100,15 +108,17 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 MESSAGES = Table("conversations.messages", MessageRow, write_only=True)
 """At (space, agent, `message_key`)."""
 REFS = Table("conversations.refs", MessageRef, write_only=True)
-"""At (space, "", id of the event)."""
+"""At (space, "", id of the event), which is unique in the space."""
 STATES = Table("conversations.states", ConversationRow)
 """At (space, agent, session)."""
 SAID = Table("conversations.said", SaidRow)
 """At (space, agent, session)."""
 COMPACTIONS = Table("conversations.compactions", CompactionRow)
 """At (space, agent, session)."""
-PARTS = Table("conversations.parts", PartRow, write_only=True)
-"""At (space, "", `part_key`)."""
+DUE = Table("conversations.due", SessionRow)
+"""The sessions whose compaction stands, at (space, agent, id of the trigger)."""
+PARTS = Table("conversations.parts", PartRow)
+"""At (space, agent that wrote it, `part_key`): of several with one number the first."""
 REMOVED = Table("conversations.removed", Removed)
 """At (space, agent, id of the event)."""
 
