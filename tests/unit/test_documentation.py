@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -170,6 +171,12 @@ def answers(url: str) -> bool:
         return False
 
 
+_STEP = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_NEXT = "-- next --"
+_ABOUT_STREAM = "/^event: \\(begin\\|progress\\)/,/^$/d; /^:/d; /^$/d"
+_CURL = 'curl() { command curl --silent --show-error "$@"; }\n'  # it writes to no terminal
+
+
 def with_command(folder: Path) -> str:
     """A search path on which `recallog` is the command of this interpreter, for programs that start it by its name."""
     command = folder / "bin" / "recallog"
@@ -185,12 +192,71 @@ def shows(printed: str, expected: str) -> bool:
     return re.fullmatch(pattern, printed.strip()) is not None
 
 
+def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", _CURL + script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment_of(COLUMNS="200", PATH=with_command(folder)),
+        timeout=100,
+    )
+
+
+def events_in(stream: str) -> str:
+    return subprocess.run(["sed", _ABOUT_STREAM], input=stream, capture_output=True, text=True, check=True).stdout
+
+
+def check_shell(document: str, folder: Path, port: int) -> None:
+    """Run the commands of the console sessions of `document` in one shell; each prints what is written below it. Of a
+    stream as many lines are read as the page shows, without comments and what is about the stream."""
+    steps = _STEP.findall("".join(blocks(document, "console")).replace(str(DEFAULT_PORT), str(port)))
+    assert steps
+    script = ""
+    for command, expected in steps:
+        if " -N " in command:
+            lines = events_in(expected).count("\n")
+            command = f"head -n {lines} < <(exec 2>/dev/null; {command} | sed -u '{_ABOUT_STREAM}')"
+        script += f"{{ {command}\n}} 2>&1\necho\necho '{_NEXT}'\n"
+    ended = shell(script, folder)
+    printed = ended.stdout.split(f"{_NEXT}\n")[:-1]
+    assert len(printed) == len(steps), ended.stdout + ended.stderr
+    for (command, text), found in zip(steps, printed, strict=True):
+        expected = events_in(text) if " -N " in command else text
+        assert shows(found, expected), f"$ {command}\n{found}"
+
+
 def test_the_page_on_http_names_every_job() -> None:
     (named,) = re.findall(
         r"^Operators' long work is a job: (.*?)\. ", (ROOT / "docs/http.md").read_text(), re.MULTILINE
     )
     jobs = {route.path.removeprefix("/v1/admin/") for route in routes(Memory).values() if route.is_job}
     assert {name.removeprefix("POST /v1/admin/") for name in re.findall(r"`([^`]*)`", named)} == jobs
+
+
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+
+
+@needs_curl
+def test_the_commands_of_the_page_on_http_print_what_it_says(tmp_path: Path) -> None:
+    with server_in(tmp_path, RECALLOG_INDEX="off") as port:
+        check_shell("docs/http.md", tmp_path, port)
+
+
+@needs_curl
+def test_the_commands_of_the_readme_use_a_server(tmp_path: Path) -> None:
+    program, _ = blocks("README.md", "python")
+    run_python(program, tmp_path)
+    (script,) = (each for each in blocks("README.md", "shell") if "curl" in each)
+    serve, context, stream, install = script.splitlines()
+    assert serve == "recallog serve &"
+    with server_in(tmp_path, RECALLOG_INDEX="off") as port:
+        read = f"grep --max-count 1 '^data: .*The mill burned' < <(exec 2>/dev/null; {stream})"
+        ended = shell("\n".join([context, "echo", read, install]).replace(str(DEFAULT_PORT), str(port)), tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.count("The mill burned.") >= 2, ended.stdout
+    assert '"miller"' in (tmp_path / ".mcp.json").read_text()
 
 
 def test_the_programs_of_the_page_on_mcp_print_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
