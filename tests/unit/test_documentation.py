@@ -213,15 +213,15 @@ def check_shell(document: str, folder: Path, port: int) -> None:
     stream as many lines are read as the page shows, without comments and what is about the stream."""
     steps = _STEP.findall("".join(blocks(document, "console")).replace(str(DEFAULT_PORT), str(port)))
     assert steps
-    script = ""
+    script = "exec 2>&1\n"
     for command, expected in steps:
         if " -N " in command:
             lines = events_in(expected).count("\n")
             command = f"head -n {lines} < <(exec 2>/dev/null; {command} | sed -u '{_ABOUT_STREAM}')"
-        script += f"{{ {command}\n}} 2>&1\necho\necho '{_NEXT}'\n"
+        script += f"{command}\necho\necho '{_NEXT}'\n"
     ended = shell(script, folder)
     printed = ended.stdout.split(f"{_NEXT}\n")[:-1]
-    assert len(printed) == len(steps), ended.stdout + ended.stderr
+    assert len(printed) == len(steps), ended.stdout
     for (command, text), found in zip(steps, printed, strict=True):
         expected = events_in(text) if " -N " in command else text
         assert shows(found, expected), f"$ {command}\n{found}"
