@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import socket
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import closing
@@ -22,6 +23,7 @@ from recallog_service.http import logs
 from recallog_service.http.door import Limits
 from recallog_service.http.server import server_of
 from recallog_service.http.transport import LOOPBACK
+from support.cli import spawn
 from support.events import event, one_loop, run
 from support.http import ROUTES, Door, problem, raw
 
@@ -264,6 +266,14 @@ def test_a_server_without_keys_listens_on_this_machine_alone(memory: Memory, hom
 
     with pytest.raises(SettingsError, match="recallog keys create NAME --space SPACE --agent AGENT"):
         run(work())
+
+
+def test_a_port_that_another_program_has_is_named(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        port = other.getsockname()[1]
+        ended = spawn("serve", "--port", port, "--home", tmp_path, "--log-level", "error")
+    assert ended.code == 3
+    assert f"the server cannot listen on 127.0.0.1:{port}" in ended.err.splitlines()[-1]
 
 
 def test_an_answer_has_the_id_of_its_request(door: Door) -> None:

@@ -1,5 +1,6 @@
 """`serve`: the server of a memory for programs in any language, over HTTP."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -51,8 +52,10 @@ def serve(
         access = Access.of(settings)
         async with Memory.open(settings, reactors=react) as memory:
             async with server_of(memory, access, host, port, mounting.mounted(memory)) as server:
-                await server.serve()
+                with suppress(SystemExit):  # what uvicorn raises if it cannot listen; its log says why
+                    await server.serve()
                 if not server.started:
-                    raise StorageUnavailable(f"the server cannot listen on {host}:{port}")
+                    message = f"the server cannot listen on {host}:{port}; choose another --port"
+                    raise StorageUnavailable(message)
 
     terminal.run(work)
