@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -209,7 +210,7 @@ def test_a_folder_can_go_to_another_agent(tmp_path: Path) -> None:
     ended(once(), work)
 
 
-def test_imports_at_the_same_time_write_every_document(tmp_path: Path) -> None:
+def test_imports_at_the_same_time_report_every_write(tmp_path: Path) -> None:
     folders = [folder_of(tmp_path / str(number)) for number in range(3)]
     (folders[2] / "MEMORY.md").write_text("mine")
 
@@ -218,17 +219,17 @@ def test_imports_at_the_same_time_write_every_document(tmp_path: Path) -> None:
         try:
             calls = (memory.workspace.import_folder(*A, at) for memory, at in zip(memories, folders, strict=True))
             done = await asyncio.gather(*calls)
-            texts = {item.key: item.value for item in (await memories[0].items.list(*WORKSPACE)).items}
+            found = (await memories[0].items.list(*WORKSPACE)).items
         finally:
             for memory in memories:
                 await memory.close()
-        assert texts.keys() == PAGES.keys()
-        first = texts["MEMORY.md"]
-        assert first in (PAGES["MEMORY.md"], "mine")
-        for each, folder in zip(done, folders, strict=True):
-            same = (folder / "MEMORY.md").read_text() == first
-            assert [left.rule for left in each.left_out] == ([] if same else ["conflict"])
-        assert sum(len(each.new) for each in done) == 3
+        assert {item.key for item in found} == PAGES.keys()
+        written = Counter(key for each in done for key in (*each.new, *each.changed))
+        assert written == {item.key: item.version for item in found}
+        assert Counter(key for each in done for key in each.new) == dict.fromkeys(PAGES, 1)
+        for each in done:
+            assert len(each.new) + len(each.changed) + each.unchanged + len(each.left_out) == len(PAGES)
+            assert all((left.path, left.rule) == ("MEMORY.md", "conflict") for left in each.left_out)
 
     run(work())
 
