@@ -319,6 +319,20 @@ def test_an_entry_whose_source_was_only_retracted_by_its_owner_is_not_others_to_
     run(work())
 
 
+@pytest.mark.parametrize("kind", ["memory.erased", "memory.retracted"])
+@pytest.mark.parametrize("error", [None, ValueError("no answer")])
+def test_an_entry_that_is_lost_twice_makes_its_dependents_due_once(kind: str, error: Exception | None) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await with_a_due_trigger(memory)
+            assert len(await reacted(memory, Scripted("Done.", error=error))) == 1
+            again = {"memory.erased": {"entries": ["e-1"]}, "memory.retracted": {"entry": "e-2"}}
+            await memory.publish(event(kind, payload=again[kind]))
+            assert not await memory.pending()
+
+    run(work())
+
+
 agents = st.sampled_from(["baker", "miller"])
 steps = st.one_of(
     st.builds(lambda sources, agent: ("retain", sources, agent), st.sets(st.integers(1, 6), max_size=2), agents),

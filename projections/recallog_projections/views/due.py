@@ -104,7 +104,7 @@ class Due:
     reads, and is followed by the settings: those before the event hold."""
 
     name: ClassVar[str] = "due"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kinds = _RETRACTING | triggers.CLOSINGS | conversations.KINDS | {_ENDING, _TURN, PLAN}
     tables = (NOW, STANDING, TURNS, daily.LOGGED)
 
@@ -260,14 +260,17 @@ def _leaving(event: Event) -> Iterable[str]:
 
 
 def _continue_erasure(rows: Rows, record: Record) -> None:
-    event = record.event
+    event, ended = record.event, _ended(rows)
+    ended_now = {row.id for row in ended}
     for lost in _retracted(rows, record):
+        if lost not in ended_now:  # it was lost before, and its dependents were made due then
+            continue
         dependents = rows.get(entries.SOURCES, event.space, "", lost)
         if dependents is not None:
             trigger = _retraction(record, lost)
             work = work_of(record, trigger, event.agent)
             put(rows, msgspec.structs.replace(work, entries=dependents.ids), trigger)
-    for row in _ended(rows):
+    for row in ended:
         if row.type == _SUMMARY:
             _summarise_again(rows, record, row)
 
@@ -277,7 +280,7 @@ def _retraction(record: Record, lost: str) -> Trigger:
 
 
 def _retracted(rows: Rows, record: Record) -> list[str]:
-    """The ids of the entries that were retracted because a source is erased, among those that the event changed."""
+    """The ids of the entries that are retracted because a source is erased, among those that the event names."""
     space = record.event.space
     found: list[str] = []
     for id_ in changed_ids(record.event):
