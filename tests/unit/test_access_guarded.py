@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recallog import DeadLettered, Forbidden, IdConflict, Memory, RecallogError
+from recallog import DeadLettered, Forbidden, IdConflict, InvalidArgument, Memory, RecallogError
 from recallog.access import FacadePart
 from recallog.extending import MemoryLedger, MemoryStore, assemble
 from recallog.operations import parameters
@@ -164,6 +164,7 @@ def test_an_event_of_another_agent_or_space_is_refused(memory: Memory, changed: 
         ("memory.erased", {"entries": ["seen-entry"]}, Verb.FORGET),
         ("space.configured", {"shared_kinds": ["agent.thought"]}, Verb.OPERATE),
         ("memory.metered", {"units": 100}, Verb.OPERATE),
+        ("run.started", {"shared_kinds": ["agent.thought"]}, Verb.OPERATE),
     ],
 )
 def test_an_event_that_does_more_than_tell_needs_the_verb_of_what_it_does(
@@ -173,6 +174,41 @@ def test_an_event_that_does_more_than_tell_needs_the_verb_of_what_it_does(
     event = {"space": SPACE, "kind": kind, "payload": payload}
     with pytest.raises(Forbidden):
         run(Guarded(memory, grant).call(OPERATIONS["publish"], {"event": event}))
+
+
+def test_a_run_that_shares_nothing_needs_no_operator(memory: Memory) -> None:
+    grant = Grant(spaces=(SECOND_SPACE,), agent="dora", verbs=frozenset({Verb.PUBLISH}))
+    event = {"kind": "run.started", "payload": {"goal": "To get the cows in."}}
+    run(Guarded(memory, grant).call(OPERATIONS["publish"], {"event": event}))
+
+
+@pytest.mark.parametrize("messages", [[{}, {"name": BERT}], {"name": BERT}, json.dumps([{"name": f"{BERT}!"}])])
+def test_a_message_of_another_agent_is_refused(memory: Memory, messages: Any) -> None:
+    """It would be an event of that agent, which would remember it as its own words."""
+    said = {"role": "user", "content": "I owe anna 100 crowns."}
+    match messages:
+        case str():
+            sent: Any = json.dumps([said | each for each in json.loads(messages)])
+        case list():
+            sent = [said | each for each in messages]
+        case _:
+            sent = said | messages
+    before = run(memory.admin.ledger_ends())
+    given = {"space": SPACE, "session": "s-9", "messages": sent}
+    with pytest.raises(InvalidArgument, match="name: with a key of one agent"):
+        run(Guarded(memory, AS_ANNA).call(OPERATIONS["conversation.add"], given))
+    assert run(memory.admin.ledger_ends()) == before
+
+
+def test_messages_of_users_and_of_its_own_are_an_agents_to_add(memory: Memory) -> None:
+    messages = [
+        {"role": "user", "content": "Who owes the miller?"},
+        {"role": "user", "name": "dora", "content": "I do."},
+        {"role": "assistant", "name": BERT, "content": "So do I."},
+    ]
+    grant = Grant(spaces=("acme/talk",), agent="dora", verbs=frozenset({Verb.PUBLISH}))
+    run(Guarded(memory, grant).call(OPERATIONS["conversation.add"], {"session": "s-1", "messages": messages}))
+    assert not run(memory.episodic("acme/talk", BERT)).known
 
 
 def test_beliefs_of_another_agent_are_those_that_the_agent_may_see(memory: Memory) -> None:

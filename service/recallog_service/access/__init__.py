@@ -1,7 +1,7 @@
 """Access: grants, keys, tokens and rate limits, for all doors. It knows neither HTTP nor MCP."""
 
-from recallog_service.access.access import Access, Caller
+from recallog_service.access.access import CALLER, Access, Caller
 from recallog_service.access.grants import Grant, Verb
 from recallog_service.access.guarded import Guarded
 
-__all__ = ["Access", "Caller", "Grant", "Guarded", "Verb"]
+__all__ = ["CALLER", "Access", "Caller", "Grant", "Guarded", "Verb"]

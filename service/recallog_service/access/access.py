@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from recallog_service.access.keys import KeyStore
     from recallog_service.access.tokens import Tokens
 
+CALLER = "recallog.caller"
+"""The name under which one door hands the `Caller` of a request to another."""
+
 _KEYLESS = "keyless"
 
 

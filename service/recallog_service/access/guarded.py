@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from recallog import Memory
+from recallog.conversations import messages
 from recallog.operations.operation import Facade, Operation, Scope
 from recallog_schemas import Event
-from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, OutOfRange
+from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
 from recallog_schemas.views import BeliefsView, Explanation, View
 from recallog_service.access.grants import Grant, Verb
 
@@ -87,7 +88,7 @@ class Guarded(Facade):
         events = list(_events(valid))
         for event in events:
             grant.check(Verb.PUBLISH, event.space, event.agent)
-            grant.check(_VERB_OF_KIND.get(event.kind, Verb.PUBLISH), event.space, event.agent)
+            grant.check(_verb_of(event), event.space, event.agent)
         if events or _EVENTS & operation.parameters.keys():
             return bounded
         space = valid.get("space")
@@ -103,6 +104,7 @@ class Guarded(Facade):
                 bounded[who] = grant.agent
             elif not operation.shared:
                 raise Forbidden
+            _check_authors(valid, grant.agent)
         return bounded
 
     def _filtered(self, operation: Operation, bounded: Mapping[str, Any], answer: Any) -> Any:
@@ -138,6 +140,27 @@ class Guarded(Facade):
                 "in_episodic": False,
             }
         )
+
+
+def _verb_of(event: Event) -> Verb:
+    """What publishing an event needs besides `publish`."""
+    if event.kind == "run.started" and event.payload.get("shared_kinds") is not None:
+        return Verb.OPERATE  # as space.configured
+    return _VERB_OF_KIND.get(event.kind, Verb.PUBLISH)
+
+
+def _check_authors(valid: Mapping[str, Any], agent: str) -> None:
+    """Raise `InvalidArgument` for a message whose event would be another agent's, which would remember it as its own.
+
+    The author of messages without a name, `user`, is no agent's.
+    """
+    cast = messages.Cast(agent)
+    for index, message in enumerate(valid.get("messages", ())):
+        is_of_user = messages.role_of(message) == messages.USER
+        if is_of_user and messages.author_of(message, cast) != messages.USER:
+            path = f"messages.{index}.name"
+            text = f"{path}: with a key of one agent messages have no author but it and {messages.USER!r}; leave it out"
+            raise InvalidArgument(text, path=path, rule="author")
 
 
 _EVENTS = {"event", "events"}

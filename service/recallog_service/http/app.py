@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recallog import Memory
 from recallog_schemas.errors import RecallogError, StorageUnavailable
-from recallog_service.access import Access, Verb
+from recallog_service.access import CALLER, Access, Verb
 from recallog_service.http import derived, documents, metrics, requests
 from recallog_service.http.disclosure import Disclosure
 from recallog_service.http.door import Door, Limits
@@ -26,9 +26,6 @@ from recallog_service.http.transport import Transport
 
 READY_SECONDS = 2.0
 """How long `/readyz` waits for the ledger and the views."""
-
-
-CALLER = "recallog.caller"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
 
 from recallog import Memory
-from recallog_service.access import Caller, Grant, Guarded
+from recallog_service.access import CALLER, Caller, Grant, Guarded
 from recallog_service.mcp import standard_input
 from recallog_service.mcp.server import Holder, server_of
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from anyio import AsyncFile
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
-
-CALLER = "recallog.caller"
-"""The key of an ASGI scope under which the application has put the `Caller` of a request."""
 
 
 async def serve_stdio(memory: Memory, grant: Grant, space: str, agent: str) -> None:
