@@ -10,20 +10,22 @@ import pytest
 
 from recallog import Memory, Settings
 from recallog_service.access import Access
-from recallog_service.http import sse
+from recallog_service.http import sse, tailing
 from recallog_service.http.app import Application
 from support.events import event, run
 from support.http import served
 
 REQUEST = b"GET /v1/spaces/village/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
-LARGE = [event(turn=turn, payload={"text": "x" * 240_000}) for turn in range(15)]
-"""More than the kernel buffers for a connection, and less than what may wait for a stream."""
+LARGE = [event(turn=turn, payload={"text": "x" * 240_000}) for turn in range(25)]
+"""Somewhat more than the kernel buffers for a connection."""
 
 
+@pytest.mark.parametrize("backlog_bytes", [4 * 1024 * 1024, 500_000], ids=["stalled", "slow, then stalled"])
 def test_the_connection_of_a_client_that_does_not_read_is_aborted_and_counted_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, backlog_bytes: int
 ) -> None:
-    monkeypatch.setattr(sse, "STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(tailing, "BACKLOG_BYTES_MAX", backlog_bytes)
+    monkeypatch.setattr(sse, "STALLED_SECONDS", 1.0)
     monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.1)
 
     async def work() -> None:
@@ -42,7 +44,9 @@ def test_the_connection_of_a_client_that_does_not_read_is_aborted_and_counted_on
                     async with asyncio.timeout(10):
                         while await figure("recallog_http_streams_now") != 1:
                             await asyncio.sleep(0.01)
-                        await memory.publish_many(LARGE)
+                        for each in LARGE:  # one at a time: what comes together waits until it is sent
+                            await memory.publish(each)
+                            await asyncio.sleep(0.01)
                         while server.server_state.connections:
                             await asyncio.sleep(0.01)
                     assert await figure("recallog_http_streams_now") == 0

@@ -10,11 +10,14 @@ import httpx
 import pytest
 
 from recallog import Memory, Position, Settings, StorageCorrupt
+from recallog.composition import assemble
+from recallog_projections.stores.memory import MemoryStore
 from recallog_service.access import Access, Guarded
 from recallog_service.http import sse, tailing
 from recallog_service.http.app import Application
 from support.events import event, numbered, run
 from support.http import Stream, served, streaming
+from support.partitioned import PartitionedLedger
 
 EVENTS = "/v1/spaces/village/events"
 
@@ -128,7 +131,82 @@ def test_a_stream_that_is_too_slow_is_dropped_with_a_reason_and_the_others_lose_
             assert rest == [sse.ended("slow")]
             assert tails.dropped == 1
             await quick.aclose()
-            await tails.close()
+
+    run(work())
+
+
+def test_a_slow_stream_does_not_delay_what_others_get_as_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tailing, "BACKLOG_BYTES_MAX", 200_000)
+    monkeypatch.setattr(tailing, "TURNS_MAX", 1_000_000)
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            tails = tailing.Tails(memory)
+            slow, quick = [await tails.follow("village") for _ in range(2)]
+            for number in range(15):
+                await memory.publish(event(payload={"text": "x" * 10_000}, turn=number))
+                async with asyncio.timeout(5):
+                    assert await quick.next() is not None
+            assert slow.is_half_full
+            assert not slow.ended
+            for each in (slow, quick):
+                tails.leave(each)
+
+    run(work())
+
+
+def test_a_burst_waits_for_streams_that_read_and_not_long_for_one_that_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tailing, "BACKLOG_BYTES_MAX", 200_000)
+    monkeypatch.setattr(tailing, "PART_BYTES", 50_000)
+    monkeypatch.setattr(tailing, "TURNS_MAX", 2)
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            tails = tailing.Tails(memory)
+            silent, steady = [await tails.follow("village") for _ in range(2)]
+            await memory.publish_many([event(turn=n, payload={"text": "x" * 10_000}) for n in range(200)])
+            seen = 0
+            async with asyncio.timeout(10):
+                while seen < 200:
+                    chunk = await steady.next()
+                    assert chunk is not None
+                    seen += len(chunk.frames)
+            assert (steady.ended, silent.ended) == ("", "slow")
+            for each in (silent, steady):
+                tails.leave(each)
+
+    run(work())
+
+
+def test_one_look_at_the_ledger_is_for_all_partitions_that_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, looks = PartitionedLedger(64), 0
+
+    async def ends() -> list[int]:
+        nonlocal looks
+        looks += 1
+        return await PartitionedLedger.ends(ledger)
+
+    monkeypatch.setattr(ledger, "ends", ends)
+
+    async def work() -> None:
+        nonlocal looks
+        memory = Memory(assemble(ledger, lambda namespace: MemoryStore()))
+        tails = tailing.Tails(memory)
+        following = [await tails.follow(f"village-{number}") for number in range(64)]
+        await asyncio.sleep(0.1)
+        looks = 0
+        await asyncio.sleep(0.5)
+        assert looks <= 10
+        await memory.publish(event(space="village-7"))
+        async with asyncio.timeout(5):
+            chunk = await following[7].next()
+        assert chunk is not None
+        for each in following:
+            tails.leave(each)
 
     run(work())
 

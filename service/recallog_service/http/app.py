@@ -83,7 +83,7 @@ class Application:
 
     async def close(self) -> None:
         """End all streams, each with its reason, and cancel the jobs."""
-        await self._tails.close()
+        self._tails.close()
         await self._jobs.close()
 
     @asynccontextmanager

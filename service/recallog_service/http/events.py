@@ -128,6 +128,7 @@ class Events:
                 if chunk is not None:
                     after = Position(begin.partition, subscription.skip(chunk))
             yield sse.ended(subscription.ended)
+            self._tails.count(subscription)
         finally:
             self._tails.leave(subscription)
 

@@ -1,12 +1,12 @@
 """Tails of the ledger: one task a partition reads new records, and hands them to all streams that follow a space."""
 
 import asyncio
-import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import cast
 
 from recallog import Memory
@@ -14,12 +14,12 @@ from recallog.following.entries import entries_of
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import OutOfRange, RecallogError
 from recallog_service.http import logs, sse
-from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.ledgers.ledger import Batch, parts_of
 
 POLL_SECONDS = 0.03
-"""How long to wait before the next look for new records, while there are some: a third of what a delivery may take."""
+"""How long to wait before the next look at the ledger's ends, while it grows: a third of what a delivery may take."""
 IDLE_SECONDS = 0.1
-"""How long at most, after looks that found none."""
+"""How long at most, after looks that found nothing new."""
 RETRY_SECONDS = 1.0
 """How long to wait after an error of the ledger."""
 BACKLOG_BYTES_MAX = 4 * 1024 * 1024
@@ -31,8 +31,10 @@ CHUNK_BYTES = 64 * 1024
 """How much is sent at once."""
 PART_BYTES = 512 * 1024
 """How much of the ledger is handed out before streams have time to send it."""
-ROOM_SECONDS = 0.25
-"""How much time that is, at most."""
+TURN_SECONDS = 0.005
+TURNS_MAX = 50
+"""How often others wait for one stream in a burst, each time for `TURN_SECONDS`. Turns are counted and not seconds: in
+each one, however busy the server is, a client that reads is sent a chunk."""
 WINDOW_RECORDS = 16
 """How many records a stream that catches up reads first. It reads more at once as long as they are small."""
 WINDOW_BYTES = 256 * 1024
@@ -82,6 +84,11 @@ class Subscription:
         self._changed.set()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._chunks
+
+    @property
     def is_half_full(self) -> bool:
         """Whether half of what may wait does."""
         return self._bytes > BACKLOG_BYTES_MAX // 2
@@ -122,7 +129,7 @@ class Tailer:
         self._partition = partition
         self._subscriptions: dict[str, set[Subscription]] = {}
         self._task: asyncio.Task[None] | None = None
-        self._is_closed = False
+        self._grown = asyncio.Event()
         self.next = 0
         """The offset of the next record that is handed out. It is known while streams follow."""
 
@@ -131,70 +138,72 @@ class Tailer:
         """How many streams follow."""
         return sum(map(len, self._subscriptions.values()))
 
-    def subscribe(self, space: str, end: int) -> Subscription:
-        """Follow a space. Records from `next` on will be handed out; `end` is the end of the ledger, if nothing else
-        follows the partition yet."""
-        subscription = Subscription(self._partition, space)
-        if self._is_closed:
-            subscription.end(STOPPING)
-        elif self._task is None:
+    def add(self, subscription: Subscription, end: int) -> None:
+        """Hand out records from `next` on: from `end`, the end of the ledger, if nothing follows the partition yet."""
+        if self._task is None:
             self.next = end
             self._task = asyncio.create_task(self._follow(), name=f"tail of partition {self._partition}")
-        self._subscriptions.setdefault(space, set()).add(subscription)
-        return subscription
+        self._subscriptions.setdefault(subscription.space, set()).add(subscription)
 
-    def unsubscribe(self, subscription: Subscription) -> None:
-        found = self._subscriptions[subscription.space]
+    def remove(self, subscription: Subscription) -> None:
+        """Hand out nothing more to a stream, if it follows."""
+        found = self._subscriptions.get(subscription.space, set())
         found.discard(subscription)
         if not found:
-            del self._subscriptions[subscription.space]
+            self._subscriptions.pop(subscription.space, None)
         if not self._subscriptions and self._task is not None:
             self._task.cancel()
             self._task = None
 
-    async def close(self) -> None:
-        """End all streams, also those that come later."""
-        self._is_closed = True
-        self._end(STOPPING)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+    def reach(self, end: int) -> bool:
+        """Read up to `end`, the present end of the ledger; whether there is anything new."""
+        if end > self.next:
+            self._grown.set()
+        return end > self.next
 
-    def _end(self, reason: str) -> None:
-        for subscriptions in self._subscriptions.values():
-            for each in subscriptions:
-                each.end(reason)
+    def end(self, reason: str) -> None:
+        """End all streams."""
+        for each in self._following():
+            each.end(reason)
 
     async def _follow(self) -> None:
-        pause_seconds = POLL_SECONDS
         while True:
-            began = self.next
-            records = self._memory.admin.records(Position(self._partition, began))
+            await self._grown.wait()
+            self._grown.clear()
             try:
-                async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
-                    async for batch in batches:
-                        for part in _parts(batch):
-                            self._hand_out(part)
-                            self.next = part.next
-                            await self._room()
-                pause_seconds = POLL_SECONDS if self.next > began else min(1.5 * pause_seconds, IDLE_SECONDS)
-                await asyncio.sleep(pause_seconds)
+                await self._read()
             except RecallogError as error:
                 logs.event("a tail waits for the ledger", error=type(error).__name__, partition=self._partition)
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception:
                 self._task = None
-                self._end(FAILED)
+                self.end(FAILED)
                 raise
 
-    async def _room(self) -> None:
-        """Wait until no stream has half of what may wait for it, not for long: one that does not read is dropped."""
-        give_up = time.monotonic() + ROOM_SECONDS
+    async def _read(self) -> None:
+        """Hand out what is new, in parts between which streams have time to send: there may be more than may wait."""
+        waited = Counter[Subscription]()
+        records = self._memory.admin.records(Position(self._partition, self.next))
+        async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
+            is_first = True
+            async for batch in batches:
+                for part in parts_of(batch, None, PART_BYTES):
+                    if not is_first:
+                        await self._room(waited)
+                    is_first = False
+                    self._hand_out(part)
+                    self.next = part.next
+
+    async def _room(self, waited: Counter[Subscription]) -> None:
+        """Wait until no stream has half of what may wait for it; slow ones, for which others wait, have `TURNS_MAX`."""
         await asyncio.sleep(0)
-        while any(each.is_half_full for some in self._subscriptions.values() for each in some):
-            if time.monotonic() > give_up:
-                return
-            await asyncio.sleep(0.005)
+        while held := [each for each in self._following() if each.is_half_full and waited[each] < TURNS_MAX]:
+            if any(each.is_empty for each in self._following()):
+                waited.update(held)
+            await asyncio.sleep(TURN_SECONDS)
+
+    def _following(self) -> Iterator[Subscription]:
+        return chain.from_iterable(self._subscriptions.values())
 
     def _hand_out(self, batch: Batch) -> None:
         raw, by_space = dict(batch.records), dict[str, list[tuple[int, bytes]]]()
@@ -210,11 +219,12 @@ class Tailer:
 
 
 class Tails:
-    """The tails of all partitions of a memory."""
+    """The tails of all partitions of a memory. One task asks where the ledger ends, for all of them at once."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._tailers: dict[int, Tailer] = {}
+        self._watching: asyncio.Task[None] | None = None
         self.is_stopping = False
         self.dropped = 0
         """How many streams were dropped because their clients were slow."""
@@ -224,21 +234,24 @@ class Tails:
         """How many streams follow."""
         return sum(each.streams for each in self._tailers.values())
 
-    async def close(self) -> None:
-        """End all streams, each with its reason."""
+    def close(self) -> None:
+        """End all streams with their reason, also those that come later."""
         self.is_stopping = True
-        for each in list(self._tailers.values()):
-            await each.close()
+        self._end(STOPPING)
 
     async def follow(self, space: str) -> Subscription:
         """The events of a space that come from now on, until `leave`."""
-        partition = await self._memory.admin.partition_of(space)
-        end = (await self._memory.admin.ledger_ends())[partition]
-        return self._tailer(partition).subscribe(space, end)
+        return self._subscribe(space, await self.begin(space, None))
 
     def leave(self, subscription: Subscription) -> None:
         """End the following of a space."""
-        self._tailer(subscription.partition).unsubscribe(subscription)
+        self._tailer(subscription.partition).remove(subscription)
+        if self.streams == 0 and self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+
+    def count(self, subscription: Subscription) -> None:
+        """Count a stream whose client has learned why it ends. One that does not read it is counted as stalled."""
         self.dropped += subscription.ended == SLOW
 
     async def begin(self, space: str, start: Position | None) -> Position:
@@ -278,7 +291,7 @@ class Tails:
                 window = max(1, window // 2) if size > WINDOW_BYTES else min(2 * window, limits.READ_BATCH_RECORDS)
             if tailer.streams == 0 or offset >= tailer.next:
                 break
-        subscription = tailer.subscribe(space, offset)
+        subscription = self._subscribe(space, Position(begin.partition, offset))
         try:
             while not subscription.ended:
                 some = await subscription.next()
@@ -286,8 +299,39 @@ class Tails:
                 if data and not subscription.ended:
                     yield data
             yield sse.ended(subscription.ended)
+            self.count(subscription)
         finally:
             self.leave(subscription)
+
+    def _subscribe(self, space: str, begin: Position) -> Subscription:
+        subscription = Subscription(begin.partition, space)
+        if self.is_stopping:
+            subscription.end(STOPPING)
+            return subscription
+        self._tailer(begin.partition).add(subscription, begin.offset)
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="ends of the ledger")
+        return subscription
+
+    async def _watch(self) -> None:
+        pause_seconds = POLL_SECONDS
+        while True:
+            try:
+                ends = await self._memory.admin.ledger_ends()
+                grown = [each.reach(ends[partition]) for partition, each in self._tailers.items() if each.streams]
+                pause_seconds = POLL_SECONDS if any(grown) else min(1.5 * pause_seconds, IDLE_SECONDS)
+                await asyncio.sleep(pause_seconds)
+            except RecallogError as error:
+                logs.event("tails wait for the ledger", error=type(error).__name__)
+                await asyncio.sleep(RETRY_SECONDS)
+            except Exception:
+                self._watching = None
+                self._end(FAILED)
+                raise
+
+    def _end(self, reason: str) -> None:
+        for each in self._tailers.values():
+            each.end(reason)
 
     async def _batches(self, partition: int, start: int, until: int, space: str) -> AsyncGenerator[Batch]:
         records = self._memory.admin.records(Position(partition, start), space, until=Position(partition, until))
@@ -299,18 +343,6 @@ class Tails:
         if partition not in self._tailers:
             self._tailers[partition] = Tailer(self._memory, partition)
         return self._tailers[partition]
-
-
-def _parts(batch: Batch) -> Iterator[Batch]:
-    """A batch in parts of about `PART_BYTES`, which together have its records."""
-    start, some, size = batch.start, list[tuple[int, bytes]](), 0
-    for offset, data in batch.records:
-        if some and size + len(data) > PART_BYTES:
-            yield Batch(batch.partition, start, offset, some)
-            start, some, size = offset, [], 0
-        some.append((offset, data))
-        size += len(data)
-    yield Batch(batch.partition, start, batch.next, some)
 
 
 def chunks_of(frames: Sequence[tuple[int, bytes]]) -> Iterator[Chunk]:
