@@ -26,6 +26,7 @@ pytest.register_assert_rewrite(
     "contract.store_contract",
     "support.world",
     "support.folding",
+    "support.twice",
 )
 
 # No deadline, since machines differ in speed, and the same examples in every run, so that a failure repeats.

@@ -8,9 +8,8 @@ import pytest
 from contract.test_near_duplicates import BAKER, VECTORS, A, B, C, indexed, settings_of
 from recallog import Memory
 from recallog.extending import Fact
-from recallog_schemas import codec
 from support.embedding_endpoint import embedding_endpoint
-from support.events import event, run
+from support.events import event, recorded, run
 from support.stub_extractor import StubExtractor
 from support.toy_embedder import ChosenVectors
 
@@ -28,7 +27,7 @@ def test_a_fact_that_nearly_equals_one_of_an_earlier_turn_updates_it(form: str, 
                 assert reaction.kind == "reaction.done"
             entries = (await memory.long_term.list(*BAKER, type="fact")).entries
             assert [(each.text, each.version) for each in entries] == [(C, 1), (B, 2)]
-            events = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+            events = await recorded(memory)
             stated = [each.payload.get("nearest") for each in events if each.kind == "memory.retained"]
             assert [None if each is None else each["similarity"] for each in stated] == [None, 0.93, 0.91]
 

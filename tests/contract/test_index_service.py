@@ -25,10 +25,10 @@ from recallog.index.messages import Address, Health, encode_settings
 from recallog.settings import Settings
 from recallog_projections.index.engines.folder import collections_in
 from recallog_projections.index.store import made_with
-from recallog_schemas import Event, codec
+from recallog_schemas import Event
 from recallog_schemas.errors import IndexUnavailable
 from support.cli import environment_of, recallog, spawn
-from support.events import event, run
+from support.events import event, recorded, run
 from support.indexing import WAIT_SECONDS, until
 
 QUESTION = "Who set fire to the building where flour is ground?"
@@ -355,7 +355,7 @@ def test_the_process_that_asks_counts_the_entries_it_is_shown_and_the_service_do
             view = await memory.recall("village", "baker", "mill", preset="four_channel")
             assert [hit.event.id for hit in view.hits] == ["mill"]
         async with Memory.open(Settings(home=home, index="off")) as memory:
-            records = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+            records = await recorded(memory)
         assert [each.payload for each in records if each.kind == "memory.accessed"] == [
             {"counts": {"mill": 3}, "hits": 3}
         ]

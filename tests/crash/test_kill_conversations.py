@@ -5,20 +5,14 @@ cannot be repeated).
 """
 
 import json
-import os
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from recallog import Memory
-from recallog_schemas import codec
-from support.cli import environment_of
-from support.events import run
+from support.events import recorded, run
+from support.processes import begun, ended
 
 MESSAGES = 300
 KILLS = 6
@@ -39,13 +33,6 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def chance() -> random.Random:
-    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"seed: RECALLOG_TEST_SEED={seed}")
-    return random.Random(seed)
-
-
 def conversation() -> list[dict[str, Any]]:
     """Messages of which many are equal, some call tools, and some are larger than an event."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "Be kind."}]
@@ -59,20 +46,6 @@ def conversation() -> list[dict[str, Any]]:
     return messages
 
 
-def begun(home: Path, file: Path, steps: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", ADD, str(home), str(file), str(steps)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of())
-    assert process.stdout is not None
-    process.stdout.readline()
-    return process
-
-
-def ended(process: "subprocess.Popen[str]") -> int:
-    assert process.stdout is not None
-    process.stdout.close()
-    return process.wait(120)
-
-
 def test_two_processes_that_add_one_conversation_and_are_killed_leave_each_message_once(
     tmp_path: Path, chance: random.Random
 ) -> None:
@@ -80,7 +53,7 @@ def test_two_processes_that_add_one_conversation_and_are_killed_leave_each_messa
     file.write_text(json.dumps(messages))
     killed = 0
     for _ in range(KILLS):
-        two = [begun(home, file, steps) for steps in (chance.randint(1, 20), 1_000)]
+        two = [begun(ADD, home, file, steps) for steps in (chance.randint(1, 20), 1_000)]
         chance.shuffle(two)
         time.sleep(chance.uniform(0.0, 0.4))
         two[0].kill()
@@ -95,7 +68,7 @@ def test_two_processes_that_add_one_conversation_and_are_killed_leave_each_messa
             assert (await memory.conversation.add("s", "bot", "x", messages)).added == 0
             found = await memory.conversation.messages("s", "bot", "x", whole=True)
             assert list(found.messages) == messages
-            events = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+            events = await recorded(memory)
             own = [each for each in events if each.kind not in ("message.part", "memory.accessed")]
             assert len(own) == len(messages)
             assert (await memory.admin.verify("views")).ok

@@ -12,15 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from recallog import Memory, layout
 from recallog.index.messages import Address
 from recallog.settings import Settings
-from recallog_schemas import codec
 from recallog_schemas.errors import IndexUnavailable
 from support.embedding_endpoint import embedding_endpoint
-from support.events import run
+from support.events import recorded, run
 
 A = ("village", "baker")
 TEXTS = [f"The miller owes {n} sacks." for n in range(8)]
@@ -28,13 +26,6 @@ VECTORS = {text: [0.0] * n + [1.0] for n, text in enumerate(TEXTS)}
 LATEST_SECONDS = 0.03
 """A call takes about half as long on an idle machine."""
 KILLS_LEAST = 3
-
-
-@pytest.fixture
-def chance() -> random.Random:
-    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"seed: RECALLOG_TEST_SEED={seed}")
-    return random.Random(seed)
 
 
 def kill(home: Path) -> bool:
@@ -84,7 +75,7 @@ def test_a_killed_process_of_the_index_doubles_and_loses_nothing(tmp_path: Path,
             assert kills >= KILLS_LEAST
             listed = (await memory.long_term.list(*A)).entries
             assert [(each.id, each.text) for each in reversed(listed)] == list(zip(ids, TEXTS, strict=True))
-            written = [codec.decode(data).id async for batch in memory.admin.records() for _, data in batch.records]
+            written = [each.id for each in await recorded(memory)]
             assert written == ids
             await served(memory)
             for text in TEXTS:

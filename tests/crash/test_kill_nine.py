@@ -5,10 +5,7 @@ cannot be repeated).
 """
 
 import json
-import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from recallog import Memory
-from recallog_schemas import codec
-from support.cli import environment_of
-from support.events import MOMENT, run
+from support.events import MOMENT, recorded, run
+from support.processes import Process, begun, ended, start
 
 EVENTS = 3000
 BATCH = 20
@@ -51,13 +47,6 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def chance() -> random.Random:
-    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"seed: RECALLOG_TEST_SEED={seed}")
-    return random.Random(seed)
-
-
 def file_of(folder: Path, agent: str, events: int = EVENTS) -> Path:
     """A file of numbered events of one agent."""
     common = {"envelope": 1, "space": "village", "agent": agent, "at": MOMENT}
@@ -73,20 +62,14 @@ def file_of(folder: Path, agent: str, events: int = EVENTS) -> Path:
     return path
 
 
-def start(*arguments: object) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, text=True, env=environment_of()
-    )
-
-
-def start_ingest(file: Path, home: Path, *, by_command: bool) -> "subprocess.Popen[str]":
+def start_ingest(file: Path, home: Path, *, by_command: bool) -> Process:
     if by_command:
         options = ["--home", home, "--acknowledge", "--batch", BATCH, "--no-index"]
         return start("-m", "recallog_service", "ingest", file, *options)
     return start("-c", INGEST, file, home)
 
 
-def read_ids(process: "subprocess.Popen[str]", lines: int | None) -> list[str]:
+def read_ids(process: Process, lines: int | None) -> list[str]:
     """The ids of the next acknowledged events, fewer if the process ends."""
     assert process.stdout is not None
     ids = []
@@ -114,24 +97,20 @@ class Kills:
             yield number
         pytest.fail("most kills come too late: this machine is too fast for the files of this test")
 
-    def kill(self, process: "subprocess.Popen[str]") -> list[str]:
+    def kill(self, process: Process) -> list[str]:
         """Kill -9; returns the acknowledgements of the process that were not read yet."""
         process.kill()
         unread = read_ids(process, None)
-        assert process.stdout is not None
-        process.stdout.close()
-        code = process.wait(30)
+        code = ended(process)
         assert code in (-9, 0)
         self._killed += code == -9
         return unread
 
 
-def finish(process: "subprocess.Popen[str]") -> list[str]:
+def finish(process: Process) -> list[str]:
     """Wait until the process ends by itself."""
     ids = read_ids(process, None)
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.wait(60) == 0
+    assert ended(process) == 0
     return ids
 
 
@@ -140,7 +119,7 @@ def ids_in(home: Path) -> list[str]:
 
     async def work() -> list[str]:
         async with Memory.open(home) as memory:
-            return [codec.decode(data).id async for batch in memory.admin.records() for _, data in batch.records]
+            return [each.id for each in await recorded(memory)]
 
     return run(work())
 
@@ -233,17 +212,14 @@ def test_a_build_killed_repeatedly_ends_in_the_same_views(tmp_path: Path, chance
     assert run(digest()) == expected
 
 
-def start_build(home: Path, what: str, *, by_command: bool) -> "subprocess.Popen[str]":
+def start_build(home: Path, what: str, *, by_command: bool) -> Process:
     """A process that starts to build the views now."""
     if by_command:
         command = ["rebuild"] if what == "rebuild" else ["episodic", "village", "baker"]
         process = start("-m", "recallog_service", *command, "--home", home)
         time.sleep(0.5)  # the start of the command; it prints nothing before it is done
         return process
-    process = start("-c", REBUILD, home, what)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begins\n"
-    return process
+    return begun(REBUILD, home, what)
 
 
 def usual_seconds(home: Path, what: str) -> float:

@@ -5,21 +5,15 @@ cannot be repeated).
 """
 
 import asyncio
-import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from recallog import Event, Memory
-from recallog_schemas import codec
-from support.cli import environment_of
-from support.events import event, run
+from support.events import event, recorded, run
+from support.processes import begun, ended
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 AGENTS = [f"agent-{number}" for number in range(60)]
@@ -40,13 +34,6 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def chance() -> random.Random:
-    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"seed: RECALLOG_TEST_SEED={seed}")
-    return random.Random(seed)
-
-
 def history() -> list[Event]:
     """Of each agent: three entries that were not read for 61 seconds, and four in a tier that may have two."""
     at, events = NOW - timedelta(seconds=61), []
@@ -59,24 +46,14 @@ def history() -> list[Event]:
     return events
 
 
-def started(home: Path, chance: random.Random) -> "subprocess.Popen[str]":
-    agents = chance.sample(AGENTS, len(AGENTS))
-    command = [sys.executable, "-c", PLAN, str(home), NOW.isoformat(), *agents]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of())
-    assert process.stdout is not None
-    process.stdout.readline()
-    return process
-
-
 def killed(home: Path, chance: random.Random) -> int:
     """Start two processes that plan, and kill them after a random time. -> how many had not ended by themselves"""
-    processes = [started(home, chance) for _ in range(2)]
+    orders = [chance.sample(AGENTS, len(AGENTS)) for _ in range(2)]
+    processes = [begun(PLAN, home, NOW.isoformat(), *agents) for agents in orders]
     time.sleep(chance.uniform(0.0, 0.4))
     for process in processes:
         process.kill()
-        assert process.stdout is not None
-        process.stdout.close()
-    return sum(process.wait(60) == -9 for process in processes)
+    return sum(ended(process) == -9 for process in processes)
 
 
 def test_planners_that_are_killed_have_the_effect_of_one_run(tmp_path: Path, chance: random.Random) -> None:
@@ -101,7 +78,7 @@ def test_planners_that_are_killed_have_the_effect_of_one_run(tmp_path: Path, cha
                 stats = await memory.tiers.stats("village", agent, now=NOW)
                 assert (stats.promotions_last_hour, stats.demotions_last_hour) == (0, 3)
                 assert stats.archived == {"expired": 0, "tier_limit": 2}
-            events = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+            events = await recorded(memory)
             assert set(Counter(each.id for each in events).values()) == {1}
             assert (await memory.admin.verify()).ok
 

@@ -4,23 +4,18 @@ A failing run prints its seed; `RECALLOG_TEST_SEED=<seed>` makes the same choice
 cannot be repeated).
 """
 
-import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from recallog import Event, Memory
 from recallog_projections.views.entries import tables as entries
-from recallog_schemas import codec, triggers
-from support.cli import environment_of
-from support.events import event, run
+from recallog_schemas import triggers
+from support.events import event, recorded, run
+from support.processes import begun, ended
 
 CHAINS = 150
 LINKS = 4
@@ -42,13 +37,6 @@ async def main(home):
 
 asyncio.run(main(*sys.argv[1:]))
 """
-
-
-@pytest.fixture
-def chance() -> random.Random:
-    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"seed: RECALLOG_TEST_SEED={seed}")
-    return random.Random(seed)
 
 
 def id_of(chain: int, link: int) -> str:
@@ -102,14 +90,10 @@ def history() -> list[Event]:
 
 def killed(home: Path, chance: random.Random) -> bool:
     """Start a process that reacts, and kill it after a random time; False if it had ended by itself."""
-    command = [sys.executable, "-c", REACT, str(home)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of())
-    assert process.stdout is not None
-    process.stdout.readline()
+    process = begun(REACT, home)
     time.sleep(chance.uniform(0.0, 0.25))
     process.kill()
-    process.stdout.close()
-    return process.wait(60) == -9
+    return ended(process) == -9
 
 
 def test_reactors_that_are_killed_leave_no_trigger_open_and_answer_none_twice(
@@ -124,7 +108,7 @@ def test_reactors_that_are_killed_leave_no_trigger_open_and_answer_none_twice(
             while await memory.react():
                 pass
             assert not await memory.pending()
-            events = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+            events = await recorded(memory)
             retracted = Counter(each.payload["entry"] for each in events if each.kind == "memory.retracted")
             # The erasure itself retracts the second link; each further one is retracted by one event.
             assert retracted == {id_of(chain, link): 1 for chain in range(CHAINS) for link in range(2, LINKS)}

@@ -6,7 +6,6 @@ cannot be repeated).
 
 import asyncio
 import json
-import os
 import random
 import re
 import signal
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from deploy.local.ports import HOST, free_port
 
 from recallog import Memory
@@ -43,13 +41,6 @@ Batch = Sequence[dict[str, Any]]
 _EVENT = re.compile(rb'^id: 0:(\d+)\ndata: .*?"turn":(\d+)', re.MULTILINE)
 _BEGIN = re.compile(rb'^event: begin\ndata: {"start":"(0:\d+)"}', re.MULTILINE)
 _END = re.compile(rb'^event: end\ndata: {"reason":"(\w+)"', re.MULTILINE)
-
-
-@pytest.fixture
-def chance() -> random.Random:
-    seed = int(os.environ.get("RECALLOG_TEST_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"seed: RECALLOG_TEST_SEED={seed}")
-    return random.Random(seed)
 
 
 class Server:

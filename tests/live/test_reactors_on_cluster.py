@@ -13,7 +13,7 @@ import pytest
 from live.conftest import NewKafka, NewRedis
 from live.support import PARTITIONS, Cluster, wait_until
 from recallog import Event, Memory
-from recallog_schemas import codec, triggers
+from recallog_schemas import triggers
 from recallog_service.reacting import agents
 from recallog_service.reacting.handler import Handler
 from recallog_streams.ledgers.kafka.address import KafkaAddress
@@ -21,7 +21,7 @@ from recallog_streams.ledgers.kafka.doorbells import Doorbell, TriggerTopic, nam
 from recallog_streams.ledgers.kafka.group import SESSION_SECONDS
 from recallog_streams.stop_signal import StopSignal
 from support.chat_server import ChatServer
-from support.events import event
+from support.events import event, recorded
 
 ROLES = "views,reactors"
 SPACES = [f"space-{number}" for number in range(12)]
@@ -66,10 +66,7 @@ def making_due(space: str) -> list[Event]:
 
 
 def all_events(cluster: Cluster) -> list[Event]:
-    async def read(memory: Memory) -> list[Event]:
-        return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
-
-    return cluster.ask(read)
+    return cluster.ask(recorded)
 
 
 def pending(cluster: Cluster) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recallog import Memory
-from recallog_schemas import Event
+from recallog_schemas import Event, codec
 
 Result = TypeVar("Result")
 
@@ -42,6 +42,11 @@ def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable
             return await ask(memory)
 
     return run(work())
+
+
+async def recorded(memory: Memory) -> list[Event]:
+    """The events of the ledger, as often as it has them."""
+    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
 
 
 def event(kind: str = "agent.spoke", *, space: str = "village", agent: str = "baker", **fields: Any) -> Event:

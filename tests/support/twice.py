@@ -1,12 +1,13 @@
-"""A memory whose ledger delivers every event twice, beside one that does not, and the events of a ledger, each once."""
+"""A memory whose ledger delivers every event twice, beside one that does not, and what a rebuild must not change."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from recallog import Event, Memory
 from recallog.composition import assemble
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Position, codec
+from recallog_schemas import Position
 from recallog_streams.ledgers.memory import MemoryLedger
+from support.events import recorded
 
 
 class TwiceLedger(MemoryLedger):
@@ -31,5 +32,17 @@ def twice() -> Memory:
 
 async def events_of(memory: Memory) -> list[Event]:
     """The events of the ledger, each once."""
-    found = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
-    return list({each.id: each for each in found}.values())
+    return list({each.id: each for each in await recorded(memory)}.values())
+
+
+async def rebuilt(memory: Memory, asked: Callable[[], Awaitable[object]]) -> list[Event]:
+    """Check that a rebuild changes no answer of `asked`, and that views and ledger are as they should be. -> the
+    events, each once"""
+    before = await events_of(memory)
+    first = await asked()
+    assert (await memory.admin.rebuild("views")).ok
+    assert await asked() == first
+    assert (await memory.admin.verify("views")).ok
+    assert (await memory.admin.dead_letters()).items == ()
+    assert await events_of(memory) == before
+    return before

@@ -11,11 +11,11 @@ import pytest
 from recallog import Event, Memory
 from recallog.composition import assemble
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Position, codec, limits
+from recallog_schemas import Position, limits
 from recallog_schemas.errors import StorageReadOnly, StorageUnavailable
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import recallog
-from support.events import MOMENT, event, run
+from support.events import MOMENT, event, recorded, run
 from support.read_only import read_only
 from support.virtual_time import run_in_virtual_time
 
@@ -30,13 +30,9 @@ def lesson(id_: str, text: str, agent: str = "baker", **payload: Any) -> Event:
 LESSONS = [lesson("sift", "Sift the flour first."), lesson("rest", "Let the dough rest."), event(at=MOMENT)]
 
 
-async def events_of(memory: Memory) -> list[Event]:
-    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
-
-
 async def accessed(memory: Memory) -> list[tuple[str, dict[str, Any]]]:
     """The agent and the payload of each event that counts reads."""
-    return [(each.agent, each.payload) for each in await events_of(memory) if each.kind == "memory.accessed"]
+    return [(each.agent, each.payload) for each in await recorded(memory) if each.kind == "memory.accessed"]
 
 
 def in_memory(work: Callable[[Memory], Awaitable[None]], events: Sequence[Event] = LESSONS) -> None:
@@ -55,7 +51,7 @@ def test_a_lookup_is_counted_after_a_second_at_the_time_of_the_space() -> None:
         assert await accessed(memory) == []
         await asyncio.sleep(0.02)
         assert await accessed(memory) == [("baker", {"counts": {"sift": 1}, "hits": 1})]
-        assert (await events_of(memory))[-1].at == NOON
+        assert (await recorded(memory))[-1].at == NOON
 
     in_memory(work)
 
@@ -80,7 +76,7 @@ def test_reads_are_published_before_the_next_event_of_the_process() -> None:
     async def work(memory: Memory) -> None:
         await memory.long_term.lessons(*A, "flour")
         await memory.publish(event(payload={"text": "Done."}))
-        assert [each.kind for each in (await events_of(memory))[-2:]] == ["memory.accessed", "agent.spoke"]
+        assert [each.kind for each in (await recorded(memory))[-2:]] == ["memory.accessed", "agent.spoke"]
         await asyncio.sleep(5)
         assert len(await accessed(memory)) == 1
 
@@ -110,7 +106,7 @@ def test_a_query_counts_at_its_own_time() -> None:
         then = datetime(2020, 1, 1, tzinfo=UTC)
         accesses.counted("village", "baker", ["sift"], then)
         await asyncio.sleep(1.01)
-        assert (await events_of(memory))[-1].at == then
+        assert (await recorded(memory))[-1].at == then
 
     in_memory(work)
 
@@ -179,7 +175,7 @@ def test_a_lookup_does_not_change_the_time_of_the_space_or_what_is_remembered() 
         await asyncio.sleep(1.01)
         await memory.long_term.lessons(*A, "flour")
         await asyncio.sleep(1.01)
-        assert [each.at for each in await events_of(memory)] == [NOON] * 5
+        assert [each.at for each in await recorded(memory)] == [NOON] * 5
         assert (await memory.episodic(*A)).memories == before.memories
 
     in_memory(work)
@@ -259,7 +255,7 @@ def test_a_memory_that_counts_no_reads_publishes_none() -> None:
 def kinds_in(home: Path) -> list[str]:
     async def work() -> list[str]:
         async with Memory.open(home) as memory:
-            return [each.kind for each in await events_of(memory)]
+            return [each.kind for each in await recorded(memory)]
 
     return run(work())
 

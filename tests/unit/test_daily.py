@@ -14,11 +14,11 @@ from recallog.composition import assemble
 from recallog.reactors import daily_cues
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import items, workspace
-from recallog_schemas import codec, limits, triggers
+from recallog_schemas import limits, triggers
 from recallog_streams.ledgers.memory import MemoryLedger
 from support import daily_oracle
 from support.daily_oracle import Session
-from support.events import event, run
+from support.events import event, recorded, run
 
 SPACE, AGENT = "village", "baker"
 EVENING = datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)
@@ -51,13 +51,9 @@ def set_to(**daily: Any) -> Event:
     return event("agent.configured", payload={"daily": daily})
 
 
-async def all_events(memory: Memory) -> list[Event]:
-    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
-
-
 async def appended(memory: Memory) -> list[tuple[str, list[str]]]:
     """The key and the lines of each part of the log, in the order of the ledger."""
-    events = [each for each in await all_events(memory) if each.kind == "item.appended"]
+    events = [each for each in await recorded(memory) if each.kind == "item.appended"]
     return [(each.payload["key"], each.payload["text"].split("\n")) for each in events]
 
 
@@ -291,11 +287,11 @@ def test_the_lines_go_to_the_day_the_session_and_memory() -> None:
             assert await text_of(memory, "session_facts", ("session", "x1")) == "\n".join(lines)
             first = "# Memory\n\n## Auto-extracted (2026-03-01)\n" + "\n".join(lines[:4])
             assert await text_of(memory, "MEMORY.md") == first
-            parts = [each for each in await all_events(memory) if each.kind == "item.appended"]
+            parts = [each for each in await recorded(memory) if each.kind == "item.appended"]
             assert {(each.at, each.turn, each.session, each.agent) for each in parts} == {(EVENING, 3, "x1", AGENT)}
-            before = await all_events(memory)
+            before = await recorded(memory)
             await memory.admin.rebuild()
-            assert await all_events(memory) == before
+            assert await recorded(memory) == before
             assert not await memory.react()
             assert await text_of(memory, "MEMORY.md") == first
             assert await text_of(memory, "memory/2026-03-01.md") == day
@@ -387,7 +383,7 @@ def test_lines_about_one_person_name_it_as_their_subject() -> None:
             await memory.publish_many([*anna, *talk(6)[1:], ended()])
             await memory.publish_many([*anna, *talk(6), ended()])
             await memory.react()
-            parts = [each for each in await all_events(memory) if each.kind == "item.appended"]
+            parts = [each for each in await recorded(memory) if each.kind == "item.appended"]
             assert [each.subject for each in parts] == ["anna", "anna", None, None]
 
     run(work())
@@ -463,7 +459,7 @@ def test_with_every_event_delivered_twice_the_lines_are_there_once() -> None:
             for _ in range(2):
                 assert await text_of(memory, "memory/2026-03-01.md") == day
                 assert await text_of(memory, "session_facts", ("session", "x1")) == f"{LINE}\n- Done: It is done."
-                await memory.publish_many([each for each in await all_events(memory) if each.causation_id])
+                await memory.publish_many([each for each in await recorded(memory) if each.causation_id])
                 assert not await memory.react()
                 await memory.admin.rebuild()
 
@@ -483,7 +479,7 @@ def test_a_crash_between_the_parts_loses_and_doubles_none(written: int, unique_i
         async with Memory.in_memory() as undisturbed:
             await begun(undisturbed)
             await undisturbed.react()
-            parts = [each for each in await all_events(undisturbed) if each.kind == "item.appended"]
+            parts = [each for each in await recorded(undisturbed) if each.kind == "item.appended"]
         ledger = MemoryLedger(unique_ids=unique_ids)
         async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
             await begun(memory)
@@ -635,7 +631,7 @@ def test_each_message_becomes_lines_of_those_that_saw_it_once(
             await memory.admin.rebuild()
             while await memory.react():
                 pass
-            parts = [each for each in await all_events(memory) if each.kind == "item.appended"]
+            parts = [each for each in await recorded(memory) if each.kind == "item.appended"]
             days = [each for each in parts if each.payload["key"].startswith("memory/")]
             found = [(each.agent, each.session, each.payload["text"].split("\n")) for each in days]
             assert sorted(found, key=str) == sorted(expected, key=str)

@@ -16,11 +16,11 @@ from recallog.extending import ExtractionRequest, Fact
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import due
 from recallog_projections.views.entries import tables as entries
-from recallog_schemas import codec, limits
+from recallog_schemas import limits
 from recallog_schemas.views import EntryView
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.chat_server import ChatServer, completion, facts, status
-from support.events import event, run
+from support.events import event, recorded, run
 from support.stub_extractor import StubExtractor
 
 SPACE, AGENT = "village", "baker"
@@ -52,10 +52,6 @@ def ended(agent: str = AGENT, session: str | None = "x1", **fields: Any) -> Even
 async def facts_of(memory: Memory, agent: str = AGENT) -> list[EntryView]:
     """The facts that an agent keeps, oldest first."""
     return list(reversed((await memory.long_term.list(SPACE, agent, type="fact", limit=1_000)).entries))
-
-
-async def all_events(memory: Memory) -> list[Event]:
-    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
 
 
 def test_a_turn_that_ends_is_due_for_an_agent_that_is_set_to_it_alone() -> None:
@@ -92,11 +88,11 @@ def test_the_facts_of_a_turn_become_entries_of_its_agent_with_their_sources() ->
                 assert (second.entity, second.sources) == ("Acme Corp", ("e-1", "e-2"))
                 assert first.metadata == {"extractor": "small"}
                 assert first.at == second.at == MONDAY
-                assert {each.turn for each in await all_events(memory) if each.kind == "memory.retained"} == {4}
+                assert {each.turn for each in await recorded(memory) if each.kind == "memory.retained"} == {4}
                 assert not await memory.react()
-                before = await all_events(memory)
+                before = await recorded(memory)
                 await memory.admin.rebuild()
-                assert await all_events(memory) == before
+                assert await recorded(memory) == before
                 assert not await memory.pending()
                 assert (await memory.admin.verify()).ok
         assert [line.get("text") for line in server.requests[0].lines] == [
@@ -151,7 +147,7 @@ def test_an_extractor_that_fails_leaves_one_failure_and_the_memory_goes_on(repli
                 assert await facts_of(memory) == []
                 await memory.publish(spoke("What now?"))
                 assert not await memory.react()
-                kinds = [each.kind for each in await all_events(memory)]
+                kinds = [each.kind for each in await recorded(memory)]
                 assert kinds.count("reaction.failed") == 1
             assert len(server.requests) == 3
 
@@ -175,7 +171,7 @@ def test_with_every_event_delivered_twice_and_after_a_second_run_nothing_is_doub
             assert not await memory.react()
             assert [each.text for each in await facts_of(memory)] == [each.text for each in stub.found]
             assert stub.read == [["A."], ["B."]]
-            retained = [each for each in await all_events(memory) if each.kind == "memory.retained"]
+            retained = [each for each in await recorded(memory) if each.kind == "memory.retained"]
             assert len({each.id for each in retained}) == 2  # the second turn has nothing new
 
     run(work())
@@ -445,7 +441,7 @@ def test_a_call_whose_extractor_fails_has_no_facts_and_says_why() -> None:
             found = await memory.long_term.extract_facts(SPACE, AGENT, "A long call.")
             assert (found.ids, found.failed, found.ok) == ((), "the model is away", False)
             assert found.format() == "failed: the model is away"
-            assert await all_events(memory) == []
+            assert await recorded(memory) == []
 
     run(work())
 

@@ -13,9 +13,9 @@ from recallog.composition import assemble
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import migration
 from recallog_projections.views.entries import tables as entries
-from recallog_schemas import codec, limits
+from recallog_schemas import limits
 from recallog_streams.ledgers.memory import MemoryLedger
-from support.events import event, run
+from support.events import event, recorded, run
 from support.folding import finish
 
 
@@ -98,7 +98,7 @@ async def kept(memory: Memory, agent: str = "a") -> list[tuple[str, str, dict[st
 
 
 async def rows_of_entries(memory: Memory, agent: str) -> AsyncIterator[entries.EntryRow]:
-    events = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+    events = await recorded(memory)
     for offset, each in enumerate(events):
         row = await memory.row(entries.ROWS, "s", agent, entries.key_of(offset))
         if each.kind == "memory.retained" and row is not None:

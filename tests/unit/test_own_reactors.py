@@ -18,7 +18,7 @@ from recallog.reactors import loop
 from recallog.reactors.failures import Failures
 from recallog.reactors.lanes import Lanes
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import codec, limits, triggers
+from recallog_schemas import limits, triggers
 from recallog_schemas.errors import (
     InvalidArgument,
     LockTimeout,
@@ -30,7 +30,7 @@ from recallog_schemas.errors import (
 from recallog_streams.ledgers.memory import MemoryLedger
 from support import own_promises
 from support.cli import Result, recallog
-from support.events import event, run
+from support.events import event, recorded, run
 from support.own_promises import Promises
 
 SPACE = "village"
@@ -58,10 +58,6 @@ class Keeping(own_promises.Keeping):
 
 def said(text: str, **fields: Any) -> Event:
     return event(payload={"text": text}, **fields)
-
-
-async def all_events(memory: Memory) -> list[Event]:
-    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
 
 
 @asynccontextmanager
@@ -101,14 +97,14 @@ def test_what_a_projection_makes_due_is_answered_once_and_closed(unique_ids: boo
             assert (asked.cause, asked.at, asked.turn, asked.session) == (promise.id, T0, 3, "x1")
             assert reactor.memory is memory
             assert not await memory.pending()
-            before = await all_events(memory)
+            before = await recorded(memory)
             assert [each.text for each in before if each.kind == "agent.thought"] == [
                 "I promise bread", "I promise cake",
             ]  # fmt: skip
             await memory.admin.rebuild()
             assert not await memory.pending()
             assert not await memory.react()
-            assert await all_events(memory) == before
+            assert await recorded(memory) == before
             assert (await memory.admin.verify()).ok
 
     run(work())
@@ -173,7 +169,7 @@ def test_views_of_a_projection_that_cannot_be_read_do_not_stop_the_built_in_trig
             await memory.publish_many([*turn_with_a_note(), said("I promise bread")])
             with suppress(StorageUnavailable):
                 await memory.react()
-            assert [each.kind for each in await all_events(memory)].count("reaction.done") >= 1
+            assert [each.kind for each in await recorded(memory)].count("reaction.done") >= 1
 
     run(work())
 
@@ -250,7 +246,7 @@ def test_reactors_answer_in_the_background_of_an_open_memory() -> None:
             await memory.publish(said("I promise bread"))
 
             async def answered() -> bool:
-                return "agent.thought" in [each.kind for each in await all_events(memory)]
+                return "agent.thought" in [each.kind for each in await recorded(memory)]
 
             await until(answered)
 

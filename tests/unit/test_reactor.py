@@ -11,10 +11,10 @@ import pytest
 
 from recallog import Event, Memory, Position, Settings
 from recallog.reactors.reflector import ReflectionAnswer, ReflectionRequest, Reflector
-from recallog_schemas import codec, triggers
+from recallog_schemas import triggers
 from recallog_schemas.errors import IdConflict, LockTimeout, ModelFailed, ModelMisconfigured, NothingDue
 from support.chat_server import ChatServer, belief, status
-from support.events import run
+from support.events import recorded, run
 
 SPACE = "village"
 
@@ -34,10 +34,6 @@ def wants(agent: str, threshold: int | None) -> Event:
 async def prepared(memory: Memory, *agents: str, threshold: int = 3, events: int = 3) -> None:
     await memory.publish_many([wants(agent, threshold) for agent in agents])
     await memory.publish_many([seen(turn) for turn in range(events)])
-
-
-async def events_of(memory: Memory) -> list[Event]:
-    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
 
 
 class Scripted(Reflector):
@@ -131,7 +127,7 @@ def test_react_publishes_nothing_if_no_reflection_is_due(tmp_path: Path) -> None
         async with Memory.open(tmp_path) as memory:
             await prepared(memory, "baker", events=2)
             assert len(await memory.react()) == 0
-            return len(await events_of(memory))
+            return len(await recorded(memory))
 
     assert run(work()) == 3
 
@@ -226,7 +222,7 @@ def test_a_crash_around_the_append_is_retried_and_still_counts_once(
         async with Memory.open(tmp_path) as memory:
             await memory.react()
             await memory.react()
-            assert len([each for each in await events_of(memory) if each.kind == "agent.reflected"]) == 1
+            assert len([each for each in await recorded(memory) if each.kind == "agent.reflected"]) == 1
             assert len((await memory.beliefs(SPACE, "baker")).beliefs) == 1
             assert len(await memory.pending()) == 0
 

@@ -16,11 +16,11 @@ from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views.entries import tables as entries
-from recallog_schemas import codec, triggers
+from recallog_schemas import triggers
 from recallog_schemas.errors import StorageUnavailable
 from recallog_schemas.views import Reaction
 from recallog_streams.ledgers.memory import MemoryLedger
-from support.events import event, run
+from support.events import event, recorded, run
 
 SPACE = "village"
 
@@ -37,10 +37,6 @@ def erased(*ids: str, agent: str = "baker") -> Event:
 async def statuses(memory: Memory, *ids: str) -> list[str | None]:
     found = [await memory.row(entries.IDS, SPACE, "", id_) for id_ in ids]
     return [None if ref is None else ref.status for ref in found]
-
-
-async def all_events(memory: Memory) -> list[Event]:
-    return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
 
 
 class Scripted(Reactor):
@@ -90,7 +86,7 @@ def test_the_answers_have_the_ids_of_the_trigger_and_the_last_one_closes_it() ->
         async with Memory.in_memory() as memory:
             trigger = await with_a_due_trigger(memory)
             (reaction,) = await reacted(memory, reactor := Scripted("One.", "Two."))
-            first, second, done = (await all_events(memory))[-3:]
+            first, second, done = (await recorded(memory))[-3:]
             digest = done.payload["answer"]
             assert [first.id, second.id, done.id] == [
                 f"{trigger}/answer/{digest}/1", f"{trigger}/answer/{digest}/2", f"{trigger}/answer",
@@ -140,7 +136,7 @@ def test_an_interrupted_answer_is_closed_with_what_was_written_and_nobody_is_ask
             await memory.publish_many([each.model_copy(update={"causation_id": trigger}) for each in thoughts])
             assert len(await reacted(memory, reactor := Scripted("Another.", "Answer."))) == 1
             assert reactor.asked == []
-            events = await all_events(memory)
+            events = await recorded(memory)
             assert events[-1].payload == {"trigger": trigger, "events": written, "answer": "0123456789"}
             assert len([each for each in events if each.kind == "agent.thought"]) == written
 
@@ -159,7 +155,7 @@ def test_an_interrupted_pure_answer_is_repeated_in_full() -> None:
             reactor.asked.clear()
             await reacted(memory, reactor)
             assert len(reactor.asked) == 1
-            thoughts = [each for each in await all_events(memory) if each.kind == "agent.thought"]
+            thoughts = [each for each in await recorded(memory) if each.kind == "agent.thought"]
             assert [each.text for each in thoughts] == ["One.", "Two."]
 
     run(work())
@@ -169,9 +165,9 @@ def test_events_of_a_pure_reactor_have_the_time_the_turn_and_the_session_of_the_
     async def work() -> None:
         async with Memory.in_memory() as memory:
             await with_a_due_trigger(memory)
-            cause = (await all_events(memory))[-1]
+            cause = (await recorded(memory))[-1]
             await reacted(memory, Pure("One."))
-            for each in (await all_events(memory))[-2:]:
+            for each in (await recorded(memory))[-2:]:
                 assert (each.at, each.turn, each.session) == (cause.at, 7, "x1")
 
     run(work())
@@ -256,7 +252,7 @@ def test_a_look_at_one_space_answers_nothing_of_another() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
             await with_a_due_trigger(memory)
-            await memory.publish_many([each.model_copy(update={"space": "town"}) for each in await all_events(memory)])
+            await memory.publish_many([each.model_copy(update={"space": "town"}) for each in await recorded(memory)])
             assert [due.space for due in await memory.pending()] == ["town", "village"]
             assert [reaction.space for reaction in await memory.react("town")] == ["town"]
             assert [due.space for due in await memory.pending()] == ["village"]
@@ -285,10 +281,10 @@ def test_an_erasure_reaches_what_was_made_from_dependents_of_whatever_owner() ->
             assert not await memory.pending()
             ref = await memory.row(entries.IDS, SPACE, "", "e-4")
             assert (ref.owner, ref.reason, ref.of) == ("smith", "source_erased", "e-3")
-            before = await all_events(memory)
+            before = await recorded(memory)
             await memory.admin.rebuild()
             assert await statuses(memory, *ids) == ["erased", "retracted", "retracted", "retracted", "live"]
-            assert await all_events(memory) == before
+            assert await recorded(memory) == before
             assert (await memory.admin.verify()).ok
 
     run(work())
@@ -416,7 +412,7 @@ def test_a_reactor_of_a_users_own_closes_a_reflection_with_its_last_event(
             (reaction,) = await reacted(memory, Believing(*kinds))
             assert reaction.kind == closing
             assert not [each for each in await memory.pending() if each.trigger == reaction.trigger]
-            answered = [each for each in await all_events(memory) if each.causation_id == reaction.trigger]
+            answered = [each for each in await recorded(memory) if each.causation_id == reaction.trigger]
             assert len(answered) == (len(kinds) if closing == "agent.reflected" else 1)
 
     run(work())

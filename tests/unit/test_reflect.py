@@ -7,9 +7,9 @@ import pytest
 
 from recallog import Memory, ModelFailed, RecallHit, Settings
 from recallog.extending import Synthesizer
-from recallog_schemas import codec, limits
+from recallog_schemas import limits
 from support.chat_server import ChatServer, completion, status
-from support.events import event, run
+from support.events import event, recorded, run
 
 SPACE, AGENT = "village", "baker"
 
@@ -88,7 +88,7 @@ def test_a_question_is_answered_from_facts_and_experiences_and_nothing_is_writte
 
 async def _counted(memory: Memory, before: list[int]) -> bool:
     """Whether no event but counts of reads was written since."""
-    events = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+    events = await recorded(memory)
     return {each.kind for each in events[sum(before) :]} <= {"memory.accessed"}
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from recallog import Memory
 from recallog_projections.views.entries import tables as entries
-from recallog_schemas import codec, seeding
-from support.events import run
+from recallog_schemas import seeding
+from support.events import recorded, run
 
 LESSONS = [f"LESSON: {number}" for number in range(5)]
 
@@ -20,7 +20,7 @@ def test_two_memories_that_seed_at_once_write_each_entry_once(tmp_path: Path) ->
         await asyncio.gather(seed(), seed())
         await seed()
         async with Memory.open(tmp_path) as memory:
-            events = [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]
+            events = await recorded(memory)
             assert [event.text for event in events] == LESSONS
             found = await memory.row(entries.TYPES, "village", "baker", "lesson")
             assert found is not None
