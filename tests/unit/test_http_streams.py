@@ -398,7 +398,8 @@ def test_a_job_that_fails_has_the_problem(tmp_path: Path) -> None:
             async with streaming(client, begun.headers["location"]) as stream:
                 job = json.loads((await _last(stream))["data"])
             assert (job["state"], job["problem"]["title"]) == ("failed", "SettingsError")
-            assert (await client.get("/v1/admin/jobs/none")).status_code == 404
+            unknown = await client.get("/v1/admin/jobs/none")
+            assert (unknown.status_code, "the server that began it" in unknown.json()["detail"]) == (404, True)
 
     run(work())
 

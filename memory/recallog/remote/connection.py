@@ -230,10 +230,12 @@ class Connection:
                     if job.state == "failed":
                         break
         except Forbidden:
-            job.problem = None  # the server has started again, and knows the job no more
+            job.problem = None  # the server has started again, or it is another one: it does not know the job
         if job.problem is not None:
             raise answers.error_of(job.problem)
-        raise UnknownOutcome(f"the server has ended while it worked on {job.operation}; call it again")
+        raise UnknownOutcome(
+            f"the server has ended while it worked on {job.operation}, or another one answers now; call it again"
+        )
 
 
 class _Job(msgspec.Struct):

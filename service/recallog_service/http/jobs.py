@@ -115,7 +115,7 @@ class Jobs:
         client.check(Verb.OPERATE)
         job = self._jobs.get(request.path_params["id"])
         if job is None:
-            raise Forbidden
+            raise Forbidden("this server has no such job: the server that began it knows it, until that one ends")
         if requests.accepts(request, sse.MEDIA_TYPE):
             return sse.EventStream(self._door.while_allowed(request, self._progress(job)))
         return Response(job.model_dump_json(), media_type=requests.JSON)

@@ -1,9 +1,10 @@
 """The server process of the HTTP door: uvicorn, which ends event streams before it waits for connections."""
 
 import asyncio
+import signal
 import socket
-from collections.abc import AsyncGenerator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Collection, Generator
+from contextlib import asynccontextmanager, contextmanager
 from ipaddress import ip_address
 
 import uvicorn
@@ -56,6 +57,16 @@ class Server(uvicorn.Server):
         """The port on which the server listens."""
         number: int = self.servers[0].sockets[0].getsockname()[1]
         return number
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Take the signals that end the server.
+
+        uvicorn raises them again afterwards. SIGTERM would then end the process before the memory is closed.
+        """
+        with super().capture_signals():
+            yield
+            self._captured_signals = [each for each in self._captured_signals if each != signal.SIGTERM]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End streams, which would never end by themselves, then wait for requests."""
