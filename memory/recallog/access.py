@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recallog.reading.read_session import ReadSession
     from recallog.retrieval.term_cache import TermCache
     from recallog.settings import Settings
+    from recallog_streams.tracing import Tracing
 
 Result = TypeVar("Result")
 Perform = Callable[[Operation, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
@@ -48,6 +49,8 @@ class MemoryAccess:
         """
         self.settings: Settings | None = None
         """The settings of the memory; None if it was made of built components."""
+        self.tracing: Tracing | None = None
+        """What makes the spans of operations; None if telemetry is off."""
         self.progress = progress
         self._built: Components | None = None if callable(components) else components
         self._compose = components if callable(components) else lambda: components
@@ -165,6 +168,10 @@ class FacadePart(Facade):
 
     def __init__(self, access: MemoryAccess) -> None:
         self._access = access
+
+    @property
+    def _tracing(self) -> "Tracing | None":
+        return self._access.tracing
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""

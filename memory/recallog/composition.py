@@ -28,7 +28,7 @@ from recallog.settings import Settings
 from recallog_projections import plugins
 from recallog_projections.plugins import scheme_of
 from recallog_projections.projection import Projection
-from recallog_projections.stores.store import Store
+from recallog_projections.stores.store import Outcome, Store
 from recallog_projections.views import builtin
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelMisconfigured, ProjectionError, SettingsError
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_streams.ledgers.kafka.address import KafkaAddress
+    from recallog_streams.tracing import Tracing
 
 REACTORS = "reactors"
 NAMESPACE = "recallog"
@@ -73,6 +74,7 @@ def compose(
     """
     _check_combination(settings)
     ledger = ledger_at(settings.ledger or str(settings.home), settings)
+    tracing = settings.tracing()
     redis = _redis_breaker(settings)
     stores = _stores(settings, redis)
     return assemble(
@@ -83,8 +85,20 @@ def compose(
         index=_index(settings, ledger, stores, redis, embedder),
         log_events=settings.log_events,
         after_wait_seconds=settings.after_wait_seconds,
-        processed=processed,
+        processed=processed if tracing is None else _traced(processed, tracing),
     )
+
+
+def _traced(processed: Callable[[ProcessedBatch], None] | None, tracing: "Tracing") -> Callable[[ProcessedBatch], None]:
+    """`processed`, which also adds the span of each batch."""
+
+    def both(batch: ProcessedBatch) -> None:
+        if batch.outcome is Outcome.APPLIED:
+            tracing.folded(batch.partition, batch.records, batch.seconds, batch.traceparents)
+        if processed is not None:
+            processed(batch)
+
+    return both
 
 
 def assemble(
@@ -144,7 +158,10 @@ def ledger_at(url: str, settings: Settings) -> Ledger:
         from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
         return KafkaLedger(
-            address_of(url), batch_records=limits.CLUSTER_BATCH_RECORDS, deadline_seconds=settings.deadline_seconds
+            address_of(url),
+            batch_records=limits.CLUSTER_BATCH_RECORDS,
+            deadline_seconds=settings.deadline_seconds,
+            tracing=settings.tracing(),
         )
     if scheme == "memory":
         from recallog_streams.ledgers.memory import MemoryLedger

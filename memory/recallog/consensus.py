@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 from recallog import queries
 from recallog.access import FacadePart
 from recallog.operations import parameters
-from recallog.operations.operation import Scope, operation
+from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At, ConsensusOptions, DissentOptions
 from recallog_schemas import limits
 
@@ -25,6 +25,8 @@ class Consensus(FacadePart):
         "--participating baker --participating miller --agreeing baker --confidence 0.8",
         scope=Scope.PUBLISH,
         command="consensus record",
+        gen_ai=GenAi.CREATE,
+        records="id",
     )
     async def record(
         self,
@@ -65,6 +67,8 @@ class Consensus(FacadePart):
         '--topic "rate limiter design" --confidence 0.7',
         scope=Scope.PUBLISH,
         command="consensus dissent",
+        gen_ai=GenAi.CREATE,
+        records="id",
     )
     async def dissent(
         self,
@@ -92,6 +96,8 @@ class Consensus(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="consensus supersede",
+        gen_ai=GenAi.UPDATE,
+        records="id",
     )
     async def supersede(
         self,
@@ -112,6 +118,8 @@ class Consensus(FacadePart):
     @operation(
         example='recallog consensus find-similar village baker "rate limiter testing"',
         command="consensus find-similar",
+        gen_ai=GenAi.SEARCH,
+        records="found",
     )
     async def find_similar(
         self,
@@ -137,6 +145,8 @@ class Consensus(FacadePart):
     @operation(
         example='recallog consensus dissents village baker "rate limiter design" --type risk_warning',
         command="consensus dissents",
+        gen_ai=GenAi.SEARCH,
+        records="dissents",
     )
     async def dissents(
         self,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from recallog import queries
 from recallog.access import FacadePart, MemoryAccess
 from recallog.operations import parameters
-from recallog.operations.operation import Scope, operation
+from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
 from recallog_schemas import Position, limits
 
@@ -42,6 +42,8 @@ class Conversation(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="conversation add",
+        gen_ai=GenAi.CREATE,
+        records="ids",
     )
     async def add(
         self,
@@ -78,7 +80,12 @@ class Conversation(FacadePart):
             )
         )
 
-    @operation(example="recallog conversation messages village baker s-1", command="conversation messages")
+    @operation(
+        example="recallog conversation messages village baker s-1",
+        command="conversation messages",
+        gen_ai=GenAi.SEARCH,
+        records="messages",
+    )
     async def messages(
         self,
         space: parameters.Space,
@@ -105,6 +112,8 @@ class Conversation(FacadePart):
         example="recallog conversation compact village baker s-1",
         scope=Scope.PUBLISH,
         command="conversation compact",
+        gen_ai=GenAi.UPDATE,
+        records=None,
     )
     async def compact(
         self,
@@ -137,6 +146,8 @@ class Conversation(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="conversation remove",
+        gen_ai=GenAi.DELETE,
+        records="removed",
     )
     async def remove(
         self,
@@ -156,7 +167,13 @@ class Conversation(FacadePart):
         owner = Owner(space, agent, session)
         return await self._noted(await changes.remove(self._access, owner, ids, await self._newest(space)))
 
-    @operation(example="recallog conversation pop village baker s-1", scope=Scope.PUBLISH, command="conversation pop")
+    @operation(
+        example="recallog conversation pop village baker s-1",
+        scope=Scope.PUBLISH,
+        command="conversation pop",
+        gen_ai=GenAi.DELETE,
+        records="removed",
+    )
     async def pop(
         self,
         space: parameters.Space,
@@ -177,6 +194,8 @@ class Conversation(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="conversation clear",
+        gen_ai=GenAi.DELETE,
+        records="removed",
     )
     async def clear(
         self, space: parameters.Space, agent: parameters.Agent, session: parameters.ConversationSession

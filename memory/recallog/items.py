@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 from recallog import queries
 from recallog.access import FacadePart
 from recallog.operations import parameters
-from recallog.operations.operation import Scope, operation
+from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
 from recallog_schemas import limits
 
@@ -25,6 +25,8 @@ class Items(FacadePart):
         example='recallog items put village baker notes miller "owes nine sacks"',
         scope=Scope.PUBLISH,
         command="items put",
+        gen_ai=GenAi.UPSERT,
+        records="id",
     )
     async def put(
         self,
@@ -48,7 +50,12 @@ class Items(FacadePart):
         given = changes.value_of(address, value, json_text=json_text)
         return await changes.change(self._access, address, "put", event_id, value=given, base=base)
 
-    @operation(example="recallog items get village baker notes miller", command="items get")
+    @operation(
+        example="recallog items get village baker notes miller",
+        command="items get",
+        gen_ai=GenAi.SEARCH,
+        records="item",
+    )
     async def get(
         self,
         space: parameters.Space,
@@ -67,6 +74,8 @@ class Items(FacadePart):
         example='recallog items append village baker notes diary "The miller came."',
         scope=Scope.PUBLISH,
         command="items append",
+        gen_ai=GenAi.UPSERT,
+        records="id",
     )
     async def append(
         self,
@@ -92,6 +101,8 @@ class Items(FacadePart):
         example="recallog items move village baker notes miller miller-paid",
         scope=Scope.PUBLISH,
         command="items move",
+        gen_ai=GenAi.UPDATE,
+        records="id",
     )
     async def move(
         self,
@@ -118,6 +129,8 @@ class Items(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="items delete",
+        gen_ai=GenAi.DELETE,
+        records="id",
     )
     async def delete(
         self,
@@ -140,7 +153,12 @@ class Items(FacadePart):
         address = changes.Address(space, agent, parameters.names(namespace), key)
         return await changes.change(self._access, address, "deleted", event_id, base=base)
 
-    @operation(example="recallog items list village baker notes --newest-first", command="items list")
+    @operation(
+        example="recallog items list village baker notes --newest-first",
+        command="items list",
+        gen_ai=GenAi.SEARCH,
+        records="items",
+    )
     async def list(
         self,
         space: parameters.Space,

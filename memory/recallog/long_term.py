@@ -9,7 +9,7 @@ import uuid_utils
 from recallog import queries
 from recallog.access import FacadePart, MemoryAccess
 from recallog.operations import parameters
-from recallog.operations.operation import Operation, Scope, operation
+from recallog.operations.operation import GenAi, Operation, Scope, operation
 from recallog.operations.parameters import At, ExperienceOptions, ExtractOptions, RetainOptions, UpdateOptions
 from recallog_schemas import limits
 
@@ -75,6 +75,8 @@ class LongTerm(FacadePart):
         scope=Scope.PUBLISH,
         command="long-term retain",
         uses_index=True,
+        gen_ai=GenAi.UPSERT,
+        records="id",
     )
     async def retain(
         self,
@@ -103,6 +105,8 @@ class LongTerm(FacadePart):
         example='recallog long-term compare village baker "Sift the flour first." --type lesson',
         command="long-term compare",
         uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="nearest",
     )
     async def compare(
         self,
@@ -128,6 +132,8 @@ class LongTerm(FacadePart):
         example='recallog long-term extract-facts village baker "Acme Corp prefers React." --source "a call"',
         scope=Scope.PUBLISH,
         command="long-term extract-facts",
+        gen_ai=GenAi.UPSERT,
+        records="retained",
     )
     async def extract_facts(
         self,
@@ -154,6 +160,8 @@ class LongTerm(FacadePart):
         example='recallog long-term record-experience village baker deploy "Deployed the shop" --outcome "it crashed"',
         scope=Scope.PUBLISH,
         command="long-term record-experience",
+        gen_ai=GenAi.UPSERT,
+        records="id",
     )
     async def record_experience(
         self,
@@ -177,6 +185,8 @@ class LongTerm(FacadePart):
         example='recallog long-term reflect village baker "What does Acme Corp prefer?"',
         scope=Scope.PUBLISH,
         command="long-term reflect",
+        gen_ai=GenAi.SEARCH,
+        records="sources",
     )
     async def reflect(
         self,
@@ -205,6 +215,8 @@ class LongTerm(FacadePart):
         example="recallog long-term update village baker l-7 --priority pinned",
         scope=Scope.PUBLISH,
         command="long-term update",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
     )
     async def update(
         self,
@@ -230,6 +242,8 @@ class LongTerm(FacadePart):
         idempotent=True,
         destructive=True,
         command="long-term forget",
+        gen_ai=GenAi.DELETE,
+        records="ids",
     )
     async def forget(
         self,
@@ -256,6 +270,8 @@ class LongTerm(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="long-term retract",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
     )
     async def retract(
         self,
@@ -280,6 +296,8 @@ class LongTerm(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="long-term transfer",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
     )
     async def transfer(
         self,
@@ -298,7 +316,12 @@ class LongTerm(FacadePart):
 
         return await changes.transfer(self._access, space, agent, entry_ids, to)
 
-    @operation(example="recallog long-term get village baker l-7", command="long-term get")
+    @operation(
+        example="recallog long-term get village baker l-7",
+        command="long-term get",
+        gen_ai=GenAi.SEARCH,
+        records="entry",
+    )
     async def get(
         self,
         space: parameters.Space,
@@ -311,7 +334,12 @@ class LongTerm(FacadePart):
             space, lambda reading: queries.long_term.get(reading, space, agent, entry_id), at
         )
 
-    @operation(example="recallog long-term list village baker --order priority --type lesson", command="long-term list")
+    @operation(
+        example="recallog long-term list village baker --order priority --type lesson",
+        command="long-term list",
+        gen_ai=GenAi.SEARCH,
+        records="entries",
+    )
     async def list(
         self,
         space: parameters.Space,
@@ -335,6 +363,8 @@ class LongTerm(FacadePart):
         example='recallog long-term lessons village baker "the dough does not rise"',
         command="long-term lessons",
         uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="lessons",
     )
     async def lessons(
         self,
@@ -360,6 +390,8 @@ class LongTerm(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="long-term seed",
+        gen_ai=GenAi.UPSERT,
+        records="ids",
     )
     async def seed(
         self,
@@ -418,6 +450,8 @@ class LongTerm(FacadePart):
         idempotent=True,
         command="long-term deduplicate",
         uses_index=True,
+        gen_ai=GenAi.UPDATE,
+        records="merged",
     )
     async def deduplicate(
         self, space: parameters.Space, agent: parameters.Agent, *, progress: parameters.Report = None

@@ -17,7 +17,7 @@ from recallog.conversation import Conversation
 from recallog.items import Items
 from recallog.long_term import LongTerm
 from recallog.operations import parameters
-from recallog.operations.operation import IN_PROCESS, Facade, Operation, Scope, checked, operation
+from recallog.operations.operation import IN_PROCESS, Facade, GenAi, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         SpacesView,
         TimelinePage,
     )
+    from recallog_streams.tracing import Tracing
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
@@ -208,6 +209,7 @@ class Memory(Facade):
             count_accesses=settings.count_accesses,
         )
         memory._access.settings = settings
+        memory._access.tracing = settings.tracing()
         return memory
 
     @classmethod
@@ -322,6 +324,10 @@ class Memory(Facade):
         """Conversations: messages of sessions, in and out."""
         return Conversation(self._access, lambda: self._summarizer)
 
+    @property
+    def _tracing(self) -> "Tracing | None":
+        return self._access.tracing
+
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
         is_here = (self._reranker is not None and operation.name in _RERANKED) or (
@@ -340,6 +346,7 @@ class Memory(Facade):
     @operation(
         example='recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
         scope=Scope.PUBLISH,
+        gen_ai=GenAi.CREATE,
     )
     async def publish(self, event: parameters.EventFields) -> Position:
         """Write one event, and answer its position once it is durable.
@@ -348,7 +355,9 @@ class Memory(Facade):
         """
         return (await self._access.append([parameters.event(event)]))[0]
 
-    @operation(example="recallog ingest events.jsonl", scope=Scope.PUBLISH, command="")
+    @operation(
+        example="recallog ingest events.jsonl", scope=Scope.PUBLISH, command="", gen_ai=GenAi.CREATE, records="items"
+    )
     async def publish_many(self, events: parameters.ManyEvents) -> "Published":
         """Write events in order, all or none, and answer their positions once they are durable.
 
@@ -439,7 +448,7 @@ class Memory(Facade):
 
         await gathered(of_partition, await self._last_positions(partition))
 
-    @operation(example="recallog episodic village baker --as-of 0:120")
+    @operation(example="recallog episodic village baker --as-of 0:120", gen_ai=GenAi.SEARCH, records="memories")
     async def episodic(
         self,
         space: parameters.Space,
@@ -454,7 +463,9 @@ class Memory(Facade):
             space, lambda reading: queries.timeline.window(reading, space, agent, window), at
         )
 
-    @operation(example="recallog timeline village baker --kind agent.thought --limit 20")
+    @operation(
+        example="recallog timeline village baker --kind agent.thought --limit 20", gen_ai=GenAi.SEARCH, records="items"
+    )
     async def timeline(
         self,
         space: parameters.Space,
@@ -478,7 +489,12 @@ class Memory(Facade):
             options,
         )
 
-    @operation(example="recallog timeline village baker --around e-17", command="timeline --around")
+    @operation(
+        example="recallog timeline village baker --around e-17",
+        command="timeline --around",
+        gen_ai=GenAi.SEARCH,
+        records=None,
+    )
     async def around(
         self,
         space: parameters.Space,
@@ -502,7 +518,12 @@ class Memory(Facade):
             space, lambda reading: queries.previews.around(reading, scope, request), options
         )
 
-    @operation(example='recallog salient village baker "who owes the miller?" --top-k 5', uses_index=True)
+    @operation(
+        example='recallog salient village baker "who owes the miller?" --top-k 5',
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="memories",
+    )
     async def salient(
         self,
         space: parameters.Space,
@@ -527,7 +548,12 @@ class Memory(Facade):
             options,
         )
 
-    @operation(example='recallog recall village baker "who owes the miller?" --explain', uses_index=True)
+    @operation(
+        example='recallog recall village baker "who owes the miller?" --explain',
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="hits",
+    )
     async def recall(
         self,
         space: parameters.Space,
@@ -554,7 +580,12 @@ class Memory(Facade):
         """
         return await self._recall(space, agent, query, top_k, fusion, wait_index, options)
 
-    @operation(example='recallog search village baker "who owes the miller?" --limit 50', uses_index=True)
+    @operation(
+        example='recallog search village baker "who owes the miller?" --limit 50',
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="hits",
+    )
     async def search(
         self,
         space: parameters.Space,
@@ -624,7 +655,7 @@ class Memory(Facade):
             options,
         )
 
-    @operation(example="recallog entries village baker e-17 e-23 --json")
+    @operation(example="recallog entries village baker e-17 e-23 --json", gen_ai=GenAi.SEARCH, records="entries")
     async def entries(
         self,
         space: parameters.Space,
@@ -673,7 +704,7 @@ class Memory(Facade):
             space, lambda reading: queries.reflections.reflection_of(reading, space, agent, self._access.log_events), at
         )
 
-    @operation(example="recallog beliefs village widow --reader smith")
+    @operation(example="recallog beliefs village widow --reader smith", gen_ai=GenAi.SEARCH, records="beliefs")
     async def beliefs(
         self,
         space: parameters.Space,
@@ -687,7 +718,7 @@ class Memory(Facade):
             space, lambda reading: queries.reflections.beliefs_of(reading, space, agent, reader), at
         )
 
-    @operation(example="recallog scene village --as-of 0:120", shared=True)
+    @operation(example="recallog scene village --as-of 0:120", shared=True, gen_ai=GenAi.SEARCH, records="events")
     async def scene(self, space: parameters.Space, **at: Unpack[At]) -> "SceneView":
         """The newest shared event of each scene kind, oldest first: what all agents of the space see.
 
@@ -695,7 +726,12 @@ class Memory(Facade):
         """
         return await self._access.of_space(space, lambda reading: queries.context.scene_of(reading, space), at)
 
-    @operation(example="recallog context village baker --budget-tokens 2000 > prompt.txt", uses_index=True)
+    @operation(
+        example="recallog context village baker --budget-tokens 2000 > prompt.txt",
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="entries",
+    )
     async def context(
         self,
         space: parameters.Space,

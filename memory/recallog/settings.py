@@ -3,7 +3,7 @@
 import os
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
@@ -12,6 +12,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument, SettingsError
 from recallog_schemas.validation import first_problem, is_text
+
+if TYPE_CHECKING:
+    from recallog_streams.tracing import Tracing
 
 
 class Settings(BaseSettings):
@@ -48,6 +51,14 @@ class Settings(BaseSettings):
     def serves_index(self) -> bool:
         """Whether a process of its own serves the index, which is in the memory's folder."""
         return self.ledger is None and self.views is None and self.index in (None, "embedded")
+
+    def tracing(self) -> "Tracing | None":
+        """What makes spans; None if `telemetry` is off. Raises `SettingsError` if OpenTelemetry is not installed."""
+        if not self.telemetry:
+            return None
+        from recallog_streams.tracing import Tracing
+
+        return Tracing()
 
     home: Path = Path(".recallog")
     """The folder of the embedded form: the ledger, and the views that can be built from it."""
@@ -92,6 +103,9 @@ class Settings(BaseSettings):
     """The audience (`aud`) that these tokens must name; without it, they must name none."""
     jwt_issuer: str | None = None
     """The issuer (`iss`) that these tokens must name. Default: any."""
+    telemetry: bool = False
+    """Whether operations, and the fold of what they wrote on a cluster, have OpenTelemetry spans. Needs the extra
+    `telemetry`. Where spans go is set by the program, or by the variables `OTEL_…`."""
     reactor_at_once: int = Field(default=limits.REACTIONS_AT_ONCE, ge=1, le=1_000)
     """How many triggers a process answers at the same time, of those whose reactors do not follow a rule alone: a
     worker of all its reactors together, any other process of each reactor."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 from recallog import queries
 from recallog.access import FacadePart, MemoryAccess
 from recallog.operations import parameters
-from recallog.operations.operation import Scope, operation
+from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
 from recallog_schemas import limits
 
@@ -30,7 +30,12 @@ class Stream(FacadePart):
         super().__init__(access)
         self._retain = retain
 
-    @operation(example='recallog stream recall village baker "nine sacks"', command="stream recall")
+    @operation(
+        example='recallog stream recall village baker "nine sacks"',
+        command="stream recall",
+        gen_ai=GenAi.SEARCH,
+        records="memories",
+    )
     async def recall(
         self,
         space: parameters.Space,
@@ -53,7 +58,12 @@ class Stream(FacadePart):
             at,
         )
 
-    @operation(example="recallog stream insights village baker", command="stream insights")
+    @operation(
+        example="recallog stream insights village baker",
+        command="stream insights",
+        gen_ai=GenAi.SEARCH,
+        records="insights",
+    )
     async def insights(
         self,
         space: parameters.Space,
@@ -71,6 +81,8 @@ class Stream(FacadePart):
         example="recallog stream summarize village baker 2026-03-01T00:00:00Z 2026-03-02T00:00:00Z",
         scope=Scope.PUBLISH,
         command="stream summarize",
+        gen_ai=GenAi.SEARCH,
+        records="sources",
     )
     async def summarize(
         self,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 from recallog import queries
 from recallog.access import FacadePart
 from recallog.operations import parameters
-from recallog.operations.operation import Scope, operation
+from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
 from recallog_schemas import limits
 
@@ -25,6 +25,8 @@ class Tiers(FacadePart):
         example='recallog tiers retrieve village baker "what does the miller want" --strategy fast_first',
         command="tiers retrieve",
         uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="hits",
     )
     async def retrieve(
         self,
@@ -64,7 +66,9 @@ class Tiers(FacadePart):
             at,
         )
 
-    @operation(example="recallog tiers entry village baker l-7", command="tiers entry")
+    @operation(
+        example="recallog tiers entry village baker l-7", command="tiers entry", gen_ai=GenAi.SEARCH, records="found"
+    )
     async def entry(
         self,
         space: parameters.Space,
@@ -85,6 +89,8 @@ class Tiers(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="tiers consolidate",
+        gen_ai=GenAi.UPDATE,
+        records="moves",
     )
     async def consolidate(
         self, space: parameters.Space, agent: parameters.Agent, *, now: parameters.PlanTime = None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 from recallog import queries
 from recallog.access import FacadePart
 from recallog.operations import parameters
-from recallog.operations.operation import Scope, operation
+from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Working(FacadePart):
         example='recallog working set village baker Goals "Close 3 deals"',
         scope=Scope.PUBLISH,
         command="working set",
+        gen_ai=GenAi.UPSERT,
+        records="id",
     )
     async def set(
         self,
@@ -57,7 +59,9 @@ class Working(FacadePart):
         given = changes.value_of(address, content, json_text=json_text)
         return await changes.change(self._access, address, "put", event_id, value=given, base=base)
 
-    @operation(example="recallog working get village baker Goals", command="working get")
+    @operation(
+        example="recallog working get village baker Goals", command="working get", gen_ai=GenAi.SEARCH, records="blocks"
+    )
     async def get(
         self,
         space: parameters.Space,
@@ -75,6 +79,8 @@ class Working(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="working delete",
+        gen_ai=GenAi.DELETE,
+        records="id",
     )
     async def delete(
         self,
@@ -96,7 +102,9 @@ class Working(FacadePart):
         address = working.address(space, agent, label, session)
         return await changes.change(self._access, address, "deleted", event_id, base=base)
 
-    @operation(example="recallog working render village baker", command="working render")
+    @operation(
+        example="recallog working render village baker", command="working render", gen_ai=GenAi.SEARCH, records=None
+    )
     async def render(
         self,
         space: parameters.Space,
@@ -109,7 +117,9 @@ class Working(FacadePart):
             space, lambda reading: queries.working.render(reading, space, agent, labels), at
         )
 
-    @operation(example="recallog working document village baker", command="working document")
+    @operation(
+        example="recallog working document village baker", command="working document", gen_ai=GenAi.SEARCH, records=None
+    )
     async def document(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "WorkingDocument":
         """The blocks of an agent as one JSON document, which an agent reads and writes as a whole.
 
@@ -122,6 +132,8 @@ class Working(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="working write-document",
+        gen_ai=GenAi.UPSERT,
+        records="written",
     )
     async def write_document(
         self,
@@ -141,7 +153,12 @@ class Working(FacadePart):
 
         return await working.write_document(self._access, space, agent, text, base)
 
-    @operation(example="recallog working scratchpad village baker s-1", command="working scratchpad")
+    @operation(
+        example="recallog working scratchpad village baker s-1",
+        command="working scratchpad",
+        gen_ai=GenAi.SEARCH,
+        records="blocks",
+    )
     async def scratchpad(
         self,
         space: parameters.Space,
@@ -155,7 +172,13 @@ class Working(FacadePart):
             space, lambda reading: queries.working.blocks(reading, space, agent, keys, session), at
         )
 
-    @operation(example="recallog working drain village baker s-1 todo", scope=Scope.PUBLISH, command="working drain")
+    @operation(
+        example="recallog working drain village baker s-1 todo",
+        scope=Scope.PUBLISH,
+        command="working drain",
+        gen_ai=GenAi.DELETE,
+        records="values",
+    )
     async def drain(
         self,
         space: parameters.Space,

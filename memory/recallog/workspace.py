@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 from recallog import queries
 from recallog.access import FacadePart
 from recallog.operations import parameters
-from recallog.operations.operation import checked, operation
+from recallog.operations.operation import GenAi, checked, operation
 from recallog.operations.parameters import At
 from recallog_schemas import limits
 
@@ -24,6 +24,8 @@ class Workspace(FacadePart):
         example='recallog workspace search village baker "how long are backups kept?"',
         command="workspace search",
         uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="hits",
     )
     async def search(
         self,

@@ -205,7 +205,8 @@ class Projecting(Maintaining):
 
         def live_of(views: ProjectionGroup) -> LiveProjector:
             group = group_of(self.settings, views.name, views.builder.fold.code)
-            return LiveProjector(ProjectedViews(views.builder), ConsumerGroupSource(address, group))
+            source = ConsumerGroupSource(address, group, traced=self.settings.telemetry)
+            return LiveProjector(ProjectedViews(views.builder), source)
 
         return [(views.name, live_of(views)) for views in components.groups()]
 

@@ -33,13 +33,15 @@ from recallog_streams.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class ProcessedBatch:
-    """One batch that a projector tried to commit, for metrics."""
+    """One batch that a projector tried to commit, for metrics and telemetry."""
 
     partition: int
     records: int
     seconds: float
     """From taking the batch to the store's answer."""
     outcome: Outcome
+    traceparents: Sequence[str] = ()
+    """See `Batch`."""
 
 
 class GenerationGone(Rebuilding):
@@ -171,7 +173,7 @@ class Projector:
             checkpoint, count = processed
             if count == len(records):
                 return checkpoint
-            records, batch = records[count:], _behind(batch, count)
+            records, batch = records[count:], batch.cut(count, len(batch.records))
 
     async def _process_next(
         self, generation: Generation, batch: Batch, records: Decoded, checkpoint: Checkpoint
@@ -200,7 +202,7 @@ class Projector:
             changes, count = await self.fold.process(records, cache.rows, fetch, self.store.commit_changes_max)
         except _Moved:
             return None
-        batch = _first(batch, count)
+        batch = batch.cut(0, count)
         record, digest, chain = checkpoint.record, checkpoint.digest, checkpoint.chain
         if batch.records:
             record, digest = batch.records[-1][0], digest_of(batch.records[-1][1])
@@ -210,7 +212,8 @@ class Projector:
         new = Checkpoint(batch.next - 1, record, digest, chain)
         outcome = await self.store.commit(generation, checkpoint, new, changes)
         if self._on_processed is not None:
-            self._on_processed(ProcessedBatch(batch.partition, len(batch.records), time.monotonic() - began, outcome))
+            seconds, traceparents = time.monotonic() - began, batch.traceparents or ()
+            self._on_processed(ProcessedBatch(batch.partition, len(batch.records), seconds, outcome, traceparents))
         if outcome is Outcome.APPLIED:
             self._store_cache(generation, _Cache(new, cache.rows))
             return new, count
@@ -267,20 +270,6 @@ class Projector:
             "Put the ledger back that they belong to; or, to keep this one, delete the views"
             f"{f': rm {location}*' if location else ''}, and they are built again from it"
         )
-
-
-def _first(batch: Batch, count: int) -> Batch:
-    """The first `count` records of a batch."""
-    if count == len(batch.records):
-        return batch
-    keys = None if batch.keys is None else batch.keys[:count]
-    return Batch(batch.partition, batch.start, batch.records[count - 1][0] + 1, batch.records[:count], keys)
-
-
-def _behind(batch: Batch, count: int) -> Batch:
-    """A batch without its first `count` records."""
-    keys = None if batch.keys is None else batch.keys[count:]
-    return Batch(batch.partition, batch.records[count - 1][0] + 1, batch.next, batch.records[count:], keys)
 
 
 def _shown(stored: bytes, manifest: bytes) -> str:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,14 @@ def test_episodic_imports_no_library_that_it_does_not_use(home: Path, library: s
     shown, modules = imported_by("episodic", "village", "baker", "--home", home)
     assert "Fresh bread!" in shown
     assert library not in modules
+
+
+@pytest.mark.parametrize(
+    "command", [("episodic", "village", "baker"), ("publish", "village", "baker", "agent.spoke", "Bread!")]
+)
+def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, command: Sequence[str]) -> None:
+    _, modules = imported_by(*command, "--home", home)
+    assert {name for name in modules if name.startswith(("opentelemetry", "recallog_streams.tracing"))} == set()
 
 
 def test_episodic_imports_nothing_of_the_index_the_reactors_or_other_queries(home: Path) -> None:

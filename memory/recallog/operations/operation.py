@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, update_wrapper
 from itertools import takewhile
-from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
@@ -17,6 +17,9 @@ from recallog_schemas import views
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.validation import first_problem, is_text
+
+if TYPE_CHECKING:
+    from recallog_streams.tracing import Tracing
 
 Self_ = TypeVar("Self_")
 Parameters = ParamSpec("Parameters")
@@ -33,6 +36,16 @@ class Scope(StrEnum):
     PUBLISH = "publish"
     FORGET = "forget"
     OPERATE = "operate"
+
+
+class GenAi(StrEnum):
+    """What OpenTelemetry's conventions for GenAI call an operation on a memory."""
+
+    CREATE = "create_memory"
+    SEARCH = "search_memory"
+    UPDATE = "update_memory"
+    UPSERT = "upsert_memory"
+    DELETE = "delete_memory"
 
 
 class _InProcess:
@@ -176,6 +189,11 @@ class Operation(CheckedMethod):
     """Whether the answer may need the semantic index. If a process serves the index, it executes the operation."""
     shared: bool = False
     """Whether the answer has only what every agent of the space may see, though no agent is among the arguments."""
+    gen_ai: GenAi | None = None
+    """What telemetry calls it; None: it is about no memories of agents, and has no span."""
+    records: str | None = ""
+    """The field of the answer with the memories that it is about; "" if it is about one, None if their number is not
+    known."""
     group: str = ""
     """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
 
@@ -219,7 +237,7 @@ class Operation(CheckedMethod):
     async def invoke(self, facade: "Facade", valid: Mapping[str, Any], **callbacks: Any) -> Any:
         """The answer to validated arguments; `facade` is the main one."""
         owner: Facade = getattr(facade, self.group) if self.group else facade
-        return await owner._perform(self, valid, callbacks)
+        return await owner._answer(self, valid, callbacks)
 
     def to_json(self, answer: Any) -> bytes:
         """The answer as one JSON document."""
@@ -244,6 +262,8 @@ def operation(
     command: str | None = None,
     uses_index: bool = False,
     shared: bool = False,
+    gen_ai: GenAi | None = None,
+    records: str | None = "",
 ) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
     """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
 
@@ -267,12 +287,14 @@ def operation(
             command=name.replace("_", "-") if command is None else command,
             uses_index=uses_index,
             shared=shared,
+            gen_ai=gen_ai,
+            records=records,
         )
         signature = inspect.signature(function)
 
         async def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
             valid, called = declared.of_call(self, args, kwargs)
-            return cast("Answer", await cast("Facade", self)._perform(declared, valid, called))
+            return cast("Answer", await cast("Facade", self)._answer(declared, valid, called))
 
         update_wrapper(call, function)
         vars(call)["__signature__"] = _as_shown(signature, declared.signature)
@@ -305,8 +327,24 @@ class Facade:
     facades: ClassVar[Mapping[str, type["Facade"]]] = {}
     """Further facades, by the attribute of this one that has them."""
 
+    @property
+    def _tracing(self) -> "Tracing | None":
+        """What makes the spans of operations; None if telemetry is off."""
+        return None
+
+    async def _answer(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        """The answer to an operation of this facade. Every call comes through here, with validated arguments."""
+        tracing = self._tracing
+        if tracing is None or operation.gen_ai is None:
+            return await self._perform(operation, valid, callbacks)
+        with tracing.span(operation.gen_ai, _traced(operation, valid)) as span:
+            answer = await self._perform(operation, valid, callbacks)
+            if (count := _records(operation, answer)) is not None:
+                span.set_attribute("gen_ai.memory.record.count", count)
+            return answer
+
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """Execute an operation of this facade. Every call comes through here, with validated arguments."""
+        """Execute an operation of this facade."""
         return await operation.function(self, **valid, **callbacks)
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -341,6 +379,23 @@ def resolved(name: str, facade: type[Facade], group: str) -> Operation | None:
         return own
     others = [each for each in operations.values() if each.name == name]
     return others[0] if len(others) == 1 else None
+
+
+def _traced(operation: Operation, valid: Mapping[str, Any]) -> dict[str, str]:
+    """The attributes of the span of a call: names, and nothing of what agents have said."""
+    events = [valid["event"]] if "event" in valid else valid.get("events", ())
+    spaces = {event.space for event in events} or {valid.get("space")}
+    space = spaces.pop() if len(spaces) == 1 else None
+    store = {} if space is None else {"gen_ai.memory.store.id": space}
+    return {"gen_ai.operation.name": str(operation.gen_ai), "recallog.operation": operation.qualified_name, **store}
+
+
+def _records(operation: Operation, answer: Any) -> int | None:
+    """How many memories the answer to an operation is about; None if that is not known."""
+    if not operation.records:
+        return None if operation.records is None else 1
+    found = getattr(answer, operation.records)
+    return len(found) if isinstance(found, tuple) else int(found is not None)
 
 
 def _check_texts(given: Mapping[str, Any]) -> None:

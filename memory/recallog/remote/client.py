@@ -54,18 +54,25 @@ class Remote(RemoteFacade, of=Memory):
         *,
         deadline_seconds: float = DEADLINE_SECONDS,
         transport: "AsyncBaseTransport | None" = None,
+        telemetry: bool = False,
     ) -> None:
         """The memory behind a URL such as `http://127.0.0.1:8080`; it is connected on first use.
 
         `key` is a key of `recallog keys create`, or a JWT. `deadline_seconds` is the time limit of a call with its
         repetitions (jobs may take longer), and of a stream's attempts to come back. `transport` is one of httpx, for
-        example a proxy or an application in this process.
+        example a proxy or an application in this process. With `telemetry`, calls have OpenTelemetry spans, to which
+        those of the server belong.
 
-        Raises `InvalidArgument`.
+        Raises `InvalidArgument`, and `SettingsError` if OpenTelemetry is needed and not installed.
         """
         from recallog.remote.connection import Connection
 
-        super().__init__(Connection(url, key, deadline_seconds, transport))
+        tracing = None
+        if telemetry:
+            from recallog_streams.tracing import Tracing
+
+            tracing = Tracing(remote=True)
+        super().__init__(Connection(url, key, deadline_seconds, transport, tracing))
 
     async def __aenter__(self) -> Self:
         return self

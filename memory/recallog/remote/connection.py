@@ -25,6 +25,7 @@ from recallog_schemas.errors import (
     StorageError,
     UnknownOutcome,
 )
+from recallog_streams.tracing import TRACEPARENT, Tracing
 
 CONNECT_SECONDS = 5.0
 REPETITIONS = 5
@@ -55,12 +56,18 @@ class Connection:
     """A server and the key for it. Any number of calls may be under way. The arguments are those of `Remote`."""
 
     def __init__(
-        self, url: str, key: str | None, deadline_seconds: float, transport: httpx.AsyncBaseTransport | None
+        self,
+        url: str,
+        key: str | None,
+        deadline_seconds: float,
+        transport: httpx.AsyncBaseTransport | None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.url = _checked_url(url)
         self._key = _checked_key(key)
         self._deadline_seconds = deadline_seconds
         self._transport = transport
+        self.tracing = tracing
         self._closed = False
 
     @cached_property
@@ -74,7 +81,14 @@ class Connection:
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS),
             transport=self._transport,
+            event_hooks={"request": [] if self.tracing is None else [self._name_span]},
         )
+
+    async def _name_span(self, request: httpx.Request) -> None:
+        """Name the span in which a request is sent."""
+        traceparent = None if self.tracing is None else self.tracing.traceparent()
+        if traceparent is not None:
+            request.headers[TRACEPARENT] = traceparent
 
     async def close(self) -> None:
         """Close the connections. Calls that are under way fail."""

@@ -9,6 +9,7 @@ from recallog.operations.operation import Facade, Operation
 
 if TYPE_CHECKING:
     from recallog.remote.connection import Connection
+    from recallog_streams.tracing import Tracing
 
 MODULE = "recallog.remote"
 
@@ -27,6 +28,10 @@ class RemoteFacade(Facade):
             for name, part in cls.facades.items():
                 setattr(cls, name, _part(name, cast("type[RemoteFacade]", part), inspect.getattr_static(of, name)))
         super().__init_subclass__(**more)
+
+    @property
+    def _tracing(self) -> "Tracing | None":
+        return self._connection.tracing
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Have the server execute an operation."""

@@ -2630,14 +2630,16 @@ class Remote:
         *,
         deadline_seconds: float = 90.0,
         transport: AsyncBaseTransport | None = None,
+        telemetry: bool = False,
     ) -> None:
         """The memory behind a URL such as `http://127.0.0.1:8080`; it is connected on first use.
 
         `key` is a key of `recallog keys create`, or a JWT. `deadline_seconds` is the time limit of a call with its
         repetitions (jobs may take longer), and of a stream's attempts to come back. `transport` is one of httpx, for
-        example a proxy or an application in this process.
+        example a proxy or an application in this process. With `telemetry`, calls have OpenTelemetry spans, to which
+        those of the server belong.
 
-        Raises `InvalidArgument`.
+        Raises `InvalidArgument`, and `SettingsError` if OpenTelemetry is needed and not installed.
         """
 
     def __enter__(self) -> Self:

@@ -42,6 +42,7 @@ def serve(
         from recallog_service.access import Access
         from recallog_service.http import logs, mounting
         from recallog_service.http.server import server_of
+        from recallog_service.telemetry import exported
     except ModuleNotFoundError as error:
         message = f"{error.name} is not installed. Install it: pip install '.[server]' in a clone of Recallog"
         terminal.fail(SettingsError(message))
@@ -50,12 +51,14 @@ def serve(
     async def work() -> None:
         settings = terminal.settings(home, index=index)
         access = Access.of(settings)
-        async with Memory.open(settings, reactors=react) as memory:
-            async with server_of(memory, access, host, port, mounting.mounted(memory)) as server:
-                with suppress(SystemExit):  # what uvicorn raises if it cannot listen; its log says why
-                    await server.serve()
-                if not server.started:
-                    message = f"the server cannot listen on {host}:{port}; choose another --port"
-                    raise StorageUnavailable(message)
+        with exported(settings, "recallog-server"):
+            async with Memory.open(settings, reactors=react) as memory:
+                mounted, tracing = mounting.mounted(memory), settings.tracing()
+                async with server_of(memory, access, host, port, mounted, tracing) as server:
+                    with suppress(SystemExit):  # what uvicorn raises if it cannot listen; its log says why
+                        await server.serve()
+                    if not server.started:
+                        message = f"the server cannot listen on {host}:{port}; choose another --port"
+                        raise StorageUnavailable(message)
 
     terminal.run(work)

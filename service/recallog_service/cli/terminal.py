@@ -20,6 +20,7 @@ from recallog import Memory, Settings, layout
 from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, RecallogError, StorageUnavailable
 from recallog_schemas.validation import time_of
 from recallog_service.cli.control_characters import harmless
+from recallog_service.telemetry import exported
 from recallog_streams.collector import collect_rarely
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def opened(
             problem = f"{folder / layout.LEDGER} is missing, and views of it are there; put it back from your backup"
         problem += ", or name the folder of another memory with --home or RECALLOG_HOME"
         raise InvalidArgument(problem, path="--home", rule="missing")
-    with bar(label) as advance:
+    with exported(found, "recallog"), bar(label) as advance:
         yield facade.open(found, progress=advance) if folder is None else facade.in_memory(), advance
 
 

@@ -1,6 +1,7 @@
 """`worker`: the process that maintains the views and the index of a cluster, and answers its triggers."""
 
 import logging
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from recallog_schemas.errors import SettingsError
 from recallog_service import loading
 from recallog_service.cli import terminal
+from recallog_service.telemetry import exported
 
 
 def register(app: typer.Typer) -> None:
@@ -61,14 +63,17 @@ def worker_command(
     async def built() -> faust.App:
         roles = [name.strip() for name in only.split(",") if name.strip()]
         loading.reactors(reactors or ())  # what is wrong with them is said before the worker starts
+        settings = terminal.settings(None, worker_port=port, worker_host=host)
+        exporting.enter_context(exported(settings, "recallog-worker"))
         return build(
-            terminal.settings(None, worker_port=port, worker_host=host),
+            settings,
             loading.projections(projections or ()),
             roles,
             lambda: loading.reactors(reactors or ()),
         )
 
-    app = terminal.run(built)
-    if log_level.lower() == "debug":
-        logging.getLogger("aiokafka").setLevel(logging.DEBUG)
-    faust.Worker(app, loglevel=log_level).execute_from_commandline()
+    with ExitStack() as exporting:
+        app = terminal.run(built)
+        if log_level.lower() == "debug":
+            logging.getLogger("aiokafka").setLevel(logging.DEBUG)
+        faust.Worker(app, loglevel=log_level).execute_from_commandline()

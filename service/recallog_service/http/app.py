@@ -23,6 +23,7 @@ from recallog_service.http.events import Events
 from recallog_service.http.jobs import Jobs
 from recallog_service.http.tailing import Tails
 from recallog_service.http.transport import Transport
+from recallog_streams.tracing import Tracing
 
 READY_SECONDS = 2.0
 """How long `/readyz` waits for the ledger and the views."""
@@ -53,8 +54,10 @@ class Application:
         limits: Limits | None = None,
         hosts: Collection[str] = (),
         mounted: Collection[Mounted] = (),
+        tracing: Tracing | None = None,
     ) -> None:
-        """`hosts` are the names under which the server answers; all, if it is empty."""
+        """`hosts` are the names under which the server answers; all, if it is empty. With `tracing`, spans belong to
+        the traces of clients."""
         self._door = Door(memory, access, limits or Limits())
         self._tails = Tails(memory)
         self._jobs = Jobs(self._door)
@@ -76,7 +79,7 @@ class Application:
             redirect_slashes=False,
             lifespan=self._lifespan,
         )
-        self._app = Transport(router, self._metrics, self._door.limits.body_bytes, hosts)
+        self._app = Transport(router, self._metrics, self._door.limits.body_bytes, hosts, tracing)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)

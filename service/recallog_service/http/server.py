@@ -15,6 +15,7 @@ from recallog_schemas.errors import SettingsError
 from recallog_service.access import Access
 from recallog_service.http.app import Application, Mounted
 from recallog_service.http.transport import ABORT, LOOPBACK
+from recallog_streams.tracing import Tracing
 
 CONNECTIONS_MAX = 2_000
 """More are answered 503 at once."""
@@ -76,7 +77,12 @@ class Server(uvicorn.Server):
 
 @asynccontextmanager
 async def server_of(
-    memory: Memory, access: Access, host: str, port: int, mounted: Collection[Mounted] = ()
+    memory: Memory,
+    access: Access,
+    host: str,
+    port: int,
+    mounted: Collection[Mounted] = (),
+    tracing: Tracing | None = None,
 ) -> AsyncGenerator[Server]:
     """A server of a memory, which is to be run with `serve`.
 
@@ -89,7 +95,8 @@ async def server_of(
             "recallog keys create NAME --space SPACE --agent AGENT"
         )
     try:
-        yield Server(Application(memory, access, hosts=LOOPBACK if is_open else (), mounted=mounted), host, port)
+        hosts = LOOPBACK if is_open else ()
+        yield Server(Application(memory, access, hosts=hosts, mounted=mounted, tracing=tracing), host, port)
     finally:
         await access.close()
 

@@ -6,6 +6,7 @@ Pure ASGI: nothing here buffers an answer, so that streams pass through.
 import re
 import time
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from recallog_service.http import logs, problems
 from recallog_service.http.metrics import Metrics
 from recallog_service.http.problems import RequestError
 from recallog_service.http.sse import ClientStalled
+from recallog_streams.tracing import TRACEPARENT, Tracing
 
 ABORT = "recallog.abort"
 """In the state of a scope: a function that ends the connection at once."""
@@ -44,12 +46,21 @@ class _Exchange:
 class Transport:
     """The outermost layer of the application."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, body_bytes_max: int, hosts: Collection[str]) -> None:
-        """`hosts` are the names of this server that requests may use; all, if it is empty."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        body_bytes_max: int,
+        hosts: Collection[str],
+        tracing: Tracing | None = None,
+    ) -> None:
+        """`hosts` are the names of this server that requests may use; all, if it is empty. With `tracing`, spans belong
+        to the trace that the client names in the header `traceparent`."""
         self._app = app
         self._metrics = metrics
         self._body_bytes_max = body_bytes_max
         self._hosts = hosts
+        self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,7 +87,8 @@ class Transport:
         self._metrics.begun()
         try:
             self._check(headers)
-            await self._app(scope, self._limited(headers, receive), answered)
+            with self._traced(headers):
+                await self._app(scope, self._limited(headers, receive), answered)
         except ClientStalled:
             self._metrics.stalled()
             await _aborted(scope, receive)
@@ -87,6 +99,11 @@ class Transport:
             await answer(scope, receive, answered)
         finally:
             self._note(exchange, scope)
+
+    def _traced(self, headers: dict[bytes, bytes]) -> AbstractContextManager[None]:
+        if self._tracing is None:
+            return nullcontext()
+        return self._tracing.continued(headers.get(TRACEPARENT.encode(), b"").decode("latin-1"))
 
     def _check(self, headers: dict[bytes, bytes]) -> None:
         host = headers.get(b"host", b"").decode("latin-1")

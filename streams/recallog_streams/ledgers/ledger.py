@@ -32,6 +32,22 @@ class Batch(msgspec.Struct, frozen=True):
     keys: Sequence[bytes | None] | None = None
     """The key of each record, which must be the event's space, for ledgers that other programs can write; None for
     ledgers that ensure this themselves."""
+    traceparents: Sequence[str] | None = None
+    """The header `traceparent` of each record, which names the span that has published it; "" for one without. None if
+    telemetry is off, or if records have no headers."""
+
+    def cut(self, begin: int, end: int) -> "Batch":
+        """The batch of some consecutive records, which are named by their indices, with the holes behind them."""
+        if begin == 0 and end == len(self.records):
+            return self
+        return Batch(
+            self.partition,
+            self.start if begin == 0 else self.records[begin - 1][0] + 1,
+            self.next if end == len(self.records) else self.records[end - 1][0] + 1,
+            self.records[begin:end],
+            None if self.keys is None else self.keys[begin:end],
+            None if self.traceparents is None else self.traceparents[begin:end],
+        )
 
 
 class Ledger(ABC):
@@ -141,14 +157,7 @@ def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -
         if many or large:
             ends.append(index)
             first, held_bytes = index, len(data)
-    parts, start = [], batch.start
-    for begin, end in pairwise([0, *ends, len(batch.records)]):
-        held = batch.records[begin:end]
-        keys = None if batch.keys is None else batch.keys[begin:end]
-        following = batch.next if end == len(batch.records) else held[-1][0] + 1
-        parts.append(Batch(batch.partition, start, following, held, keys))
-        start = following
-    return parts
+    return [batch.cut(begin, end) for begin, end in pairwise([0, *ends, len(batch.records)])]
 
 
 def check_repeat(event: Event, data: bytes, first: bytes, position: Position | None) -> None:

@@ -25,6 +25,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import has_stopped_fetching
+from recallog_streams.ledgers.kafka.headers import traceparent_of
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.record_source import RecordSource
 
@@ -51,8 +52,17 @@ _log = logging.getLogger("recallog.worker")
 class ConsumerGroupSource(RecordSource):
     """One member of the group `group` on the topic of `address`."""
 
-    def __init__(self, address: KafkaAddress, group: str, *, batch_records: int = limits.CLUSTER_BATCH_RECORDS) -> None:
+    def __init__(
+        self,
+        address: KafkaAddress,
+        group: str,
+        *,
+        batch_records: int = limits.CLUSTER_BATCH_RECORDS,
+        traced: bool = False,
+    ) -> None:
+        """`traced`: whether batches say which spans have published their records."""
         self._address = address
+        self._traced = traced
         self._group = group
         self._batch_records = batch_records
         self._consumer: AIOKafkaConsumer | None = None
@@ -169,6 +179,7 @@ class ConsumerGroupSource(RecordSource):
                     following,
                     [(record.offset, record.value or b"") for record in part],
                     [record.key for record in part],
+                    [traceparent_of(record.headers) for record in part] if self._traced else None,
                 )
             )
             expected = following

@@ -17,6 +17,7 @@ from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import RECORD_OVERHEAD_BYTES, Topic, Topics
 from recallog_streams.ledgers.kafka.writing import Message, Writer
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, encode_events
+from recallog_streams.tracing import Tracing
 
 PARTITIONER: Final = "murmur2"
 
@@ -41,13 +42,18 @@ class KafkaLedger(Ledger):
         *,
         batch_records: int = limits.READ_BATCH_RECORDS,
         deadline_seconds: float = limits.DEADLINE_SECONDS,
+        tracing: Tracing | None = None,
     ) -> None:
-        """Raises `SettingsError` if the certificates of `address` cannot be read."""
+        """With `tracing`, a record's header `traceparent` names the span that has published it.
+
+        Raises `SettingsError` if the certificates of `address` cannot be read.
+        """
         self.address = address
         self._connection = Connection(address, deadline_seconds)
         self._topics = Topics(self._connection)
         self._reader = Reader(self._connection, batch_records)
         self._writer = Writer(self._connection)
+        self._tracing = tracing
 
     @property
     def location(self) -> str:
@@ -72,8 +78,9 @@ class KafkaLedger(Ledger):
             return []
         give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
         topic = await self._same_until(give_up)
+        traceparent = None if self._tracing is None else self._tracing.traceparent()
         messages = [
-            Message(partition_of(event.space, topic.partitions), event, value)
+            Message(partition_of(event.space, topic.partitions), event, value, traceparent)
             for event, value in zip(events, values, strict=True)
         ]
         return await self._writer.append(messages, self._topics.message_bytes - RECORD_OVERHEAD_BYTES, give_up)

@@ -17,9 +17,9 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import InvariantViolation, StorageUnavailable, UnknownOutcome
 from recallog_streams.ledgers.kafka.aiokafka_internals import end_without_flushing
-from recallog_streams.ledgers.kafka.cloudevents import headers_of
 from recallog_streams.ledgers.kafka.connection import Connection
 from recallog_streams.ledgers.kafka.failures import REFUSED, named
+from recallog_streams.ledgers.kafka.headers import headers_of
 
 SHARED_EVENTS: Final = 100
 """Up to so many events of one partition are sent through `send`."""
@@ -33,6 +33,8 @@ class Message(NamedTuple):
     partition: int
     event: Event
     value: bytes
+    traceparent: str | None = None
+    """The header that names the span of its publisher."""
 
 
 class _Sent:
@@ -122,8 +124,8 @@ class Writer:
         futures: list[asyncio.Future[Any]] = []
         try:
             for number in share:
-                partition, event, value = messages[number]
-                key, headers = event.space.encode(), headers_of(event)
+                partition, event, value, traceparent = messages[number]
+                key, headers = event.space.encode(), headers_of(event, traceparent)
                 futures.append(await producer.send(self._address.topic, value, key, partition, headers=headers))
                 sent.handed_over = True
             for future in futures:
@@ -144,9 +146,9 @@ class Writer:
             batch = producer.create_batch()
             first = done
             while done < len(share):
-                _, event, value = messages[share[done]]
+                _, event, value, traceparent = messages[share[done]]
                 # Headers are created here and not before: ten thousand lists at once slow the garbage collector.
-                key, headers = event.space.encode(), headers_of(event)
+                key, headers = event.space.encode(), headers_of(event, traceparent)
                 if batch.append(timestamp=None, key=key, value=value, headers=headers) is None:
                     break
                 done += 1

@@ -1,0 +1,54 @@
+"""Where the spans of a server or a worker go: to an OTLP endpoint, as the variables `OTEL_…` say.
+
+A process that has a tracer provider already, such as one that `opentelemetry-instrument` starts, keeps it.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from recallog import Settings
+from recallog_schemas.errors import SettingsError
+
+FLUSH_SECONDS = 2.0
+"""How long a process that ends waits until its last spans are sent."""
+
+_SERVICE = "OTEL_SERVICE_NAME"
+
+
+@contextmanager
+def exported(settings: Settings, service: str) -> Iterator[None]:
+    """Send the spans that are made inside, if the setting `telemetry` is on.
+
+    `service` is the name of this process, unless the environment names it. Raises `SettingsError` if a package is
+    missing.
+    """
+    if not settings.telemetry:
+        yield
+        return
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"telemetry is on, and {error.name} is not installed. Install it: pip install '.[telemetry]' in a clone of "
+            "Recallog"
+        ) from None
+    if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        yield
+        return
+    named = {} if os.environ.get(_SERVICE) else {SERVICE_NAME: service}
+    provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    try:
+        yield
+    finally:
+        # An endpoint that does not answer would hold the process up for as long as its exporter tries again.
+        ending = threading.Thread(target=provider.shutdown, name="recallog-spans", daemon=True)
+        ending.start()
+        ending.join(FLUSH_SECONDS)
