@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, from_json
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
 """How spaces and agents are named."""
@@ -65,6 +65,11 @@ def is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def json_of(text: str) -> Any:
+    """The value of a JSON text that a caller gave. Raises `ValueError`, also for one that is nested without end."""
+    return from_json(text.encode(), allow_inf_nan=False)
 
 
 def time_of(value: object) -> datetime:

@@ -370,6 +370,22 @@ def test_a_signal_ends_a_server_that_waits_for_its_client(tmp_path: Path, how: s
     assert process.ended() == (code, "")
 
 
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("half a \ud83d pair", "half a \ufffd pair"),
+        ("\udc00\ud83d\ud83d\ude00", "\ufffd\ufffd\U0001f600"),
+        ("no \\ud83d escape", "no \\ud83d escape"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_answered(tmp_path: Path, sent: str, stored: str) -> None:
+    """Programs send it where they have cut a text at a number of UTF-16 units."""
+    process = Process(tmp_path)
+    assert process.call("retain_memory", content=sent).endswith(stored)
+    process.popen.terminate()
+    process.ended()
+
+
 def test_a_server_ends_quietly_when_its_client_is_gone(tmp_path: Path) -> None:
     process = Process(tmp_path)
     assert process.popen.stdout is not None

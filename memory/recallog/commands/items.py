@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from recallog import queries
 from recallog.access import MemoryAccess
 from recallog.commands.foreseeing import folded
@@ -21,6 +19,7 @@ from recallog_projections.views import items
 from recallog_projections.views.items import Items
 from recallog_schemas import Event, Position, Record, limits
 from recallog_schemas.errors import Conflict, InvalidArgument, Refused
+from recallog_schemas.validation import json_of
 from recallog_schemas.views import ItemChange
 
 _WHY = {
@@ -58,8 +57,8 @@ def value_of(address: Address, value: Any, *, json_text: bool) -> Any:
     if not isinstance(value, str):
         raise InvalidArgument(f"{name}: should be a text if json_text is set", path=name, rule="string_type")
     try:
-        return msgspec.json.decode(value)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        return json_of(value)
+    except ValueError as error:
         raise InvalidArgument(f"{name}: is no JSON: {error}", path=name, rule="json_invalid") from None
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from recallog import queries
 from recallog.access import MemoryAccess
 from recallog.commands import items as changes
@@ -15,6 +13,7 @@ from recallog_projections.views import items
 from recallog_projections.views.items import ItemRow
 from recallog_schemas import Event
 from recallog_schemas.errors import Conflict, InvalidArgument, Refused
+from recallog_schemas.validation import json_of
 from recallog_schemas.views import DocumentChange, Drained
 
 RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
@@ -109,8 +108,8 @@ def _contents(text: str) -> dict[str, object]:
             rule="cut",
         )
     try:
-        contents = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+        contents = json_of(text)
+    except ValueError as error:
         raise InvalidArgument(f"text: is no JSON: {error}", path="text", rule="json_invalid") from None
     if not isinstance(contents, dict):
         raise InvalidArgument("text: should be a JSON object of labels and contents", path="text", rule="dict_type")

@@ -22,7 +22,7 @@ from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, codec, kinds, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
 from recallog_schemas.kinds.payload import Priority, Tier
-from recallog_schemas.validation import NAME_PATTERN, is_text, time_of
+from recallog_schemas.validation import NAME_PATTERN, is_text, json_of, time_of
 from recallog_streams.progress import Progress
 
 Parsed = TypeVar("Parsed")
@@ -187,8 +187,8 @@ def _texts(given: Sequence[str] | None) -> Sequence[str] | None:
 
 def _json_object(value: object) -> Mapping[str, Any]:
     if isinstance(value, str):
-        with suppress(msgspec.MsgspecError, UnicodeError):
-            value = msgspec.json.decode(value)
+        with suppress(ValueError):
+            value = json_of(value)
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return value
     raise PydanticCustomError("json_object", "should be a JSON object, or its text")
@@ -197,8 +197,8 @@ def _json_object(value: object) -> Mapping[str, Any]:
 def _messages(value: object) -> Sequence[Mapping[str, Any]]:
     if isinstance(value, str):
         try:
-            value = msgspec.json.decode(value)
-        except (msgspec.MsgspecError, UnicodeError) as error:
+            value = json_of(value)
+        except ValueError as error:
             raise PydanticCustomError("json_invalid", "is no JSON: {why}", {"why": str(error)}) from None
     given = value if isinstance(value, list | tuple) else [value]
     if len(given) > limits.MESSAGES_MAX:

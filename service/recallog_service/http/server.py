@@ -23,12 +23,36 @@ SHUTDOWN_SECONDS = 10
 """How long requests may take to end when the server is told to stop."""
 
 
+IDLE_SECONDS = 10.0
+"""After one to two times as long a connection is ended that has no request to answer and takes nothing of an answer."""
+
+
 class Connection(H11Protocol):
-    """A connection that the application can end at once."""
+    """A connection that the application can end at once, and that ends if its client does nothing useful.
+
+    Without the latter, clients without a key could hold all connections for ever: with no request at all, with one
+    that comes byte by byte, with a body that nobody waits for, or with an answer that they do not read.
+    """
+
+    _look: asyncio.TimerHandle
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.app_state = {**self.app_state, ABORT: transport.abort}
+        self._watch(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._look.cancel()
+        super().connection_lost(exc)
+
+    def _watch(self, before: object) -> None:
+        """Look again and again whether the connection has moved on; `before` is how it was."""
+        is_idle = self.cycle is None or self.cycle.response_complete
+        now = (self.cycle, self.transport.get_write_buffer_size()) if is_idle else None
+        if now is not None and now == before:
+            self.transport.abort()
+        else:
+            self._look = self.loop.call_later(IDLE_SECONDS, self._watch, now)
 
 
 class Server(uvicorn.Server):

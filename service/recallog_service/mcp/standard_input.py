@@ -2,15 +2,19 @@
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator
 from threading import Thread
 
 _READ_BYTES = 65_536
 
+_ESCAPES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>\\u[dD][89a-fA-F]..)|\\.")
+"""The escapes of a JSON text: pairs of surrogates, halves of pairs, and others."""
+
 
 async def lines() -> AsyncGenerator[str]:
-    """The lines, each with its end, until standard input is closed.
+    """The lines, each with its end, until standard input is closed. What is no text in them is U+FFFD.
 
     A thread reads them. No thread that waits in a read can be interrupted, so this one does not keep the process alive,
     and it holds no lock of a file object, which Python could not take at its end.
@@ -33,6 +37,12 @@ async def lines() -> AsyncGenerator[str]:
     while data := await received.get():
         *whole, buffered = (buffered + data).split(b"\n")
         for line in whole:
-            yield line.decode(errors="replace") + "\n"
+            yield _text(line) + "\n"
     if buffered:
-        yield buffered.decode(errors="replace")
+        yield _text(buffered)
+
+
+def _text(line: bytes) -> str:
+    """A line as text. Clients send halves of surrogate pairs where they have cut a text; the SDK's parser drops such a
+    message without an answer."""
+    return _ESCAPES.sub(lambda found: r"\ufffd" if found["half"] else found[0], line.decode(errors="replace"))

@@ -1,5 +1,6 @@
 """The transports of MCP: standard input and output, and Streamable HTTP within the application of another door."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +12,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
 
 from recallog import Memory
+from recallog_schemas.errors import UnknownOutcome
 from recallog_service.access import CALLER, Caller, Grant, Guarded
 from recallog_service.mcp import standard_input
 from recallog_service.mcp.server import Holder, server_of
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from anyio import AsyncFile
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
+
+ANSWER_SECONDS = 60.0
+"""How long a request over HTTP may take, its body included."""
 
 
 async def serve_stdio(memory: Memory, grant: Grant, space: str, agent: str) -> None:
@@ -58,10 +63,15 @@ class HttpTransport:
         return self._sessions.run()
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer a request. Raises `UnknownOutcome` if that takes too long."""
         if scope["method"] != "POST":  # there is no stream to open, and no session to end
             await Response(status_code=405, headers={"allow": "POST"})(scope, receive, send)
             return
-        await self._sessions.handle_request(scope, receive, send)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._sessions.handle_request(scope, receive, send)
+        except TimeoutError:
+            raise UnknownOutcome(f"no answer within {ANSWER_SECONDS:g} seconds: it may be written") from None
 
     def _holder(self, context: ServerRequestContext[Any, Any]) -> Holder:
         request = cast("Request", context.request)
