@@ -25,8 +25,8 @@ from recallog_schemas.errors import EmbedderUnavailable, IndexUnavailable, Inval
 from support.cli import spawn
 from support.embedding_endpoint import EmbeddingEndpoint, embedding_endpoint
 from support.events import event, run
-from support.indexing import until
 from support.toy_embedder import ToyEmbedder
+from support.waiting import until
 
 A = ("village", "baker")
 ANSWER = "The smith burned the mill."

@@ -30,8 +30,9 @@ from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import LedgerMismatch
 from recallog_schemas.views import RecallView
 from support.events import event, run
-from support.indexing import catch_up, collection, indexing_of, memory_with, running, until
+from support.indexing import catch_up, collection, indexing_of, memory_with, running
 from support.toy_embedder import ToyEmbedder
+from support.waiting import until
 
 QUESTION = "who burned the mill?"
 ANSWER = "The smith burned the mill."

@@ -29,7 +29,7 @@ from recallog_schemas import Event
 from recallog_schemas.errors import IndexUnavailable
 from support.cli import environment_of, recallog, spawn
 from support.events import event, recorded, run
-from support.indexing import WAIT_SECONDS, until
+from support.waiting import WAIT_SECONDS, until
 
 QUESTION = "Who set fire to the building where flour is ground?"
 ANSWER = "The smith burned the mill."

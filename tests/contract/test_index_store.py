@@ -28,8 +28,9 @@ from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.views import Difference
 from support.events import event, run
 from support.faulty_engine import FaultyEngine
-from support.indexing import catch_up, collection, indexing_of, memory_with, running, toys, until
+from support.indexing import catch_up, collection, indexing_of, memory_with, running, toys
 from support.toy_embedder import ToyEmbedder
+from support.waiting import until
 
 TEXTS = ["Who burned the mill?", "The smith did.", "Bread!", "The mill burns.", "", "I saw him by the river."]
 EVENTS = [

@@ -19,8 +19,9 @@ from recallog_streams.live import LiveProjector
 from recallog_streams.partition_task import State
 from support.events import event, run
 from support.group_in_memory import InMemoryGroup
-from support.indexing import collection, toys, until
+from support.indexing import collection, toys
 from support.toy_embedder import ToyEmbedder
+from support.waiting import until
 
 
 class World:

@@ -41,7 +41,7 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.locks.folder import FolderLock
 from recallog_streams.stop_signal import StopSignal
 from support.events import event, run
-from support.indexing import until
+from support.waiting import until
 
 QUESTION = "Did the smith burn the mill?"
 ANSWER = "The smith burned the mill."
@@ -167,6 +167,7 @@ def test_every_error_reaches_the_client_as_it_was_raised(name: str) -> None:
         "ModelFailed": lambda: kind("It happened.", retryable=True, retry_after_seconds=2.5),
         "Refused": lambda: kind("It happened.", reason="pins"),
         "Conflict": lambda: kind("It happened.", version=3),
+        "RateLimited": lambda: kind("It happened.", retry_after_seconds=2.5),
     }.get(name, lambda: kind("It happened."))()
     data = messages.framed(messages.failure(raised))[messages.LENGTH_BYTES :]
     received = messages.frame(data)

@@ -18,8 +18,9 @@ from recallog_schemas.errors import EmbedderUnavailable, IndexLost, IndexUnavail
 from recallog_schemas.views import RecallView
 from support.events import event, run
 from support.faulty_engine import FaultyEngine
-from support.indexing import catch_up, indexing_of, memory_with, running, toys, until
+from support.indexing import catch_up, indexing_of, memory_with, running, toys
 from support.toy_embedder import ToyEmbedder
+from support.waiting import until
 
 QUESTION = "who burned the mill?"
 ANSWER = "The smith burned the mill."

@@ -15,8 +15,9 @@ from recallog_schemas.views import RecallView
 from support.embedding_endpoint import embedding_endpoint
 from support.events import event, run
 from support.faulty_engine import FaultyEngine
-from support.indexing import catch_up, indexing_of, memory_with, until
+from support.indexing import catch_up, indexing_of, memory_with
 from support.silent_server import silent_server
+from support.waiting import until
 
 ANSWER = "The smith burned the mill."
 EVENTS = [event(payload={"text": text}) for text in ("Bread!", "It was dark.", ANSWER, "I saw the river.")]

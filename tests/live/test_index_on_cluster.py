@@ -23,8 +23,8 @@ from recallog_schemas.errors import IndexLost
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.live import LiveProjector
 from support.events import event, one_loop, run
-from support.indexing import until
 from support.toy_embedder import ToyEmbedder
+from support.waiting import until
 
 # What qdrant-client's local mode, which stands in for a server, does not do.
 pytestmark = pytest.mark.filterwarnings("ignore:Local mode", "ignore:Payload indexes have no effect")

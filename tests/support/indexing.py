@@ -1,7 +1,7 @@
 """An index in this process: the real loop, store and engine, and an embedder without a model."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +18,6 @@ from recallog_projections.stores.store import Generation, Store
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.stop_signal import StopSignal
 from support.toy_embedder import ToyEmbedder
-
-WAIT_SECONDS = 60.0
-"""How long a condition may take to become true on a busy machine."""
 
 
 def toys(*names: str) -> dict[str, ToyEmbedder]:
@@ -65,16 +62,6 @@ async def running(indexing: Indexer) -> AsyncIterator[None]:
     finally:
         stopping.set()
         await work
-
-
-async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Wait for a condition. Fails if it is not true within `WAIT_SECONDS`."""
-    try:
-        async with asyncio.timeout(WAIT_SECONDS):
-            while not await holds():
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"{what}: not within {WAIT_SECONDS:g} s") from None
 
 
 def memory_with(home: Path, index: Callable[[Ledger], Indexer]) -> Memory:

@@ -19,6 +19,7 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from support import daily_oracle
 from support.daily_oracle import Session
 from support.events import event, recorded, run
+from support.waiting import until
 
 SPACE, AGENT = "village", "baker"
 EVENING = datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)
@@ -528,9 +529,11 @@ def test_it_is_answered_in_the_background() -> None:
     async def work() -> None:
         async with Memory.in_memory(reactors=True) as memory:
             await memory.publish_many([*talk(6), ended()])
-            async with asyncio.timeout(20):
-                while await text_of(memory, "memory/2026-03-01.md") is None:
-                    await asyncio.sleep(0.01)
+
+            async def written() -> bool:
+                return await text_of(memory, "memory/2026-03-01.md") is not None
+
+            await until(written, "the daily log is written")
 
     run(work())
 

@@ -1,6 +1,5 @@
 """What an agent wants to keep of its working memory: which lines qualify, their order, and their parts."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from recallog_schemas import limits
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, recorded, run
 from support.folding import finish
+from support.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -309,9 +309,11 @@ def test_an_open_memory_with_reactors_migrates_by_itself() -> None:
     async def work() -> None:
         async with Memory.in_memory(reactors=True) as memory:
             await memory.publish_many([*SCRATCHPAD, ended()])
-            async with asyncio.timeout(20):
-                while len(await kept(memory)) < 2:
-                    await asyncio.sleep(0.01)
+
+            async def migrated() -> bool:
+                return len(await kept(memory)) == 2
+
+            await until(migrated, "the notes are kept")
             assert await kept(memory) == MIGRATED
 
     run(work())

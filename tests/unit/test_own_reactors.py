@@ -3,7 +3,7 @@ ones."""
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,8 @@ from support import own_promises
 from support.cli import Result, recallog
 from support.events import event, recorded, run
 from support.own_promises import Promises
+from support.virtual_time import run_in_virtual_time
+from support.waiting import until
 
 SPACE = "village"
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
@@ -67,12 +69,6 @@ async def opened(memory: Memory) -> AsyncIterator[Memory]:
         yield memory
     finally:
         await memory.close()
-
-
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not await condition():
-            await asyncio.sleep(0.01)
 
 
 # Triggers of a projection.
@@ -248,9 +244,9 @@ def test_reactors_answer_in_the_background_of_an_open_memory() -> None:
             async def answered() -> bool:
                 return "agent.thought" in [each.kind for each in await recorded(memory)]
 
-            await until(answered)
+            await until(answered, "the trigger is answered")
 
-    run(work())
+    run_in_virtual_time(work())
 
 
 class Other(Keeping):
@@ -309,7 +305,6 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "POLL_SECONDS", 0.01)
 
 
-@pytest.mark.usefixtures("often")
 def test_a_slow_model_delays_neither_rules_nor_the_reflections_of_other_agents() -> None:
     async def work() -> None:
         reflector = Waiting("baker")
@@ -319,26 +314,25 @@ def test_a_slow_model_delays_neither_rules_nor_the_reflections_of_other_agents()
             async def believes() -> bool:
                 return bool((await memory.beliefs(SPACE, "miller")).beliefs)
 
-            await until(believes)
+            await until(believes, "the miller has a belief")
             await memory.publish_many(turn_with_a_note("smith"))
 
             async def keeps() -> bool:
                 return bool((await memory.long_term.list(SPACE, "smith")).entries)
 
-            await until(keeps)
+            await until(keeps, "the note is kept")
             await memory.publish_many(reflecting("smith"))
 
             async def reflects() -> bool:
                 return bool((await memory.beliefs(SPACE, "smith")).beliefs)
 
-            await until(reflects)
+            await until(reflects, "the smith has a belief")
             assert reflector.asked.count("baker") == 1
             assert "baker" in [due.agent for due in await memory.pending()]
 
-    run(work())
+    run_in_virtual_time(work())
 
 
-@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("in_background", [True, False])
 def test_a_backlog_that_does_not_fit_in_memory_is_answered_all_the_same(
     in_background: bool, monkeypatch: pytest.MonkeyPatch
@@ -360,13 +354,12 @@ def test_a_backlog_that_does_not_fit_in_memory_is_answered_all_the_same(
         async with memory if in_background else opened(memory):
             if not in_background:
                 assert len(await memory.react()) == 150
-            await until(done)
+            await until(done, "nothing is pending")
             assert sorted(trigger.agent for trigger in reactor.asked) == sorted(f"agent-{n}" for n in range(150))
 
-    run(work())
+    run_in_virtual_time(work())
 
 
-@pytest.mark.usefixtures("often")
 def test_a_call_of_react_beside_the_background_asks_nobody_twice() -> None:
     class Slow(Keeping):
         async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
@@ -383,7 +376,7 @@ def test_a_call_of_react_beside_the_background_asks_nobody_twice() -> None:
             assert not await memory.pending()
             assert len(reactor.asked) == len({trigger.id for trigger in reactor.asked}) == 15
 
-    run(work())
+    run_in_virtual_time(work())
 
 
 def test_a_process_that_is_reacting_already_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,18 +397,22 @@ def test_a_process_that_is_reacting_already_says_so(monkeypatch: pytest.MonkeyPa
     run(work())
 
 
-def test_an_answer_that_takes_longer_than_the_deadline_has_failed(tmp_path: Path) -> None:
+def within_a_minute() -> Settings:
+    """Settings of a memory whose reactors may take 60 s; it needs no threads, so that it can run in virtual time."""
+    return Settings(ledger="memory://", views="memory://", reactor_deadline_seconds=60)
+
+
+def test_an_answer_that_takes_longer_than_the_deadline_has_failed() -> None:
     async def work() -> None:
-        settings = Settings(home=tmp_path, reactor_deadline_seconds=0.2)
-        async with Memory.open(settings, reflector=Waiting("baker")) as memory:
+        async with Memory.open(within_a_minute(), reflector=Waiting("baker")) as memory:
             await memory.publish_many(reflecting("baker", "miller"))
             reactions = await memory.react()
             assert [(each.agent, each.kind) for each in reactions] == [
                 ("baker", "reflection.failed"), ("miller", "agent.reflected"),
             ]  # fmt: skip
-            assert reactions[0].text == "no answer within 0.2 s"
+            assert reactions[0].text == "no answer within 60 s"
 
-    run(work())
+    run_in_virtual_time(work())
 
 
 class Failing(Keeping):
@@ -464,14 +461,13 @@ def test_in_the_background_a_trigger_that_failed_is_tried_again_and_others_are_a
             async def done() -> bool:
                 return not await memory.pending()
 
-            await until(done)
+            await until(done, "nothing is pending")
             assert [trigger.agent for trigger in reactor.asked] == ["miller", "baker"]
             assert caplog.text.count("it is away") == 2
 
     run(work())
 
 
-@pytest.mark.usefixtures("often")
 def test_in_the_background_a_misconfigured_model_is_asked_no_more_for_a_while() -> None:
     async def work() -> None:
         asked: list[str] = []
@@ -488,17 +484,17 @@ def test_in_the_background_a_misconfigured_model_is_asked_no_more_for_a_while() 
             async def refused() -> bool:
                 return "misconfigured: no key" in {due.why for due in await memory.pending()}
 
-            await until(refused)
+            await until(refused, "the model is misconfigured")
             await memory.publish_many(turn_with_a_note("smith"))
 
             async def keeps() -> bool:
                 return bool((await memory.long_term.list(SPACE, "smith")).entries)
 
-            await until(keeps)
+            await until(keeps, "the note is kept")
             assert len(asked) <= 8
             assert len(await memory.pending()) == 40
 
-    run(work())
+    run_in_virtual_time(work())
 
 
 @pytest.mark.usefixtures("often")
@@ -523,7 +519,7 @@ def test_in_the_background_views_that_could_not_be_read_are_looked_at_again(monk
             async def asked() -> bool:
                 return bool(reactor.asked)
 
-            await until(asked)
+            await until(asked, "the reactor is asked")
             assert not failures
 
     run(work())
@@ -760,7 +756,7 @@ def test_a_memory_closes_within_a_bound_while_a_reactor_hangs_and_says_what_it_h
             async def asked() -> bool:
                 return bool(reactor.asked)
 
-            await until(asked)
+            await until(asked, "the reactor is asked")
             began = asyncio.get_running_loop().time()
         assert asyncio.get_running_loop().time() - began < 3.0
         left = asyncio.all_tasks() - before
@@ -775,15 +771,14 @@ def test_a_memory_closes_within_a_bound_while_a_reactor_hangs_and_says_what_it_h
             reactor.running = 0
             await asyncio.wait(left)
 
-    run(work())
+    run_in_virtual_time(work())
     assert set(threading.enumerate()) <= threads
 
 
-def test_a_reactor_that_catches_its_cancellation_meets_its_deadline_and_is_then_asked_no_more(tmp_path: Path) -> None:
+def test_a_reactor_that_catches_its_cancellation_meets_its_deadline_and_is_then_asked_no_more() -> None:
     async def work() -> None:
         reactor = Stubborn()
-        settings = Settings(home=tmp_path, reactor_deadline_seconds=0.05)
-        async with opened(Memory.open(settings, projections=[Promises()], reactors=[reactor])) as memory:
+        async with opened(Memory.open(within_a_minute(), projections=[Promises()], reactors=[reactor])) as memory:
             agents = [f"agent-{number}" for number in range(limits.REACTIONS_LEFT_MAX + 2)]
             await memory.publish_many([said("I promise", agent=agent) for agent in agents])
             await memory.publish_many(reflecting("miller"))
@@ -797,4 +792,4 @@ def test_a_reactor_that_catches_its_cancellation_meets_its_deadline_and_is_then_
             reactor.running = -100
             assert [each.kind for each in (await memory.react()).items] == ["reaction.done"] * 2
 
-    run(work())
+    run_in_virtual_time(work())

@@ -3,7 +3,7 @@
 import asyncio
 import multiprocessing
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from recallog_schemas import triggers
 from recallog_schemas.errors import IdConflict, LockTimeout, ModelFailed, ModelMisconfigured, NothingDue
 from support.chat_server import ChatServer, belief, status
 from support.events import recorded, run
+from support.waiting import until
 
 SPACE = "village"
 
@@ -356,12 +357,6 @@ def test_one_call_answers_pending_triggers_and_leaves_those_that_it_causes(tmp_p
     run(work())
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not await condition():
-            await asyncio.sleep(0.01)
-
-
 def test_the_background_reactor_answers_due_reflections(tmp_path: Path) -> None:
     reflector = Scripted()
 
@@ -372,7 +367,7 @@ def test_the_background_reactor_answers_due_reflections(tmp_path: Path) -> None:
             async def answered() -> bool:
                 return bool((await memory.beliefs(SPACE, "baker")).beliefs)
 
-            await until(answered)
+            await until(answered, "the trigger is answered")
 
     run(work())
     assert reflector.closed
@@ -386,7 +381,7 @@ def test_the_background_reactor_sees_events_of_other_processes(tmp_path: Path) -
             async def answered() -> bool:
                 return bool((await memory.beliefs(SPACE, "baker")).beliefs)
 
-            await until(answered)
+            await until(answered, "the trigger is answered")
 
     run(work())
 
@@ -405,7 +400,7 @@ def test_agents_that_see_only_each_other_s_reflections_come_to_rest(tmp_path: Pa
                 heard = [shown.event.kind for due in pending for shown in due.on]
                 return bool(reflector.requests) and set(heard) == {"agent.reflected"}
 
-            await until(at_rest)
+            await until(at_rest, "the agents are at rest")
             before = len(reflector.requests)
             for _ in range(3):
                 # Each round in the background begins by reading the ledger's end.
@@ -429,7 +424,7 @@ def test_a_failed_background_reactor_is_reported_and_the_memory_still_works(
                 async def warned() -> bool:
                     return "ModelMisconfigured" in caplog.text
 
-                await until(warned)
+                await until(warned, "the failure is reported")
                 assert len((await memory.episodic(SPACE, "baker")).memories) == 3
 
     run(work())
