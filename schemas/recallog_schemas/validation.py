@@ -14,6 +14,8 @@ NOT_A_NAME = "is not a name: letters, digits and . _ @ / - , at most 128"
 
 
 _NAME = re.compile(NAME_PATTERN)
+_OF_PYDANTIC = re.compile(r"^(Input|String|List) (?=should )|^Value error, |, unable to (parse|interpret) .*")
+"""What pydantic's messages say of themselves."""
 
 
 class Problem(NamedTuple):
@@ -41,7 +43,7 @@ def first_problem(error: ValidationError, *, with_value: bool = False) -> Proble
     if first["type"] == "too_long":
         return Problem(path, first["type"], f"at most {context['max_length']:,}, not {len(first['input']):,}")
     is_no_list = first["type"] == "sequence_str" or context.get("class") == "Sequence"
-    message = "should be a list" if is_no_list else re.sub(r"^(Input|String|List) (?=should )", "", first["msg"])
+    message = "should be a list" if is_no_list else re.sub(_OF_PYDANTIC, "", first["msg"])
     return Problem(path, first["type"], f"{message}, not {shown}" if with_value else message)
 
 

@@ -1,6 +1,7 @@
 """Keys, tokens and rate limits: who a caller is, and when it is refused."""
 
 import json
+import re
 import stat
 import time
 from datetime import UTC, datetime, timedelta
@@ -284,7 +285,9 @@ def test_a_key_is_created_listed_and_revoked(tmp_path: Path) -> None:
     assert caller_of(Access(KeyFile(tmp_path)), text)[1] == GRANT
     id_ = text.split("_")[1]
     listed = recallog("keys", "list", "--home", tmp_path)
-    assert listed.out == f"{id_}  shop bot  acme/*  anna  read\n"
+    titles, row = (re.split(" {2,}", line.strip()) for line in listed.out.splitlines())
+    assert titles == ["id", "name", "spaces", "agent", "verbs", "calls per minute", "state"]
+    assert row == [id_, "shop bot", "acme/*", "anna", "read", "any", "valid"]
     assert text not in recallog("keys", "list", "--home", tmp_path, "--json").out
     assert recallog("keys", "revoke", id_, "--home", tmp_path).code == 0
     assert "revoked" in recallog("keys", "list", "--home", tmp_path).out
@@ -295,7 +298,7 @@ def test_a_key_for_an_operator_has_the_verbs_that_are_named(tmp_path: Path) -> N
     words = ["--space", "*", "--agent", "*", "--verb", "operate", "--verb", "tail", "--days", "7", "--json"]
     created = recallog("keys", "create", "ops", *words, "--home", tmp_path).json
     assert created["grant"] == {"spaces": ["*"], "agent": "*", "verbs": created["grant"]["verbs"]}
-    assert sorted(created["grant"]["verbs"]) == ["operate", "tail"]
+    assert created["grant"]["verbs"] == ["tail", "operate"]
     assert "sha256" not in created
     assert datetime.fromisoformat(created["expires"]) > datetime.now(UTC) + timedelta(days=6)
 
@@ -305,6 +308,7 @@ def test_a_key_for_an_operator_has_the_verbs_that_are_named(tmp_path: Path) -> N
     [
         (["create", "x", "--space", "acme*", "--agent", "anna"], "--space: should be a name"),
         (["create", "x", "--space", "acme/*", "--agent", "a b"], "--agent: should be a name"),
+        (["create", " ", "--space", "acme/*", "--agent", "anna"], "name: should say what the key is for"),
         (["revoke", "none"], "there is no key 'none'"),
     ],
 )
@@ -313,6 +317,17 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, words: list[str], say
     assert done.code == 2
     assert says in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_without_keys_the_list_says_what_that_means(tmp_path: Path) -> None:
+    listed = recallog("keys", "list", "--home", tmp_path)
+    assert (listed.code, listed.out) == (0, "(nothing)\n")
+    assert "listens on this machine alone" in listed.err
+
+
+def test_an_expired_key_is_listed_as_such() -> None:
+    _, key = keys.make("old", GRANT, expires=datetime.now(UTC) - timedelta(days=1))
+    assert "  expired 2" in key.format()
 
 
 def test_no_key_has_the_id_that_is_revoked(tmp_path: Path) -> None:

@@ -428,10 +428,11 @@ def test_entries_shows_whole_events_in_the_order_of_their_ids(home: Path) -> Non
         "e-9  0:9  2026-03-01 12:09:00  baker  agent.thought\n  the right number [bold]9[/]\n"
         "e-0  0:0  2026-03-01 12:00:00  baker  agent.spoke\n  the right number [bold]0[/]\n"
     )
-    assert "2 of the ids are unknown, or of events that baker may not see" in shown.err
+    assert "unknown, or of events that baker may not see: e-2, nosuch" in shown.err
     view = clean(recallog("entries", "village", "baker", "e-9", "--json", "--home", home)).json
     assert [shown["event"]["id"] for shown in view["entries"]] == ["e-9"]
-    assert recallog("entries", "village", "baker", "e-2", "--home", home).out == "(nothing)\n"
+    none = recallog("entries", "village", "baker", "e-2", "--home", home)
+    assert (none.code, none.out) == (1, "(nothing)\n")
 
 
 def test_spaces_and_agents_are_counted(home: Path) -> None:

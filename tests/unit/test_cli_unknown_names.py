@@ -27,7 +27,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             await memory.publish_many([
                 event(id="e-1", audience=["smith"]),
                 event("world.observed", agent="narrator", id="e-2"),
-                event("agent.thought", space="harbour", agent="sailor"),
+                event("agent.thought", space="harbour", agent="sailor", session="morning"),
             ])  # fmt: skip
 
     run(work())
@@ -86,6 +86,32 @@ def test_an_agent_that_never_acted_reads_what_is_shared(home: Path, command: str
 def test_an_empty_answer_about_an_agent_that_was_seen_is_no_error(home: Path, agent: str) -> None:
     result = recallog("beliefs", "village", agent, "--home", home)
     assert (result.code, result.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["conversation", "messages", "harbour", "sailor", "mornin"],
+        ["conversation", "compact", "harbour", "sailor", "mornin"],
+        ["working", "scratchpad", "harbour", "sailor", "mornin"],
+        ["timeline", "harbour", "sailor", "--session", "mornin"],
+        ["recall", "harbour", "sailor", "Bread!", "--session", "mornin", "--index", "off"],
+    ],
+    ids=lambda command: "-".join(command[:2]),
+)
+def test_a_session_that_was_never_seen_is_told_with_the_nearest_name(home: Path, command: list[str]) -> None:
+    unknown(recallog(*command, "--home", home), "no event of harbour is in a session 'mornin'; did you mean 'morning'?")
+
+
+def test_an_empty_answer_about_a_session_that_was_seen_is_no_error(home: Path) -> None:
+    assert recallog("conversation", "messages", "harbour", "sailor", "morning", "--home", home).code == 0
+
+
+def test_a_space_without_sessions_has_none_to_name(home: Path) -> None:
+    unknown(
+        recallog("timeline", "village", "baker", "--session", "noon", "--home", home),
+        "no event of village is in a session 'noon'; there are none yet",
+    )
 
 
 def test_the_present_decides_whether_a_name_is_known(home: Path) -> None:

@@ -84,7 +84,7 @@ def timeline(door: Door, **query: Any) -> httpx.Response:
 
 def test_a_timeline_needs_an_anchor_that_is_known(door: Door) -> None:
     assert problem(timeline(door)) == (400, "InvalidArgument", "anchor_id")
-    assert problem(timeline(door, anchor_id="zz")) == (404, "OutOfRange", "event_id")
+    assert problem(timeline(door, anchor_id="zz")) == (404, "OutOfRange", "anchor_id")
 
 
 @pytest.mark.parametrize(("given", "used"), [({}, (2, 3)), ({"before": -1, "after": 500}, (0, 50))])

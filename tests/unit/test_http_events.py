@@ -108,16 +108,26 @@ def test_a_cloud_event_that_is_text_is_a_payload_with_this_text(door: Door) -> N
     ("change", "path"),
     [
         ({"specversion": "0.3"}, "specversion"),
-        ({"source": None}, "0.agent"),
+        ({"source": None}, "agent"),
         ({"color": "red"}, "color"),
-        ({"type": "Spoke"}, "0.kind"),
-        ({"data": [1]}, "0.payload"),
+        ({"type": "Spoke"}, "kind"),
+        ({"data": [1]}, "payload"),
         ({"data_base64": "eA=="}, "data_base64"),
     ],
 )
 def test_a_cloud_event_that_cannot_be_an_event_is_refused(door: Door, change: dict[str, Any], path: str) -> None:
     answer = door.send(EVENTS, json.dumps({**CLOUD, **change}).encode(), "application/cloudevents+json")
     assert problem(answer) == (422, "InvalidEvent", path)
+
+
+@pytest.mark.parametrize("fields", [{"agent": None}, {"kind": "Spoke"}, {"space": "city"}])
+def test_the_error_of_a_single_event_has_no_index(door: Door, fields: dict[str, Any]) -> None:
+    sent = {"agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}, **fields}
+    (path,) = fields
+    for body, expected in ((sent, path), ([sent], f"0.{path}")):
+        answer = door.send(EVENTS, json.dumps(body).encode(), "application/json")
+        assert problem(answer) == (422, "InvalidEvent", expected)
+        assert answer.json()["detail"].startswith(f"{expected}: ")
 
 
 def test_pages_of_a_space_have_its_events_alone_in_order(memory: Memory, door: Door) -> None:

@@ -139,5 +139,6 @@ def test_only_posts_are_answered(tmp_path: Path) -> None:
             for method in ("GET", "DELETE", "PUT"):
                 answer = await http.request(method, f"{site.url}/mcp")
                 assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+                assert answer.json()["detail"] == "this path takes POST"
 
     at_site(tmp_path, use)

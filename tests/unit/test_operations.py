@@ -207,6 +207,16 @@ def test_a_misspelt_argument_is_refused_with_the_name_that_was_meant() -> None:
         looked(min_similarty=0.3)
 
 
+def test_where_an_argument_is_missing_and_one_is_unknown_the_message_names_both() -> None:
+    with pytest.raises(InvalidArgument, match=r"^space: is required; look has no argument 'room'$"):
+        run(Spy().look(room="village"))  # type: ignore[call-arg]
+
+
+def test_a_number_that_is_none_is_refused_in_few_words() -> None:
+    with pytest.raises(InvalidArgument, match=r"^top_k: should be a valid integer, not 'x'$"):
+        through_a_door("look", space="village", top_k="x")
+
+
 def test_a_name_like_no_argument_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(InvalidArgument, match="it takes turns"):
         run(Clock([]).wind(velocity=3))  # type: ignore[call-arg]
@@ -639,6 +649,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             retain = memory.long_term.retain
             await retain("village", "baker", "Sift the flour first.", type="lesson", entry_id="l-7", tier="slow")
             await memory.working.set("village", "baker", "Goals", "Close 3 deals")
+            await memory.conversation.add("village", "baker", "s-1", [{"role": "user", "content": "Who owes me?"}])
 
     with one_loop():
         run(work())

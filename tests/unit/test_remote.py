@@ -40,7 +40,7 @@ from recallog_service.http.problems import problem_of, status_of
 from support.events import event, numbered, run
 from support.http import served
 
-URL = "http://127.0.0.1:8080"
+URL = "http://127.0.0.1:8765"
 KEY = "rl_abc_secretsecret"
 
 Broken = Callable[[httpx.Request, httpx.AsyncBaseTransport], Awaitable[httpx.Response]]
@@ -146,7 +146,7 @@ def test_a_server_behind_a_path_and_the_key_as_a_bearer() -> None:
     run(work())
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ftp://host", "http://", "http://u:p@host", "http://h?a=1", 7])
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8765", "ftp://host", "http://", "http://u:p@host", "http://h?a=1", 7])
 def test_a_url_that_is_none_is_refused(url: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"url: ") as raised:
         Remote(url)
@@ -386,7 +386,7 @@ def test_it_waits_as_long_as_the_server_asks_but_not_beyond_the_deadline() -> No
 def test_a_server_that_stays_away_is_tried_six_times() -> None:
     async def work() -> None:
         remote, transport = over(*[unreachable] * 20)
-        with pytest.raises(StorageUnavailable, match=r"127\.0\.0\.1:8080 cannot be reached: connection refused"):
+        with pytest.raises(StorageUnavailable, match=r"127\.0\.0\.1:8765 cannot be reached: connection refused"):
             await remote.spaces()
         assert len(transport.requests) == 1 + connection.REPETITIONS
 

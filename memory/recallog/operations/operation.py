@@ -164,6 +164,9 @@ class CheckedMethod:
             near = difflib.get_close_matches(problem.path, self.parameters, 1)
             hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(self.parameters) or 'none'}"
             message = f"{self.name} has no such argument; {hint}"
+        elif problem.rule == "missing":
+            unknown = [str(each["loc"][0]) for each in error.errors() if each["type"] == "extra_forbidden"]
+            message += f"; {self.name} has no argument {unknown[0]!r}" if unknown else ""
         return InvalidArgument(f"{problem.path}: {message}", path=problem.path, rule=problem.rule)
 
 

@@ -69,7 +69,12 @@ def _position(value: object) -> Position:
 
 def _as_of(value: object) -> AsOf:
     if isinstance(value, datetime) or (isinstance(value, str) and not re.fullmatch(_POSITION_PATTERN, value)):
-        return time_of(value)
+        try:
+            return time_of(value)
+        except PydanticCustomError as error:
+            raise PydanticCustomError(
+                error.type, f"{error.message_template}, or a position, for example 0:41"
+            ) from None
     return _position(value)
 
 

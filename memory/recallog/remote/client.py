@@ -30,7 +30,7 @@ class Remote(RemoteFacade, of=Memory):
     """Event-sourced memory that a server has: `recallog serve`.
 
     ```python
-    async with Remote("http://127.0.0.1:8080", "rl_…") as memory:
+    async with Remote("http://127.0.0.1:8765", "rl_…") as memory:
         await memory.publish(Event(space="village", agent="baker", kind="agent.spoke", payload={"text": "Bread!"}))
         print((await memory.episodic("village", "baker")).format())
     ```
@@ -56,7 +56,7 @@ class Remote(RemoteFacade, of=Memory):
         transport: "AsyncBaseTransport | None" = None,
         telemetry: bool = False,
     ) -> None:
-        """The memory behind a URL such as `http://127.0.0.1:8080`; it is connected on first use.
+        """The memory behind a URL such as `http://127.0.0.1:8765`; it is connected on first use.
 
         `key` is a key of `recallog keys create`, or a JWT. `deadline_seconds` is the time limit of a call with its
         repetitions (jobs may take longer), and of a stream's attempts to come back. `transport` is one of httpx, for

@@ -2614,7 +2614,7 @@ class Remote:
     """Event-sourced memory that a server has, for programs without an event loop: scripts, notebooks, threads.
 
     ```python
-    with Remote("http://127.0.0.1:8080", "rl_…") as memory:
+    with Remote("http://127.0.0.1:8765", "rl_…") as memory:
         memory.publish({"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}})
         print(memory.episodic("village", "baker").format())
     ```
@@ -2632,7 +2632,7 @@ class Remote:
         transport: AsyncBaseTransport | None = None,
         telemetry: bool = False,
     ) -> None:
-        """The memory behind a URL such as `http://127.0.0.1:8080`; it is connected on first use.
+        """The memory behind a URL such as `http://127.0.0.1:8765`; it is connected on first use.
 
         `key` is a key of `recallog keys create`, or a JWT. `deadline_seconds` is the time limit of a call with its
         repetitions (jobs may take longer), and of a stream's attempts to come back. `transport` is one of httpx, for

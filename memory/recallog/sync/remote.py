@@ -11,7 +11,7 @@ class Remote(Opened, of=asynchronous.Remote):
     """Event-sourced memory that a server has, for programs without an event loop: scripts, notebooks, threads.
 
     ```python
-    with Remote("http://127.0.0.1:8080", "rl_…") as memory:
+    with Remote("http://127.0.0.1:8765", "rl_…") as memory:
         memory.publish({"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": "Bread!"}})
         print(memory.episodic("village", "baker").format())
     ```

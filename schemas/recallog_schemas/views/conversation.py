@@ -33,6 +33,11 @@ class ConversationView(OfAgent):
     chars: int
     """The characters of the messages that a model reads as text."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether the session has no messages. Its name may then be misspelt."""
+        return not self.messages
+
     def format(self) -> str:
         """One line for each message; `(nothing)` if there are none."""
         return "\n".join(_line(message) for message in self.messages) or "(nothing)"

@@ -101,6 +101,11 @@ class EntriesView(OfAgent):
     missing: tuple[str, ...]
     """The requested ids that are unknown, or of events that the agent may not see."""
 
+    @property
+    def ok(self) -> bool:
+        """Whether any of the ids was found."""
+        return bool(self.entries)
+
     def format(self) -> str:
         """The events in the format of a prompt, one per line; "" if there are none."""
         return "\n".join(self.lines(self.entries))

@@ -1,9 +1,10 @@
 """Grants: the spaces, the agent and the verbs that a caller of a door may use."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_serializer
 
 from recallog_schemas.errors import Forbidden
 from recallog_schemas.validation import NAME_PATTERN
@@ -78,9 +79,17 @@ class Grant(BaseModel):
         if verb not in self.verbs or not may or self.agent not in (ANY, agent):
             raise Forbidden
 
+    def cells(self) -> Sequence[str]:
+        """The grant as the cells of a table: spaces, agent, verbs."""
+        return " ".join(self.spaces), self.agent, ",".join(self._in_order(self.verbs))
+
     def format(self) -> str:
         """The grant on one line."""
-        return f"{' '.join(self.spaces)}  {self.agent}  {','.join(verb for verb in Verb if verb in self.verbs)}"
+        return "  ".join(self.cells())
+
+    @field_serializer("verbs")
+    def _in_order(self, verbs: frozenset[Verb]) -> list[Verb]:
+        return [verb for verb in Verb if verb in verbs]
 
 
 def _matches(pattern: str, space: str) -> bool:

@@ -48,13 +48,24 @@ class Key(BaseModel):
         """Whether the key is accepted: it is neither revoked nor expired."""
         return self.revoked is None and (self.expires is None or now < self.expires)
 
+    def cells(self) -> Sequence[str]:
+        """The key as the cells of a table, without its hash: id, name, spaces, agent, verbs, calls a minute, state."""
+        limit = "any" if self.calls_per_minute is None else f"{self.calls_per_minute:,}"
+        return self.id, self.name, *self.grant.cells(), limit, self._state
+
     def format(self) -> str:
         """The key on one line, without its hash."""
-        state = "" if self.expires is None else f"  expires {self.expires:%Y-%m-%d}"
-        if self.revoked is not None:
-            state = f"  revoked {self.revoked:%Y-%m-%d}"
         limit = "" if self.calls_per_minute is None else f"  {self.calls_per_minute:,}/min"
+        state = "" if self._state == "valid" else f"  {self._state}"
         return f"{self.id}  {self.name}  {self.grant.format()}{limit}{state}"
+
+    @property
+    def _state(self) -> str:
+        if self.revoked is not None:
+            return f"revoked {self.revoked:%Y-%m-%d}"
+        if self.expires is None:
+            return "valid"
+        return f"{'expires' if self.is_valid_at(datetime.now(UTC)) else 'expired'} {self.expires:%Y-%m-%d}"
 
 
 class KeyStore(ABC):

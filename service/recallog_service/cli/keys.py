@@ -1,6 +1,6 @@
 """`keys`: makes, lists and revokes the keys of programs that use a memory over HTTP or MCP."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 @_group.command("create", epilog="Example: recallog keys create shop-bot --space 'acme/*' --agent baker")
 def create_command(
-    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, in your words.")],
     space: Annotated[
         list[str], typer.Option(help="A space, 'acme/*' for all whose names begin so, or '*'. May be repeated.")
     ],
@@ -61,6 +61,10 @@ def create_command(
         await store.put(key)
         return text, key
 
+    if not name.strip():
+        terminal.fail(
+            InvalidArgument("name: should say what the key is for", path="name", rule="blank"), as_json=as_json
+        )
     text, key = _run(created, home, as_json)
     if as_json:
         terminal.print_json({"key": text, **_shown(key)})
@@ -69,7 +73,7 @@ def create_command(
         terminal.note(f"{key.format()}\nthe key is shown this once")
 
 
-@_group.command("list", epilog="Example: recallog keys list")
+@_group.command("list", epilog="Example: recallog keys list --json")
 def list_command(home: Home = None, as_json: Json = False) -> None:
     """List all keys with what they allow, also revoked ones, the oldest first."""
 
@@ -80,12 +84,12 @@ def list_command(home: Home = None, as_json: Json = False) -> None:
     if as_json:
         terminal.print_json({"items": [_shown(key) for key in found]})
     else:
-        terminal.print_lines("\n".join(key.format() for key in found) or "(nothing)")
+        _print(found)
 
 
 @_group.command("revoke", epilog="Example: recallog keys revoke 5d41402abc4b2a76")
 def revoke_command(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of the key, as keys list shows it.")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of the key, as `recallog keys list` shows it.")],
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -99,6 +103,17 @@ def revoke_command(
         terminal.print_json(_shown(key))
     else:
         terminal.print_lines(key.format())
+
+
+def _print(found: Sequence[keys.Key]) -> None:
+    if not found:
+        terminal.print_lines("(nothing)")
+        terminal.note("without keys recallog serve listens on this machine alone; make one: recallog keys create")
+        return
+    from recallog_service.cli import console
+
+    columns = ("id", "name", "spaces", "agent", "verbs", "calls per minute", "state")
+    console.print_table(columns, [key.cells() for key in found])
 
 
 def _run(work: Callable[[KeyStore], Awaitable[Result]], home: Path | None, as_json: bool) -> Result:

@@ -70,15 +70,17 @@ def install_command(
     space: Space = None,
     agent: Agent = None,
     read_only: ReadOnly = False,
-    url: Annotated[str | None, typer.Option(help="Address of a server, `recallog serve`.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Address of `recallog serve`, for example http://127.0.0.1:8765.")
+    ] = None,
     home: Home = None,
 ) -> None:
     """Print the configuration that MCP clients read, with one server, `recallog`.
 
-    It is the JSON of `.mcp.json` and of most clients' settings. Without --url the
-    client starts `recallog mcp` with the settings of this environment. With --url it uses a
-    server over HTTP, and sends the key in its own environment variable RECALLOG_KEY;
-    name the space or the agent if the key allows several.
+    It is the JSON of `.mcp.json` and of most clients' settings. Without --url
+    the client starts `recallog mcp` with the settings of this environment. With
+    --url it uses a server over HTTP, and sends the key that is in its own variable
+    RECALLOG_KEY; name the space or the agent if the key allows several.
     """
 
     async def work() -> dict[str, Any]:

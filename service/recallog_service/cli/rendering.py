@@ -217,7 +217,8 @@ def _entries(view: "views.EntriesView") -> None:
     if not view.entries:
         terminal.print_lines("(nothing)")
     if view.missing:
-        terminal.note(f"{len(view.missing):,} of the ids are unknown, or of events that {view.agent} may not see")
+        shown_ids = ", ".join(view.missing[:_SHOWN_MAX]) + (", …" if len(view.missing) > _SHOWN_MAX else "")
+        terminal.note(f"unknown, or of events that {view.agent} may not see: {shown_ids}")
 
 
 def _spaces(view: "views.SpacesView") -> None:

@@ -1,7 +1,7 @@
 """`serve`: the server of a memory for programs in any language, over HTTP."""
 
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -24,9 +24,12 @@ def serve(
         int, typer.Option(envvar="RECALLOG_SERVER_PORT", min=0, max=65535, help="Port to listen on; 0: any free one.")
     ] = DEFAULT_PORT,
     react: Annotated[
-        bool, typer.Option("--react", help="Also answer triggers that fall due, as react does. For a folder.")
+        bool,
+        typer.Option("--react", help="Also answer triggers that fall due, as `recallog react` does. For a folder."),
     ] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="The log has lines of this level and above.")
+    ] = "info",
     home: terminal.Home = None,
     index: terminal.Index = None,
 ) -> None:
@@ -35,7 +38,7 @@ def serve(
     The routes are in /openapi.json and /asyncapi.json, /healthz and /readyz
     say how the server is, and /metrics has figures for Prometheus. Without
     keys everybody who can reach the port may do everything, so the server
-    then listens on this machine alone; make keys with keys create. Encrypt
+    then listens on this machine alone; `recallog keys create` makes keys. Encrypt
     connections from other machines with a proxy in front.
     """
     try:
@@ -58,7 +61,7 @@ def serve(
                     with suppress(SystemExit):  # what uvicorn raises if it cannot listen; its log says why
                         await server.serve()
                     if not server.started:
-                        message = f"the server cannot listen on {host}:{port}; choose another --port"
+                        message = f"the server cannot listen on {host}:{port}; choose another --host or --port"
                         raise StorageUnavailable(message)
 
     terminal.run(work)

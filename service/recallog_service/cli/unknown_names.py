@@ -1,9 +1,10 @@
-"""Misspelt names: says that a space or an agent was never seen, with the nearest name, instead of an empty memory."""
+"""Misspelt names: says that a space, an agent or a session was never seen, with the nearest name, instead of an empty
+memory."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recallog import ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
+from recallog import CompactionView, ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
 
 _LISTED_MAX = 5
 """How many names are listed where none is similar."""
@@ -15,7 +16,9 @@ def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
         return False
     match answer:
         case OfAgent():
-            return not answer.known and answer.empty
+            return answer.empty and (not answer.known or given.get("session") is not None)
+        case CompactionView():
+            return not answer.compacted and not answer.kept
         case OfSpace():
             return not answer.known
         case ResumeView():
@@ -27,7 +30,7 @@ def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
 
 
 async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
-    """A sentence that names the space or agent of which no event was ever seen; None if both are known.
+    """A sentence that names the space, agent or session of which no event was ever seen; None if all are known.
 
     The present views decide, whatever moment of the past the arguments name.
     """
@@ -38,10 +41,14 @@ async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
         if not known:
             return "the memory has no events yet; write some with recallog publish or recallog ingest"
         return f"no event was ever published in the space {space!r}; {_nearest(space, known, 'spaces')}"
-    if agent is None or (await memory.agent_settings(space, agent)).known:
+    if agent is not None and not (await memory.agent_settings(space, agent)).known:
+        known = [each.name for each in here]
+        return f"no event of {space} is by {agent!r} or addressed to it; {_nearest(agent, known, f'agents {space}')}"
+    session = given.get("session")
+    sessions = [each.name for each in await memory.sessions(space)] if session is not None else []
+    if session is None or session in sessions:
         return None
-    known = [each.name for each in here]
-    return f"no event of {space} is by {agent!r} or addressed to it; {_nearest(agent, known, f'agents {space}')}"
+    return f"no event of {space} is in a session {session!r}; {_nearest(session, sessions, f'sessions {space}')}"
 
 
 async def refuse_unknown(memory: Memory, given: Mapping[str, Any]) -> None:
@@ -66,5 +73,7 @@ def _nearest(name: str, known: Iterable[str], command: str) -> str:
     if similar:
         return f"did you mean {by_folded[similar[0]]!r}?"
     names = sorted(by_folded.values())
+    if not names:
+        return "there are none yet"
     listed = ", ".join(names[:_LISTED_MAX]) + (", …" if len(names) > _LISTED_MAX else "")
     return f"known are {listed} (recallog {command})"

@@ -20,7 +20,7 @@ from recallog import Memory
 from recallog.operations import parameters
 from recallog.operations.operation import CheckedMethod, Operation, all_operations
 from recallog_schemas import limits
-from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.kinds.payload import Tier
 from recallog_service.http import requests, viewer
 from recallog_service.http.door import Client, Door
@@ -184,6 +184,10 @@ class Disclosure:
             )
         except InvalidArgument as error:
             raise RequestError(400, str(error), rule=error.rule, path=error.path) from None
+        except OutOfRange as error:
+            if error.path == "event_id":
+                error.path = "anchor_id"
+            raise
 
     async def _view(self, request: Request) -> Response:
         """A page for people: a question, its previews, the neighbours of one, its whole text."""

@@ -51,9 +51,15 @@ class Events:
         """Publish one event, a list, or CloudEvents: 201 with the positions, which are durable."""
         client = await self._door.client(request)
         space = requests.in_path(request)["space"]
-        events = _in_space(await _sent(request), space)
+        sent = await _sent(request)
         operation = Memory.operations["publish_many"]
-        published = await self._door.answer(client, operation, {"events": events})
+        try:
+            events = _in_space(sent if isinstance(sent, list) else [sent], space)
+            published = await self._door.answer(client, operation, {"events": events})
+        except InvalidEvent as error:
+            if isinstance(sent, list):
+                raise
+            raise _of_single(error) from None
         return Response(operation.to_json(published), status_code=201, media_type=requests.JSON)
 
     async def _read(self, request: Request) -> Response:
@@ -178,18 +184,27 @@ def _behind(position: Position) -> Position:
     return Position(position.partition, position.offset + 1)
 
 
-async def _sent(request: Request) -> Sequence[Any]:
-    """The events in the body of a request, unchecked."""
+def _of_single(error: InvalidEvent) -> InvalidEvent:
+    """The error of the only event of a list, in the words of a caller who has sent no list."""
+    first = "0."
+    error.path = error.path.removeprefix(first)
+    error.args = (str(error).removeprefix(first),)
+    return error
+
+
+async def _sent(request: Request) -> Any:
+    """What the body of a request has, unchecked: a list of events, or a single one."""
     kind = requests.content_type(request.headers)
     if cloudevents.is_binary(request.headers):
-        return [cloudevents.binary(request.headers, await requests.body(request, kind))]
+        return cloudevents.binary(request.headers, await requests.body(request, kind))
     value = requests.json_value(
         await requests.body(request, requests.JSON, cloudevents.STRUCTURED, cloudevents.BATCHED)
     )
     if kind == cloudevents.STRUCTURED:
-        return [cloudevents.fields(value)]
-    values = value if isinstance(value, list) else [value]
-    return [cloudevents.fields(each) for each in values] if kind == cloudevents.BATCHED else values
+        return cloudevents.fields(value)
+    if kind != cloudevents.BATCHED:
+        return value
+    return [cloudevents.fields(each) for each in (value if isinstance(value, list) else [value])]
 
 
 def _in_space(events: Sequence[Any], space: str) -> Sequence[Any]:

@@ -108,7 +108,10 @@ class Transport:
     def _check(self, headers: dict[bytes, bytes]) -> None:
         host = headers.get(b"host", b"").decode("latin-1")
         if self._hosts and _host_name(host) not in self._hosts:
-            message = "this server answers under the names of this machine only, since it has no keys"
+            message = (
+                "a server that was started without keys answers only under the names of this machine, such as "
+                "127.0.0.1; make a key (recallog keys create), and start it again"
+            )
             raise RequestError(421, message, rule="host")
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._body_bytes_max:

@@ -9,7 +9,7 @@ from mcp.server import ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import Response
+from starlette.exceptions import HTTPException
 
 from recallog import Memory
 from recallog_schemas.errors import UnknownOutcome
@@ -65,8 +65,7 @@ class HttpTransport:
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer a request. Raises `UnknownOutcome` if that takes too long."""
         if scope["method"] != "POST":  # there is no stream to open, and no session to end
-            await Response(status_code=405, headers={"allow": "POST"})(scope, receive, send)
-            return
+            raise HTTPException(405, headers={"Allow": "POST"})
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._sessions.handle_request(scope, receive, send)
