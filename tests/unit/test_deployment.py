@@ -10,6 +10,8 @@ import yaml
 from deploy.local.kafka.jars import kafka_version
 
 from recallog_projections.index.engines.server import VERSION_MIN
+from recallog_service.cli.serving import DEFAULT_PORT
+from recallog_service.http.server import SHUTDOWN_SECONDS
 
 REPOSITORY = Path(__file__).parents[2]
 DOCKERFILE = (REPOSITORY / "deploy" / "Dockerfile").read_text()
@@ -81,14 +83,30 @@ def test_the_indexer_is_a_worker_on_the_same_ledger() -> None:
     assert indexer["stop_grace_period"] == worker["stop_grace_period"]
 
 
-def test_the_server_is_checked_and_listens_on_this_machine_alone() -> None:
+def test_the_server_listens_on_this_machine_alone_and_has_the_extras_that_it_serves() -> None:
     server, indexer = SERVICES["server"], SERVICES["indexer"]
     assert server["command"] == ["serve"]
     assert server["network_mode"] == "host"
-    assert "RECALLOG_SERVER_HOST" not in server["environment"]
-    assert set(server["environment"]) == set(indexer["environment"])
-    assert "8765/readyz" in server["healthcheck"]["test"][-1]
+    assert set(server["environment"]) == set(indexer["environment"])  # no RECALLOG_SERVER_HOST
+    assert all("127.0.0.1" in address for address in server["environment"].values())
     assert ".[cluster,server,mcp]" in DOCKERFILE
+
+
+def test_the_server_waits_for_views_and_is_healthy_as_long_as_it_can_answer() -> None:
+    server = SERVICES["server"]
+    assert server["depends_on"]["worker"] == {"condition": "service_healthy"}
+    (url,) = re.findall(r"http://[^']+", server["healthcheck"]["test"][-1])
+    assert url == f"http://127.0.0.1:{DEFAULT_PORT}/readyz"
+
+
+def test_the_server_has_time_to_end_its_requests_and_close_the_memory() -> None:
+    assert int(SERVICES["server"]["stop_grace_period"].removesuffix("s")) >= SHUTDOWN_SECONDS + 10
+    assert "STOPSIGNAL" not in DOCKERFILE  # SIGTERM, which reaches the command itself: the entrypoint has no shell
+
+
+@pytest.mark.parametrize("name", ["worker", "indexer", "server"])
+def test_processes_of_recallog_start_again_after_a_crash(name: str) -> None:
+    assert SERVICES[name]["restart"] == "unless-stopped"
 
 
 def test_the_image_runs_the_command_without_root_and_checks_the_worker_s_health() -> None:
