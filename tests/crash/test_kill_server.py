@@ -203,7 +203,7 @@ def test_two_hundred_streams_one_of_which_is_stalled_and_a_killed_server_lose_an
                     watching = group.create_task(server.watch())
                     before_mb = server.resident_mb()
                     await publish(port, first)
-                    assert (await until_streams(port, CLIENTS - 1))["recallog_http_streams_dropped"] == 1
+                    assert (await until_streams(port, CLIENTS - 1))["recallog_http_streams_dropped_total"] == 1
                     assert {len(each.turns) for each in readers} == {EVENTS}
                     reached = asyncio.Event()
                     publishing = group.create_task(publish(port, noted(second, chance.randint(5, 40), reached)))

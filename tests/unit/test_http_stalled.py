@@ -50,7 +50,7 @@ def test_the_connection_of_a_client_that_does_not_read_is_aborted_and_counted_on
                         while server.server_state.connections:
                             await asyncio.sleep(0.01)
                     assert await figure("recallog_http_streams_now") == 0
-                    assert await figure("recallog_http_streams_dropped") == 1
+                    assert await figure("recallog_http_streams_dropped_total") == 1
 
     run(work())
     assert "Exception in ASGI application" not in caplog.text

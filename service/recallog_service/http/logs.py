@@ -16,12 +16,19 @@ FIELDS = "recallog_fields"
 
 
 class JsonLines(logging.Formatter):
-    """Formats a log record as one JSON document."""
+    """Formats a log record as one JSON document.
+
+    An error gives its class and where it was raised. Its message, and further lines of the record, such as those in
+    which asyncio shows a task, may quote what agents have said, and are left out.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
-        return json.dumps({**line, **getattr(record, FIELDS, {})}, default=str)
+        message = record.getMessage().partition("\n")[0]
+        line = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": message}
+        error = record.exc_info[1] if record.exc_info else None
+        raised = {} if error is None else _raised(error)
+        return json.dumps({**line, **raised, **getattr(record, FIELDS, {})}, default=str)
 
 
 def to_stderr(level: str) -> None:
@@ -44,11 +51,12 @@ def event(message: str, **fields: Any) -> None:
 
 
 def defect(error: BaseException, request_id: str) -> InvariantViolation:
-    """Log where an unexpected error was raised, and return what the client is told.
-
-    The error's message is not logged: it may quote what agents have said.
-    """
-    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    fields = {"request": request_id, "error": type(error).__name__, "frames": frames}
-    _log.error("a request has failed by a defect", extra={FIELDS: fields})
+    """Log where an unexpected error was raised, and return what the client is told."""
+    _log.error("a request has failed by a defect", extra={FIELDS: {"request": request_id, **_raised(error)}})
     return InvariantViolation(f"a defect of the server, logged as {request_id}; report it with the lines of the log")
+
+
+def _raised(error: BaseException) -> dict[str, Any]:
+    """The class of an error, and the places from its caller to where it was raised."""
+    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    return {"error": type(error).__name__, "frames": frames}

@@ -25,13 +25,12 @@ class Metrics:
         )
         self._now = Gauge("recallog_http_requests_now", "Requests being answered.", registry=self._registry)
         self._streams = Gauge("recallog_http_streams_now", "Event streams that are open.", registry=self._registry)
-        self._dropped = Gauge(
-            "recallog_http_streams_dropped",
-            "Event streams that slow clients have lost.",
-            registry=self._registry,
+        self._dropped = Counter(
+            "recallog_http_streams_dropped", "Event streams that slow clients have lost.", registry=self._registry
         )
         self._jobs = Gauge("recallog_http_jobs_now", "Jobs that are running.", registry=self._registry)
-        self._stalled = 0
+        self._fell_behind = 0
+        """How many of the dropped streams were too far behind."""
 
     def begun(self) -> None:
         """A request has come."""
@@ -46,11 +45,13 @@ class Metrics:
 
     def stalled(self) -> None:
         """A stream was dropped because its client did not read."""
-        self._stalled += 1
+        self._dropped.inc()
 
-    def expose(self, streams: int, dropped: int, jobs: int) -> bytes:
-        """The metrics in Prometheus' text format."""
+    def expose(self, streams: int, fell_behind: int, jobs: int) -> bytes:
+        """The metrics in Prometheus' text format. `fell_behind` is how many streams were dropped so far, because their
+        clients were too far behind."""
         self._streams.set(streams)
-        self._dropped.set(dropped + self._stalled)
+        self._dropped.inc(fell_behind - self._fell_behind)
+        self._fell_behind = fell_behind
         self._jobs.set(jobs)
         return generate_latest(self._registry)

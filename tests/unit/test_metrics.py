@@ -1,0 +1,57 @@
+"""The metrics of the server and of a worker: names by Prometheus' conventions, each in its page."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from recallog_projections.stores.store import Outcome
+from recallog_service import metrics as of_worker
+from recallog_service.http import metrics as of_server
+from recallog_streams.projector import ProcessedBatch
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def exposed() -> Iterator[tuple[str, Any]]:
+    """The page that names a family, and the family. Each has a sample."""
+    server = of_server.Metrics()
+    server.begun()
+    server.answered("GET", "/v1/spaces", 200, 0.1)
+    server.stalled()
+    worker = of_worker.Metrics()
+    worker.processed(ProcessedBatch(0, 7, 0.1, Outcome.APPLIED))
+    worker.published(1, False)
+    worker.reacted("agent.reflected", "answered", 0.1)
+    for page, text in (("telemetry.md", server.expose(1, 2, 3)), ("cluster.md", worker.expose([]))):
+        for family in text_string_to_metric_families(text.decode()):
+            if not family.name.endswith("_created"):
+                yield page, family
+
+
+FAMILIES = list(exposed())
+
+
+@pytest.mark.parametrize(("page", "family"), FAMILIES, ids=[family.name for _, family in FAMILIES])
+def test_a_name_follows_the_conventions_and_is_in_its_page(page: str, family: Any) -> None:
+    assert re.fullmatch("recallog(_[a-z]+)+", family.name)
+    assert family.documentation.endswith(".")
+    shown = f"{family.name}_total" if family.type == "counter" else family.name
+    if family.type == "histogram":
+        assert family.name.endswith("_seconds")
+    assert f"`{shown}`" in (DOCS / page).read_text()
+    assert {label for sample in family.samples for label in sample.labels} <= {
+        *("method", "route", "status", "le"),
+        *("partition", "views", "state", "outcome", "kind", "repeated"),
+    }
+
+
+def test_a_dropped_stream_is_counted_once_however_often_the_metrics_are_read() -> None:
+    metrics = of_server.Metrics()
+    metrics.stalled()
+    for fell_behind in (0, 2, 2, 3):
+        text = metrics.expose(0, fell_behind, 0).decode()
+        assert f"recallog_http_streams_dropped_total {fell_behind + 1}.0" in text
