@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from recallog import Memory, Settings
+from recallog import Event, Memory, Settings
+from recallog_schemas import codec, limits
 from recallog_service.http import events
 from support.events import event, numbered, one_loop, run
 from support.http import Door, problem
@@ -55,6 +56,35 @@ def test_an_event_and_a_list_are_answered_by_their_durable_positions(door: Door)
     assert [each["offset"] for each in several.json()["items"]] == [1, 2]
     assert door.post(EVENTS, {**FIELDS, "id": "e-7"}).json()["items"][0]["offset"] == 2
     assert [each["space"] for each in stored(door)] == ["village"] * 3
+
+
+def test_a_page_decodes_what_it_shows_and_one_more(memory: Memory, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(memory.publish_many(numbered(500)))
+    decoded, decode = 0, codec.decode
+
+    def counted(data: bytes) -> Event:
+        nonlocal decoded
+        decoded += 1
+        return decode(data)
+
+    monkeypatch.setattr(codec, "decode", counted)
+    page = door.get(f"{EVENTS}?limit=5").json()
+    assert (len(page["items"]), page["next"], decoded) == (5, "0:5", 6)
+
+
+def test_pages_are_read_from_one_batch_and_go_on_behind_it(
+    memory: Memory, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "READ_BATCH_RECORDS", 10)
+    run(memory.publish_many([*numbered(35), *numbered(15, space="city")]))
+    sizes, turns, following = [], list[int](), "0:0"
+    while following is not None:
+        page = door.get(f"{EVENTS}?start={following}").json()
+        sizes.append(len(page["items"]))
+        turns += [item["event"]["turn"] for item in page["items"]]
+        following = page["next"]
+    assert sizes == [10, 10, 10, 5]
+    assert turns == list(range(35))
 
 
 def test_all_events_of_a_request_are_written_or_none(door: Door) -> None:

@@ -32,10 +32,10 @@ class LedgerEntry:
 
 
 def entries_of(batch: Batch) -> list[LedgerEntry]:
-    return [_entry(Position(batch.partition, offset), data) for offset, data in batch.records]
+    return [entry_of(Position(batch.partition, offset), data) for offset, data in batch.records]
 
 
-def _entry(position: Position, data: bytes) -> LedgerEntry:
+def entry_of(position: Position, data: bytes) -> LedgerEntry:
     try:
         event = codec.decode(data)
         codec.encode(event)  # an event of an older envelope can be too long for the present one

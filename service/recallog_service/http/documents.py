@@ -42,7 +42,10 @@ _PAGE: Schema = {
                 "required": ["position", "event"],
             },
         },
-        "next": {"type": ["string", "null"], "description": "Pass it as `start` to get the next page."},
+        "next": {
+            "type": ["string", "null"],
+            "description": "Pass it as `start` to get the next page; null at the end. A page may be short, or empty.",
+        },
     },
     "required": ["items", "next"],
 }

@@ -82,21 +82,26 @@ class Events:
         start: parameters.FirstPosition = None,
         limit: parameters.PageLimit = limits.PAGE_ITEMS,
     ) -> bytes:
-        """The events from `start` on, at most `limit`, oldest first, and the `next` one; None if there is none.
+        """The events from `start` on, at most `limit`, oldest first, and the position where the `next` page begins;
+        None at the end.
 
-        A page of large events has fewer.
+        A page is read from one batch of the ledger: it has fewer events if they are large, and few or none where many
+        records of other spaces are between them.
         """
-        first = parameters.position(start) or Position(await self._door.memory.admin.partition_of(space), 0)
+        admin = self._door.memory.admin
+        first = parameters.position(start) or Position(await admin.partition_of(space), 0)
+        async with aclosing(cast("AsyncGenerator[Batch]", admin.records(first, space))) as batches:
+            batch = await anext(batches, None)
+        if batch is None:
+            return _page([], None)
         found, size = list[msgspec.Raw](), 0
-        records = self._door.memory.admin.records(first, space)
-        async with aclosing(cast("AsyncGenerator[Batch]", records)) as batches:
-            async for batch in batches:
-                for offset, data in events_of(batch, space):
-                    position, size = str(Position(batch.partition, offset)), size + len(data)
-                    if len(found) == limit or (found and size > PAGE_BYTES):
-                        return msgspec.json.encode({"items": found, "next": position})
-                    found.append(msgspec.Raw(b'{"position":"%s","event":%s}' % (position.encode(), data)))
-        return msgspec.json.encode({"items": found, "next": None})
+        for offset, data in events_of(batch, space):
+            position, size = Position(batch.partition, offset), size + len(data)
+            if len(found) == limit or (found and size > PAGE_BYTES):
+                return _page(found, position)
+            found.append(msgspec.Raw(b'{"position":"%s","event":%s}' % (str(position).encode(), data)))
+        is_end = batch.next >= (await admin.ledger_ends())[batch.partition]
+        return _page(found, None if is_end else Position(batch.partition, batch.next))
 
     async def tail(self, space: parameters.Space, *, start: parameters.FirstPosition = None) -> None:
         """The events from `start` on, as they come; without `start`, from now on."""
@@ -178,6 +183,10 @@ def _start(request: Request, valid: Mapping[str, Any]) -> Position | None:
         return _behind(Position.parse(last))
     except OutOfRange as error:
         raise InvalidArgument(f"Last-Event-ID: {error}", path="Last-Event-ID", rule="position") from None
+
+
+def _page(items: Sequence[msgspec.Raw], following: Position | None) -> bytes:
+    return msgspec.json.encode({"items": items, "next": None if following is None else str(following)})
 
 
 def _behind(position: Position) -> Position:

@@ -13,7 +13,7 @@ from starlette.routing import Route as Endpoint
 
 from recallog.operations import routes
 from recallog.operations.operation import Operation
-from recallog_schemas.errors import Forbidden, RateLimited, RecallogError
+from recallog_schemas.errors import Forbidden, RateLimited, RecallogError, UnknownOutcome
 from recallog_service.access import Verb
 from recallog_service.http import requests, sse
 from recallog_service.http.door import Client, Door
@@ -93,7 +93,8 @@ class Jobs:
         except RecallogError as error:
             job.problem, job.state = problem_of(error), "failed"
         except asyncio.CancelledError:
-            job.state = "failed"
+            stopped = UnknownOutcome(f"the server has ended while it worked on {job.operation}; begin it again")
+            job.problem, job.state = problem_of(stopped), "failed"
             raise
         except Exception as error:  # noqa: BLE001 - a defect: it is logged, and the job has failed
             job.problem, job.state = problem_of(defect(error, job.id)), "failed"

@@ -3,9 +3,10 @@
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncGenerator, Collection, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager
 from ipaddress import ip_address
+from types import FrameType
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -83,15 +84,12 @@ class Server(uvicorn.Server):
         number: int = self.servers[0].sockets[0].getsockname()[1]
         return number
 
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Take the signals that end the server.
-
-        uvicorn raises them again afterwards. SIGTERM would then end the process before the memory is closed.
-        """
-        with super().capture_signals():
-            yield
-            self._captured_signals = [each for each in self._captured_signals if each != signal.SIGTERM]
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """SIGTERM is obeyed by a graceful end: uvicorn would send it again then, and the process would fail by it."""
+        if sig == signal.SIGTERM:
+            self.should_exit = True
+        else:
+            super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End streams, which would never end by themselves, then wait for requests."""

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import cast
 
 from recallog import Memory
-from recallog.following.entries import entries_of
+from recallog.following.entries import entry_of
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import OutOfRange, RecallogError
 from recallog_service.http import logs, sse
@@ -206,12 +206,11 @@ class Tailer:
         return chain.from_iterable(self._subscriptions.values())
 
     def _hand_out(self, batch: Batch) -> None:
-        raw, by_space = dict(batch.records), dict[str, list[tuple[int, bytes]]]()
-        for entry in entries_of(batch):
-            if entry.event is not None and entry.event.space in self._subscriptions:
-                offset = entry.position.offset
-                found = (offset, _frame(batch.partition, offset, raw[offset]))
-                by_space.setdefault(entry.event.space, []).append(found)
+        by_space = dict[str, list[tuple[int, bytes]]]()
+        for offset, data in batch.records:
+            event = entry_of(Position(batch.partition, offset), data).event
+            if event is not None and event.space in self._subscriptions:
+                by_space.setdefault(event.space, []).append((offset, _frame(batch.partition, offset, data)))
         for space, frames in by_space.items():
             for chunk in chunks_of(frames):
                 for subscription in self._subscriptions[space]:
@@ -358,14 +357,15 @@ def chunks_of(frames: Sequence[tuple[int, bytes]]) -> Iterator[Chunk]:
         yield Chunk(some)
 
 
-def events_of(batch: Batch, space: str) -> list[tuple[int, bytes]]:
+def events_of(batch: Batch, space: str) -> Iterator[tuple[int, bytes]]:
     """The events of a space in a batch, each its offset and its bytes in the ledger.
 
     Records that are no events are left out; `dead_letters` shows them.
     """
-    raw = dict(batch.records)
-    found = [entry for entry in entries_of(batch) if entry.event is not None and entry.event.space == space]
-    return [(entry.position.offset, raw[entry.position.offset]) for entry in found]
+    for offset, data in batch.records:
+        event = entry_of(Position(batch.partition, offset), data).event
+        if event is not None and event.space == space:
+            yield offset, data
 
 
 def _frame(partition: int, offset: int, data: bytes) -> bytes:
