@@ -443,6 +443,23 @@ def test_fifty_calls_at_a_time(tmp_path: Path) -> None:
     run(work())
 
 
+def test_more_events_than_one_request_may_have_are_refused_whole(tmp_path: Path) -> None:
+    """To divide them would break the promise that all are written or none."""
+
+    async def work() -> None:
+        async with world(tmp_path) as (memory, remote, transport):
+            large = [event(payload={"text": "x" * 250_000}) for _ in range(40)]
+            with pytest.raises(
+                InvalidArgument, match=r"8,388,608 bytes, the limit of a request; send it in parts"
+            ) as no:
+                await remote.publish_many(large)
+            assert no.value.rule == "too_large"
+            assert len(transport.requests) == 1
+            assert await memory.admin.ledger_ends() == [0]
+
+    run(work())
+
+
 # Jobs
 
 

@@ -51,7 +51,7 @@ def serve(
         terminal.fail(SettingsError(message))
     logs.to_stderr(log_level)
 
-    async def work() -> None:
+    async def is_interrupted() -> bool:
         settings = terminal.settings(home, index=index)
         access = Access.of(settings)
         with exported(settings, "recallog-server"):
@@ -63,5 +63,7 @@ def serve(
                     if not server.started:
                         message = f"the server cannot listen on {host}:{port}; choose another --host or --port"
                         raise StorageUnavailable(message)
+                    return server.is_interrupted
 
-    terminal.run(work)
+    if terminal.run(is_interrupted):
+        raise typer.Exit(130)

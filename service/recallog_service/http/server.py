@@ -77,6 +77,8 @@ class Server(uvicorn.Server):
             )
         )
         self._application = app
+        self.is_interrupted = False
+        """Whether Ctrl-C has ended it."""
 
     @property
     def port(self) -> int:
@@ -85,11 +87,11 @@ class Server(uvicorn.Server):
         return number
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """SIGTERM is obeyed by a graceful end: uvicorn would send it again then, and the process would fail by it."""
-        if sig == signal.SIGTERM:
-            self.should_exit = True
-        else:
-            super().handle_exit(sig, frame)
+        """End gracefully; a second Ctrl-C does not wait. uvicorn would raise the signal again at the end, which ends the
+        process before the memory is closed."""
+        is_ctrl_c = sig == signal.SIGINT
+        self.force_exit = self.should_exit and is_ctrl_c
+        self.should_exit, self.is_interrupted = True, self.is_interrupted or is_ctrl_c
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End streams, which would never end by themselves, then wait for requests."""

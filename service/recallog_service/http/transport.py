@@ -131,7 +131,10 @@ class Transport:
         return limited
 
     def _too_large(self) -> RequestError:
-        message = f"the body is longer than {self._body_bytes_max:,} bytes; send less in one request"
+        message = (
+            f"the body is longer than {self._body_bytes_max:,} bytes, the limit of a request; send it in parts, of which "
+            "each is done whole or not at all"
+        )
         return RequestError(413, message, rule="too_large")
 
     def _note(self, exchange: _Exchange, scope: Scope) -> None:
