@@ -435,10 +435,3 @@ def test_reflections_of_others_alone_trigger_no_reflection(home: Path) -> None:
         react.until("widow  agent.reflected")
         assert react.stop(signal.SIGTERM) == 0
     assert not any("smith  agent.reflected" in line for line in react.seen["out"])
-
-
-@pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_serve_closes_the_memory_when_it_is_stopped(home: Path, with_signal: signal.Signals, code: int) -> None:
-    with running("serve", "--port", 0, "--home", home) as serve:
-        serve.until("Application startup complete", "err")
-        assert serve.stop(with_signal) == code

@@ -87,8 +87,10 @@ class Server(uvicorn.Server):
         return number
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End gracefully; a second Ctrl-C does not wait. uvicorn would raise the signal again at the end, which ends the
-        process before the memory is closed."""
+        """End gracefully; a second Ctrl-C does not wait.
+
+        uvicorn would raise the signal again, which ends the process before the memory is closed.
+        """
         is_ctrl_c = sig == signal.SIGINT
         self.force_exit = self.should_exit and is_ctrl_c
         self.should_exit, self.is_interrupted = True, self.is_interrupted or is_ctrl_c

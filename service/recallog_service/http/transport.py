@@ -132,8 +132,8 @@ class Transport:
 
     def _too_large(self) -> RequestError:
         message = (
-            f"the body is longer than {self._body_bytes_max:,} bytes, the limit of a request; send it in parts, of which "
-            "each is done whole or not at all"
+            f"the body is longer than {self._body_bytes_max:,} bytes, the limit of a request; send it in parts: each "
+            "is done whole or not at all"
         )
         return RequestError(413, message, rule="too_large")
 
