@@ -86,9 +86,9 @@ class Guarded(Facade):
         """The arguments, with the agent that the grant fixes. Raises `Forbidden`."""
         grant, bounded = self.grant, dict(valid)
         events = list(_events(valid))
-        for event in events:
-            grant.check(Verb.PUBLISH, event.space, event.agent)
-            grant.check(_verb_of(event), event.space, event.agent)
+        for needed, where, author in {(_verb_of(event), event.space, event.agent) for event in events}:
+            grant.check(Verb.PUBLISH, where, author)
+            grant.check(needed, where, author)
         if events or _EVENTS & operation.parameters.keys():
             return bounded
         space = valid.get("space")

@@ -10,7 +10,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as Endpoint
-from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recallog import Memory
@@ -21,6 +20,7 @@ from recallog_service.http.disclosure import Disclosure
 from recallog_service.http.door import Door, Limits
 from recallog_service.http.events import Events
 from recallog_service.http.jobs import Jobs
+from recallog_service.http.routing import Routes
 from recallog_service.http.tailing import Tails
 from recallog_service.http.transport import Transport
 from recallog_streams.tracing import Tracing
@@ -63,7 +63,7 @@ class Application:
         self._jobs = Jobs(self._door)
         self._metrics = metrics.Metrics()
         self._mounted = mounted
-        router = Router(
+        routes = Routes(
             [
                 *Events(self._door, self._tails).endpoints(),
                 *derived.endpoints(self._door, self._jobs),
@@ -79,7 +79,7 @@ class Application:
             redirect_slashes=False,
             lifespan=self._lifespan,
         )
-        self._app = Transport(router, self._metrics, self._door.limits.body_bytes, hosts, tracing)
+        self._app = Transport(routes, self._metrics, self._door.limits.body_bytes, hosts, tracing)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
@@ -138,12 +138,14 @@ async def _alive(request: Request) -> Response:
 
 
 def _shows(document: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that shows a document, which is made when it is first wanted."""
-    made: list[bytes] = []
+    """An endpoint that shows a document. It is made when it is first wanted, in a thread: that takes a second or more,
+    and other requests are answered meanwhile."""
+    making, made = asyncio.Lock(), list[bytes]()
 
     async def show(request: Request) -> Response:
-        if not made:
-            made.append(msgspec.json.encode(document()))
+        async with making:
+            if not made:
+                made.append(await asyncio.to_thread(lambda: msgspec.json.encode(document())))
         return derived.tagged(request, made[0])
 
     return show

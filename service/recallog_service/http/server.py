@@ -68,6 +68,7 @@ class Server(uvicorn.Server):
                 host=host,
                 port=port,
                 access_log=False,
+                proxy_headers=False,
                 log_config=None,
                 lifespan="on",
                 limit_concurrency=CONNECTIONS_MAX,
