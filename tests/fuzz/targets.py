@@ -40,7 +40,7 @@ from recallog_streams import chain, dead_letters
 from recallog_streams.identity import Identity
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import batches_of
-from recallog_streams.ledgers.kafka.cloudevents import headers_of
+from recallog_streams.ledgers.kafka.headers import headers_of
 from recallog_streams.ledgers.kafka.ledger import _id_of
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.ledgers.memory import MemoryLedger

@@ -5,7 +5,7 @@ from aiokafka.partitioner import murmur2
 
 from recallog_schemas.errors import SettingsError
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.cloudevents import headers_of
+from recallog_streams.ledgers.kafka.headers import headers_of
 from recallog_streams.ledgers.kafka.ledger import partition_of
 from support.events import event
 
