@@ -149,11 +149,7 @@ class Forbidden(AccessDenied):
     Both have this one message, so that the answer does not tell whether it exists.
     """
 
-    def __init__(
-        self,
-        message: str = "there is no such thing, or the key does not allow it; /openapi.json has the paths, and "
-        "recallog keys list what each key allows",
-    ) -> None:
+    def __init__(self, message: str = "there is no such thing, or the key does not allow it") -> None:
         super().__init__(message)
 
 

@@ -356,6 +356,20 @@ def test_mcp_install_for_a_server_has_no_key_in_it() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--url", "memory.example"], "--url: should be the address of a server without a path"),
+        (["--url", "https://memory.example/mcp"], "--url: should be the address of a server without a path"),
+        (["--url", "https://memory.example", "--read-only"], "--read-only: cannot be combined with --url"),
+    ],
+)
+def test_mcp_install_refuses_what_no_client_could_use(words: list[str], says: str) -> None:
+    done = recallog("mcp", "install", *words)
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+
+
 def test_mcp_install_for_a_server_names_the_space_and_the_agent_that_are_given() -> None:
     words = ["mcp", "install", "--url", "https://memory.example", "--space", "acme/shop", "--agent", "baker"]
     found = recallog(*words).json["mcpServers"]["recallog"]

@@ -54,6 +54,8 @@ def mcp_command(
 
     async def work() -> None:
         in_space, as_agent = _name("--space", space), _name("--agent", agent)
+        if sys.stdin.isatty():
+            terminal.note("waiting for an MCP client on standard input; recallog mcp install prints its configuration")
         verbs = frozenset({Verb.READ}) if read_only else _VERBS
         with terminal.opened(home, missing="create") as (memory, _):
             async with memory:
@@ -85,6 +87,12 @@ def install_command(
 
     async def work() -> dict[str, Any]:
         if url is not None:
+            if not url.startswith(("http://", "https://")) or url.rstrip("/").endswith("/mcp"):
+                message = "--url: should be the address of a server without a path, for example http://127.0.0.1:8765"
+                raise InvalidArgument(message, path="--url", rule="url")
+            if read_only:
+                message = "--read-only: cannot be combined with --url; give the client a key with --verb read alone"
+                raise InvalidArgument(message, path="--read-only", rule="extra_forbidden")
             named = {"space": space and _name("--space", space), "agent": agent and _name("--agent", agent)}
             query = urlencode({name: value for name, value in named.items() if value}, safe="/@")
             address = f"{url.rstrip('/')}/mcp" + (f"?{query}" if query else "")

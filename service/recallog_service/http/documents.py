@@ -134,7 +134,8 @@ def asyncapi() -> Schema:
                     "payload": {
                         "type": "object",
                         "properties": {
-                            "reason": {"type": "string", "enum": ["slow", "stopping", "unauthorized", "error"]}
+                            "reason": {"type": "string", "enum": ["slow", "stopping", "unauthorized", "error"]},
+                            "problem": _PROBLEM,
                         },
                         "required": ["reason"],
                     },

@@ -47,6 +47,9 @@ _STATUS: Mapping[type[RecallogError], int] = {
 """By class. Those that a retry can help are 503, and all others 500."""
 
 
+_FORBIDDEN = str(Forbidden())
+
+
 class RequestError(InvalidArgument):
     """What is wrong with a request as a whole: its method, its type, its size. Clients see an `InvalidArgument`."""
 
@@ -66,12 +69,15 @@ def status_of(error: RecallogError) -> int:
 
 def problem_of(error: RecallogError) -> dict[str, Any]:
     """The document of an error: its class as `title`, its message as `detail`, and its fields."""
+    detail = str(error)
+    if detail == _FORBIDDEN:
+        detail += "; /openapi.json has the paths, and recallog keys list what each key allows"
     title = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in errors.__all__)
     document = {
         "type": f"urn:recallog:{title}",
         "title": title,
         "status": int(status_of(error)),
-        "detail": str(error),
+        "detail": detail,
         "retryable": error.retryable,
     }
     return {**vars(error), **document}

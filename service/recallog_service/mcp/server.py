@@ -55,7 +55,7 @@ class Holder(NamedTuple):
         found = {"space": self.space, "agent": self.agent}
         for name, value in found.items():
             if value is None:
-                message = f"{name}: the key allows several; name one in the address of the server, /mcp?{name}=…"
+                message = f"{name}: the caller may use several; name one in the address, /mcp?space=…&agent=…"
                 raise InvalidArgument(message, path=name, rule="missing")
         return {name: str(value) for name, value in found.items()}
 
