@@ -16,7 +16,7 @@ from mcp.types import TextContent
 
 from live.conftest import NewRedis
 from live.servers import Reader, Server, client_of, created_key, recallog
-from live.support import Cluster
+from live.support import SECONDS, Cluster
 from recallog import Event, Remote
 from support.events import event, run
 from support.http import streaming
@@ -116,9 +116,11 @@ def test_streams_of_several_partitions_go_on_at_another_server_after_one_was_kil
         tails = [Reader(servers, site.key, events_of(space), starts[space]) for space in spaces]
         seen = [Reader(servers, site.key, stream_of(space, "baker"), starts[space]) for space in spaces]
         reached = asyncio.Event()
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(2 * SECONDS), asyncio.TaskGroup() as group:
             for reader in (*tails, *seen):
                 group.create_task(reader.read_until(ids[-1]))
+            while not all(reader.ids for reader in (*tails, *seen)):
+                await asyncio.sleep(0.05)
             publishing = [group.create_task(publish(space, reached)) for space in spaces]
             await reached.wait()
             killed.kill()
@@ -224,10 +226,10 @@ def test_a_job_shows_how_far_it_is_and_only_the_server_that_runs_it_knows_it(sit
             for operation in ("rebuild", "verify"):
                 begun = await first.post(f"/v1/admin/{operation}", json={})
                 assert begun.status_code == 202
+                shown = await frames(first, begun.headers["location"])
                 elsewhere = await second.get(begun.headers["location"])
                 assert elsewhere.status_code == 404
                 assert "the server that began it" in elsewhere.json()["detail"]
-                shown = await frames(first, begun.headers["location"])
                 last = shown[-1][1]
                 assert [name for name, _ in shown] == ["progress"] * (len(shown) - 1) + ["done"], last
                 assert len(shown) > 1
