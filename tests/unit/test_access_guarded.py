@@ -1,6 +1,7 @@
 """What a grant hides: through no operation of the registry comes a word of another space or of a private memory."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -8,7 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recallog import DeadLettered, Forbidden, IdConflict, InvalidArgument, Memory, RecallogError
+from recallog import (
+    DeadLettered,
+    Forbidden,
+    IdConflict,
+    IndexUnavailable,
+    InvalidArgument,
+    Memory,
+    ModelFailed,
+    RecallogError,
+    StorageCorrupt,
+    StorageUnavailable,
+)
 from recallog.access import FacadePart
 from recallog.extending import MemoryLedger, MemoryStore, assemble
 from recallog.operations import parameters
@@ -200,15 +212,20 @@ def test_a_message_of_another_agent_is_refused(memory: Memory, messages: Any) ->
     assert run(memory.admin.ledger_ends()) == before
 
 
-def test_messages_of_users_and_of_its_own_are_an_agents_to_add(memory: Memory) -> None:
+def test_messages_of_users_and_of_its_own_are_an_agents_to_add() -> None:
     messages = [
         {"role": "user", "content": "Who owes the miller?"},
-        {"role": "user", "name": "dora", "content": "I do."},
+        {"role": "user", "name": ANNA, "content": "I do."},
         {"role": "assistant", "name": BERT, "content": "So do I."},
     ]
-    grant = Grant(spaces=("acme/talk",), agent="dora", verbs=frozenset({Verb.PUBLISH}))
-    run(Guarded(memory, grant).call(OPERATIONS["conversation.add"], {"session": "s-1", "messages": messages}))
-    assert not run(memory.episodic("acme/talk", BERT)).known
+
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            given = {"space": SPACE, "session": "s-1", "messages": messages}
+            await Guarded(memory, AS_ANNA).call(OPERATIONS["conversation.add"], given)
+            assert not (await memory.episodic(SPACE, BERT)).known
+
+    run(work())
 
 
 def test_beliefs_of_another_agent_are_those_that_the_agent_may_see(memory: Memory) -> None:
@@ -345,6 +362,35 @@ def test_a_dead_letter_of_another_space_is_not_described() -> None:
 
     assert run(work(AS_ANNA)) == run(work(IN_ACME)) == "the record at 0:1 will show in no view"
     assert "conflict" in run(work(Grant.everything()))
+
+
+FAILURES = [
+    StorageUnavailable("cannot connect to redis://10.0.0.7:6379"),
+    StorageCorrupt("the record at /var/recallog/ledger.db", position="0:57", until=58),
+    IndexUnavailable("no answer of http://10.0.0.7:8000"),
+    ModelFailed("model.internal does not accept: what an agent said", retryable=True),
+]
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
+def test_only_operators_are_told_where_a_failure_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, memory: Memory, error: RecallogError
+) -> None:
+    async def fail(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Memory, "_perform", fail)
+    for grant in (AS_ANNA, IN_ACME, Grant(spaces=("*",), agent="*", verbs=frozenset({Verb.READ}))):
+        with pytest.raises(type(error)) as caught:
+            run(Guarded(memory, grant).call(OPERATIONS["episodic"], {"space": SPACE, "agent": ANNA}))
+        name = type(error).__name__
+        assert str(caught.value).startswith(f"the memory cannot answer now: {name}; ")
+        assert str(error) not in str(caught.value)
+        assert vars(caught.value).keys() <= {"retryable"}
+        assert caught.value.retryable is error.retryable
+    assert [each.exc_info[1] for each in caplog.records if each.exc_info] == [error] * 3
+    with pytest.raises(type(error), match=re.escape(str(error))):
+        run(Guarded(memory, Grant.everything()).call(OPERATIONS["episodic"], {"space": SPACE, "agent": ANNA}))
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

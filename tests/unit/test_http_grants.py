@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recallog import Memory, Settings
+from recallog import Memory, Settings, StorageUnavailable
 from recallog_service.access import Access, Grant, Verb, keys
 from recallog_service.access.stores import store_of
 from recallog_service.http import door as doors
@@ -179,6 +179,28 @@ def test_what_is_no_valid_key_is_refused(stranger: Door, header: str) -> None:
     answer = stranger.get("/v1/spaces", None, Authorization=header)
     assert problem(answer)[:2] == (401, "Unauthorized")
     assert "none" not in answer.text
+
+
+def test_nobody_learns_where_the_keys_are_if_they_cannot_be_read(memory: Memory, tmp_path: Path) -> None:
+    door = Door(memory, Settings(home=tmp_path), key_in(tmp_path, Grant.everything()))
+    (tmp_path / "keys.json").write_text("damaged")
+    answer = door.get("/v1/spaces")
+    assert problem(answer)[:2] == (500, "StorageCorrupt")
+    assert str(tmp_path) not in answer.text
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_who_may_tail_is_not_told_where_a_failure_is(
+    monkeypatch: pytest.MonkeyPatch, memory: Memory, home: Path, accept: str
+) -> None:
+    async def fail(*given: object) -> None:
+        raise StorageUnavailable("cannot connect to kafka://10.0.0.7:9092")
+
+    monkeypatch.setattr(type(memory.admin), "partition_of", fail)
+    door = Door(memory, Settings(home=home), key_in(home, world.IN_ACME))
+    answer = door.get(f"/v1/spaces/{SPACE.replace('/', '%2F')}/events", None, Accept=accept)
+    assert problem(answer)[:2] == (503, "StorageUnavailable")
+    assert "10.0.0.7" not in answer.text
 
 
 def test_what_a_key_publishes_is_by_its_agent(anna: Door) -> None:

@@ -157,9 +157,10 @@ DEEP = '{"a":' + "[" * 100_000
         ("working.set", {"label": "deep", "content": DEEP, "json_text": True}),
         ("working.write_document", {"text": DEEP}),
         ("conversation.add", {"session": "s-1", "messages": json.dumps({"role": "user", "content": "x"})[:-1]}),
+        ("conversation.add", {"session": "s-1", "messages": [{"role": [None], "content": "x"}]}),
     ],
 )
-def test_a_json_text_that_is_nested_without_end_is_a_mistake_of_the_client(
+def test_what_no_program_sends_by_accident_is_a_mistake_of_the_client(
     tmp_path: Path, name: str, arguments: dict[str, Any]
 ) -> None:
     async def opened() -> Memory:

@@ -64,11 +64,10 @@ def checked(message: Mapping[str, Any], path: str) -> dict[str, Any]:
         raise InvalidArgument(f"{path}: is no JSON: {error}", path=path, rule="json_type") from None
     if not isinstance(plain, dict):
         raise InvalidArgument(f"{path}: should be a message, an object with a role", path=path, rule="dict_type")
-    if plain.get("role") not in ROLES:
+    role = plain.get("role")
+    if not isinstance(role, str) or role not in ROLES:
         names = ", ".join(sorted(ROLES))
-        raise InvalidArgument(
-            f"{path}.role: {plain.get('role')!r} is not one of {names}", path=f"{path}.role", rule="role"
-        )
+        raise InvalidArgument(f"{path}.role: {role!r} is not one of {names}", path=f"{path}.role", rule="role")
     try:
         blocks_of(plain.get("content"))
         calls_of(plain)

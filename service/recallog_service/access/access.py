@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from recallog import Settings
-from recallog_schemas.errors import SettingsError, Unauthorized
+from recallog_schemas.errors import SettingsError, StorageError, Unauthorized
 from recallog_service.access import keys, stores
+from recallog_service.access.concealing import concealed
 from recallog_service.access.grants import Grant
 from recallog_service.access.rates import RateLimits
 
@@ -66,6 +67,12 @@ class Access:
 
     async def identified(self, token: str | None) -> Caller:
         """Who gives this key or token, which is no call: to see whether it is still valid. Raises `Unauthorized`."""
+        try:
+            return await self._identified(token)
+        except StorageError as error:
+            raise concealed(error) from None  # nobody knows yet whether it is an operator
+
+    async def _identified(self, token: str | None) -> Caller:
         if await self.is_open():
             return Caller(_KEYLESS, Grant.everything())
         if not token:

@@ -6,8 +6,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_serializer
 
-from recallog_schemas.errors import Forbidden
+from recallog_schemas.errors import Forbidden, RecallogError
 from recallog_schemas.validation import NAME_PATTERN
+from recallog_service.access.concealing import FOR_OPERATORS, concealed
 
 ANY = "*"
 """All spaces, or any agent."""
@@ -78,6 +79,15 @@ class Grant(BaseModel):
         may = self.is_of_all_spaces if space is None else self.covers(space)
         if verb not in self.verbs or not may or self.agent not in (ANY, agent):
             raise Forbidden
+
+    @property
+    def is_of_operators(self) -> bool:
+        """Whether its holder operates the whole memory."""
+        return Verb.OPERATE in self.verbs and self.is_of_all_spaces and not self.is_of_one_agent
+
+    def told(self, error: RecallogError) -> RecallogError:
+        """An error as the holder is told it: only operators learn hosts, folders and records."""
+        return error if self.is_of_operators or not isinstance(error, FOR_OPERATORS) else concealed(error)
 
     def cells(self) -> Sequence[str]:
         """The grant as the cells of a table: spaces, agent, verbs."""

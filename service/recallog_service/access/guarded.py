@@ -9,6 +9,7 @@ from recallog.operations.operation import Facade, Operation, Scope
 from recallog_schemas import Event
 from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
 from recallog_schemas.views import BeliefsView, Explanation, View
+from recallog_service.access.concealing import FOR_OPERATORS
 from recallog_service.access.grants import Grant, Verb
 
 _VERB_OF_KIND = {"memory.erased": Verb.FORGET, "memory.metered": Verb.OPERATE, "space.configured": Verb.OPERATE}
@@ -55,6 +56,8 @@ class Guarded(Facade):
                 message = "an id of these belongs to another event of the space; give this one an id of its own"
                 raise IdConflict(message, path="id", position="") from None
             raise
+        except FOR_OPERATORS as error:
+            raise self.grant.told(error) from None
         if self.grant.is_of_one_agent:
             if isinstance(answer, Explanation):
                 return await self._seen(answer, bounded)

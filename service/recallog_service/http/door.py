@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
@@ -13,8 +13,11 @@ from recallog import Memory
 from recallog.operations.operation import Operation
 from recallog_schemas.errors import RecallogError, StorageUnavailable, Unauthorized, UnknownOutcome
 from recallog_service.access import Access, Caller, Guarded, Verb
+from recallog_service.access.concealing import FOR_OPERATORS
 from recallog_service.http import sse
 from recallog_service.http.problems import problem_of
+
+Result = TypeVar("Result")
 
 UNAUTHORIZED = "unauthorized"
 ERROR = "error"
@@ -55,6 +58,14 @@ class Client:
         """Raise `Forbidden` if the grant does not allow this."""
         self.caller.grant.check(verb, space, agent)
 
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors within it are those that the client is told. Those of `call` are already."""
+        try:
+            yield
+        except FOR_OPERATORS as error:
+            raise self.caller.grant.told(error) from None
+
 
 @dataclass
 class Door:
@@ -70,32 +81,38 @@ class Door:
         request.state.client = found.name
         return Client(found, Guarded(self.memory, found.grant))
 
-    async def while_allowed(self, request: Request, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async def while_allowed(
+        self, request: Request, client: Client, frames: AsyncGenerator[bytes]
+    ) -> AsyncGenerator[bytes]:
         """The frames of a stream, until the key of its client is revoked or expires, or its grant changes.
 
         An error ends the stream, with its problem document.
         """
         try:
-            began, checked = await self.access.identified(_token(request)), time.monotonic()
+            checked = time.monotonic()
             async with aclosing(frames):
                 async for frame in frames:
                     if time.monotonic() - checked > RECHECK_SECONDS:
-                        if await self.access.identified(_token(request)) != began:
+                        if await self.access.identified(_token(request)) != client.caller:
                             raise Unauthorized("the grant of the key has changed")
                         checked = time.monotonic()
                     yield frame
         except RecallogError as error:
             reason = UNAUTHORIZED if isinstance(error, Unauthorized) else ERROR
-            yield sse.ended(reason, problem=problem_of(error))
+            yield sse.ended(reason, problem=problem_of(client.caller.grant.told(error)))
 
     async def answer(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Any:
         """The answer of an operation within the time limit. Raises its errors, and a retryable one after the limit."""
+        return await self.limited(client.call(operation, given), read_only=operation.read_only)
+
+    async def limited(self, work: Awaitable[Result], *, read_only: bool) -> Result:
+        """The result of `work` within the time limit of an answer. Raises a retryable error after it."""
         try:
             async with asyncio.timeout(self.limits.answer_seconds):
-                return await client.call(operation, given)
+                return await work
         except TimeoutError:
             message = f"no answer within {self.limits.answer_seconds:g} seconds"
-            if operation.read_only:
+            if read_only:
                 raise StorageUnavailable(f"{message}; try again, or ask for less") from None
             raise UnknownOutcome(f"{message}: it may be written; send it again with the same ids") from None
 

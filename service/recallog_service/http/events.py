@@ -69,10 +69,13 @@ class Events:
         client.check(Verb.TAIL, space)
         given = {**requests.query(request), "space": space}
         if not requests.accepts(request, sse.MEDIA_TYPE):
-            return Response(await self.page(**PAGE.validated(given, strict=False)), media_type=requests.JSON)
+            page = self.page(**PAGE.validated(given, strict=False))
+            with client.told():
+                return Response(await self._door.limited(page, read_only=True), media_type=requests.JSON)
         start = _start(request, TAIL.validated(given, strict=False))
-        begin = await self._tails.begin(space, start)
-        frames = self._door.while_allowed(request, self._tails.frames(space, begin))
+        with client.told():
+            begin = await self._tails.begin(space, start)
+        frames = self._door.while_allowed(request, client, self._tails.frames(space, begin))
         return sse.EventStream(frames, sse.begun(begin))
 
     async def page(
@@ -112,8 +115,9 @@ class Events:
         named = requests.in_path(request)
         client.check(Verb.READ, named["space"], named["agent"])
         start = _start(request, SEEN.validated({**requests.query(request), **named}, strict=False))
-        begin = await self._tails.begin(named["space"], start)
-        frames = self._door.while_allowed(request, self._seen(client, named, begin))
+        with client.told():
+            begin = await self._tails.begin(named["space"], start)
+        frames = self._door.while_allowed(request, client, self._seen(client, named, begin))
         return sse.EventStream(frames, sse.begun(begin))
 
     async def seen(

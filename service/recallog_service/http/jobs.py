@@ -118,7 +118,7 @@ class Jobs:
         if job is None:
             raise Forbidden("this server has no such job: the server that began it knows it, until that one ends")
         if requests.accepts(request, sse.MEDIA_TYPE):
-            return sse.EventStream(self._door.while_allowed(request, self._progress(job)))
+            return sse.EventStream(self._door.while_allowed(request, client, self._progress(job)))
         return Response(job.model_dump_json(), media_type=requests.JSON)
 
     async def _progress(self, job: Job) -> AsyncGenerator[bytes]:
