@@ -263,16 +263,16 @@ def test_the_programs_of_the_page_on_mcp_print_what_it_says(tmp_path: Path, monk
     by_stdio, by_http = blocks("docs/mcp.md", "python")
     (printed,) = blocks("docs/mcp.md", "text")
     install, site = blocks("docs/mcp.md", "shell")
-    create, serve, install_of_site = site.splitlines()
+    create, install_of_site, serve = site.splitlines()
     assert serve == "recallog serve"
     monkeypatch.setenv("PATH", with_command(tmp_path))
     assert shows(run_python(by_stdio, tmp_path), printed)
-    commands = [shlex.split(line.partition(" > ")[0]) for line in (install, create, install_of_site)]
-    outputs = [subprocess.run(each, cwd=tmp_path, capture_output=True, text=True, check=True) for each in commands]
-    started, key, connected = (each.stdout for each in outputs)
-    assert "mcp --space village --agent baker" in " ".join(json.loads(started)["mcpServers"]["recallog"]["args"])
-    assert json.loads(connected)["mcpServers"]["recallog"]["url"] == f"http://127.0.0.1:{DEFAULT_PORT}/mcp"
-    monkeypatch.setenv("RECALLOG_KEY", key.strip())
+    script = "\n".join([install, "cp .mcp.json started.json", create, install_of_site, "echo $RECALLOG_KEY"])
+    ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    started, connected = (json.loads((tmp_path / name).read_text()) for name in ("started.json", ".mcp.json"))
+    assert "mcp --space village --agent baker" in " ".join(started["mcpServers"]["recallog"]["args"])
+    assert connected["mcpServers"]["recallog"]["url"] == f"http://127.0.0.1:{DEFAULT_PORT}/mcp"
+    monkeypatch.setenv("RECALLOG_KEY", ended.stdout.strip())
     with server_in(tmp_path, RECALLOG_INDEX="off") as port:
         found = run_python(by_http.replace(str(DEFAULT_PORT), str(port)), tmp_path)
     assert shows(found, printed.splitlines()[1])
