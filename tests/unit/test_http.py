@@ -18,8 +18,8 @@ from recallog import Memory, Position, Settings, layout
 from recallog.operations.operation import Scope, all_operations
 from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
+from recallog_service import logs
 from recallog_service.access import Access
-from recallog_service.http import logs
 from recallog_service.http.door import Limits
 from recallog_service.http.server import server_of
 from recallog_service.http.transport import LOOPBACK

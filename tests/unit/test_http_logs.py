@@ -11,10 +11,12 @@ import httpx
 import pytest
 
 from recallog import Memory, Settings
+from recallog_service import logs
 from recallog_service.access import Access, Grant, Guarded, keys
 from recallog_service.access.stores import store_of
-from recallog_service.http import logs, tailing
+from recallog_service.http import tailing
 from recallog_service.http.app import Application
+from recallog_service.http.mounting import mounted
 from support.events import event, run
 from support.http import served, streaming
 
@@ -76,6 +78,36 @@ def test_a_failure_a_refused_key_and_a_stream_are_logged_with_the_ids_of_their_r
     (defect,) = (line for line in lines if line["level"] == "error")
     assert (defect["request"], defect["error"]) == ("r-500", "ValueError")
     assert defect["frames"][-1].endswith(" broken")
+
+
+def test_a_tool_of_mcp_that_fails_by_a_defect_says_the_id_of_the_request_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object) -> None:
+        raise ValueError(f"it said {SECRET}")
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            app = Application(memory, Access.of(Settings(home=tmp_path)), mounted=mounted(memory))
+            monkeypatch.setattr(Memory, "_perform", broken)
+            params = {"name": "recall_memory", "arguments": {"query": SECRET}}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            headers = {"Accept": "application/json, text/event-stream", "X-Request-Id": "r-tool"}
+            async with served(app) as (_, url), httpx.AsyncClient(base_url=url) as client:
+                answer = await client.post(f"/mcp?space={SECRET}&agent={SECRET}", json=call, headers=headers)
+                assert "r-tool" in answer.text
+                assert SECRET not in answer.text
+
+    with caplog.at_level(logging.DEBUG):
+        run(work())
+    lines = lines_of(caplog)
+    assert SECRET not in json.dumps(lines)
+    (defect,) = (line for line in lines if line["level"] == "error")
+    assert (defect["request"], defect["error"], defect["frames"][-1].endswith(" broken")) == (
+        "r-tool",
+        "ValueError",
+        True,
+    )
 
 
 def test_a_stream_that_fails_after_it_has_begun_is_logged_with_its_id(

@@ -46,11 +46,14 @@ def mcp_command(
     if context.invoked_subcommand is not None:
         return
     try:
+        from recallog_service import logs
         from recallog_service.mcp.transports import serve_stdio
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
         message = f"{missing} is not installed. Install it: pip install '.[mcp]' in a clone of Recallog"
         terminal.fail(SettingsError(message))
+
+    logs.to_stderr("warning")
 
     async def work() -> None:
         in_space, as_agent = _name("--space", space), _name("--agent", agent)

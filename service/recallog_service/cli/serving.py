@@ -42,8 +42,9 @@ def serve(
     connections from other machines with a proxy in front.
     """
     try:
+        from recallog_service import logs
         from recallog_service.access import Access
-        from recallog_service.http import logs, mounting
+        from recallog_service.http import mounting
         from recallog_service.http.server import server_of
         from recallog_service.telemetry import exported
     except ModuleNotFoundError as error:

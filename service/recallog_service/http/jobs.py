@@ -17,8 +17,8 @@ from recallog_schemas.errors import Forbidden, RateLimited, RecallogError, Unkno
 from recallog_service.access import Verb
 from recallog_service.http import requests, sse
 from recallog_service.http.door import Client, Door
-from recallog_service.http.logs import defect
 from recallog_service.http.problems import problem_of
+from recallog_service.logs import defect
 
 JOBS_KEPT = 100
 """How many finished jobs are remembered, the newest ones."""

@@ -13,7 +13,8 @@ from recallog import Memory
 from recallog.following.entries import entry_of
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import OutOfRange, RecallogError
-from recallog_service.http import logs, sse
+from recallog_service import logs
+from recallog_service.http import sse
 from recallog_streams.ledgers.ledger import Batch, parts_of
 
 POLL_SECONDS = 0.03

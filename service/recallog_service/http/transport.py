@@ -16,7 +16,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recallog_schemas.errors import Forbidden, RecallogError
-from recallog_service.http import logs, problems
+from recallog_service import logs
+from recallog_service.http import problems
 from recallog_service.http.metrics import Metrics
 from recallog_service.http.problems import RequestError
 from recallog_service.http.sse import ClientStalled
@@ -69,8 +70,9 @@ class Transport:
         headers = dict(scope["headers"])
         given = headers.get(REQUEST_ID.encode(), b"").decode("latin-1")
         exchange = _Exchange(given if _ID.fullmatch(given) else str(uuid_utils.uuid7()), scope["method"])
+        state = {**scope.get("state", {}), "request": exchange.request_id}
         # Names may have a slash: routes are compared before special characters are decoded.
-        scope = {**scope, "path": scope["raw_path"].decode("latin-1"), "state": {**scope.get("state", {})}, "app": self}
+        scope = {**scope, "path": scope["raw_path"].decode("latin-1"), "state": state, "app": self}
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+import uuid_utils
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
@@ -25,6 +26,7 @@ from recallog import Memory, __version__
 from recallog.operations.operation import Operation, all_operations
 from recallog_schemas.errors import Forbidden, InvalidArgument, RecallogError
 from recallog_service.access import Guarded, Verb
+from recallog_service.logs import defect
 from recallog_service.mcp.tools import TOOLS, Tool
 
 NAME = "recallog"
@@ -83,7 +85,7 @@ def server_of(facade: type[Memory], holder_of: HolderOf) -> Server[Any]:
                 raise Forbidden
             return await tool.call(holder.memory, operations, holder.who, params.arguments or {})
 
-        text, is_error = await _text_of(answer)
+        text, is_error = await _text_of(answer, context)
         return CallToolResult(content=[TextContent(text=text)], is_error=is_error)
 
     async def list_resources(
@@ -108,7 +110,7 @@ def server_of(facade: type[Memory], holder_of: HolderOf) -> Server[Any]:
             view = await holder.memory.call(operations[found[2]], holder.who)
             return str(view.format())
 
-        text, is_error = await _text_of(answer)
+        text, is_error = await _text_of(answer, context)
         if is_error:
             raise MCPError(INVALID_PARAMS, text)
         return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, text=text, mime_type="text/plain")])
@@ -125,12 +127,19 @@ def server_of(facade: type[Memory], holder_of: HolderOf) -> Server[Any]:
     )
 
 
-async def _text_of(answer: Callable[[], Awaitable[str]]) -> tuple[str, bool]:
+async def _text_of(answer: Callable[[], Awaitable[str]], context: ServerRequestContext[Any, Any]) -> tuple[str, bool]:
     """The text of an answer, or that of the error, and whether it is an error."""
     try:
         return await answer(), False
     except RecallogError as error:
         return f"{error}{' (trying again can help)' if error.retryable else ''}", True
+    except Exception as error:  # noqa: BLE001 - its message may quote what other agents have said
+        return str(defect(error, _id_of(context))), True
+
+
+def _id_of(context: ServerRequestContext[Any, Any]) -> str:
+    """The id of a request in the log."""
+    return str(uuid_utils.uuid7()) if context.request is None else str(context.request.state.request)
 
 
 def _listed(tool: Tool, operations: Mapping[str, Operation]) -> ListedTool:

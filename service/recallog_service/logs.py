@@ -1,4 +1,4 @@
-"""The server's log: one JSON document a line, with the id of the request, and nothing of what was sent or answered."""
+"""The log of the servers: a JSON document a line, with the id of the request and nothing that was sent or answered."""
 
 import json
 import logging
