@@ -63,8 +63,12 @@ class Tracing:
 
     @contextmanager
     def continued(self, traceparent: str | None) -> Iterator[None]:
-        """Spans inside belong to the trace of a header. One that is missing or invalid changes nothing."""
-        token = self._context.attach(self._propagator.extract({TRACEPARENT: traceparent or ""}))
+        """Spans inside belong to the trace of a header. One that is invalid changes nothing, nor does any if there is a
+        span already, which the program has made of the same request."""
+        context = self._context.get_current()
+        if traceparent and not self._trace.get_current_span(context).get_span_context().is_valid:
+            context = self._propagator.extract({TRACEPARENT: traceparent}, context)
+        token = self._context.attach(context)
         try:
             yield
         finally:

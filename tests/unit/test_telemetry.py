@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,11 @@ from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 from recallog_streams.ledgers.kafka.topic import Topic
 from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.tracing import Tracing
+from support.cli import recallog, spawn
+from support.collector import collecting_from_processes
 from support.events import event, numbered, run
+from support.http import served
 from support.tracing import collecting, processor, traced
 
 SECRET = "the miller owes me nine sacks"
@@ -228,7 +233,7 @@ def test_one_trace_leads_from_the_caller_over_http_through_the_record_to_the_fol
         memory = Memory(components)
         memory._access.tracing = settings.tracing()
         app = Application(memory, Access.of(Settings(index="off")), tracing=settings.tracing())
-        async with Remote(URL, transport=httpx.ASGITransport(app), telemetry=True) as remote:
+        async with served(app) as (_, url), Remote(url, telemetry=True) as remote:
             with trace.get_tracer("agent").start_as_current_span("turn"):
                 await remote.publish(event(payload={"text": SECRET}))
         await fold(settings, components)
@@ -334,6 +339,15 @@ def test_a_request_names_the_trace_that_it_belongs_to(
     assert (traced(span) == CLIENTS_TRACE) is continues
 
 
+def test_a_span_that_the_program_has_made_of_a_request_is_kept(spans: Spans) -> None:
+    tracing = Tracing()
+    with trace.get_tracer("middleware").start_as_current_span("request"):
+        with tracing.continued(TRACEPARENT), tracing.span("search_memory", {}):
+            pass
+    operation, request = spans()
+    assert traced(operation) == traced(request) != CLIENTS_TRACE
+
+
 def test_without_the_setting_a_client_sends_no_header() -> None:
     async def work() -> None:
         def answer(request: httpx.Request) -> httpx.Response:
@@ -347,7 +361,33 @@ def test_without_the_setting_a_client_sends_no_header() -> None:
     run(work())
 
 
-# What fails
+# Where spans go, and what fails
+
+
+def test_a_command_sends_its_spans_to_a_collector(tmp_path: Path) -> None:
+    recallog("publish", "village", "baker", "agent.spoke", SECRET, "--home", tmp_path)
+    with collecting_from_processes() as collector:
+        given = {"RECALLOG_INDEX": "off", "RECALLOG_TELEMETRY": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        assert SECRET in spawn("episodic", "village", "baker", "--home", tmp_path, **given).out
+        assert [span.name for span in collector.spans] == ["search_memory"]
+        assert collector.services == {"recallog"}
+        assert not any(b"miller" in body for body in collector.bodies)
+
+
+def test_a_command_whose_collector_is_away_answers_as_without_it(tmp_path: Path) -> None:
+    recallog("publish", "village", "baker", "agent.spoke", SECRET, "--home", tmp_path)
+    given = {"RECALLOG_INDEX": "off", "RECALLOG_TELEMETRY": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
+    ended = spawn("episodic", "village", "baker", "--home", tmp_path, **given)
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, f"[turn 000][agent.spoke] {SECRET}")
+
+
+@pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.sdk.trace"])
+def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    recallog("publish", "village", "baker", "agent.spoke", SECRET, "--home", tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    ended = recallog("episodic", "village", "baker", "--home", tmp_path, RECALLOG_TELEMETRY="true")
+    assert ended.code == 2
+    assert f"{missing} is not installed. Install it: pip install '.[telemetry]'" in ended.err
 
 
 def test_neither_an_operation_nor_a_fold_fails_because_its_span_does(
