@@ -66,17 +66,17 @@ class Conversation(FacadePart):
         Raises `EventTooLarge` for a message of more than 16 MiB.
         """
         from recallog.commands import conversation as changes
-        from recallog.conversations import adding
+        from recallog_projections.views.conversations.tables import ConversationKey
 
-        to = adding.Conversation(space, agent, session, subject)
         return await self._noted(
             await changes.add(
                 self._access,
-                to,
+                ConversationKey(space, agent, session),
                 parameters.message_list(messages),
-                turn,
                 await self._newest(space),
                 continues=continues,
+                turn=turn,
+                subject=subject,
             )
         )
 
@@ -100,12 +100,12 @@ class Conversation(FacadePart):
         Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
         ingested with the session is a message too: what a user and the agent said, and calls of tools.
         """
-        from recallog.reading.messages import Owner
+        from recallog_projections.views.conversations.tables import ConversationKey
 
-        owner = Owner(space, agent, session)
+        conversation = ConversationKey(space, agent, session)
         ledger = self._access.components.ledger
         return await self._access.of_space(
-            space, lambda reading: queries.conversation.messages(reading, ledger, owner, whole=whole), at
+            space, lambda reading: queries.conversation.messages(reading, ledger, conversation, whole=whole), at
         )
 
     @operation(
@@ -133,12 +133,13 @@ class Conversation(FacadePart):
         they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
         """
         from recallog.commands import conversation as changes
-        from recallog.reading.messages import Owner
+        from recallog_projections.views.conversations.tables import ConversationKey
         from recallog_projections.views.conversations.thresholds import Thresholds
 
+        conversation = ConversationKey(space, agent, session)
         thresholds = Thresholds(max_messages, max_chars, keep).bounded()
         return await changes.compact(
-            self._access, Owner(space, agent, session), self._summarizer(), thresholds, await self._newest(space)
+            self._access, conversation, self._summarizer(), thresholds, await self._newest(space)
         )
 
     @operation(
@@ -162,10 +163,10 @@ class Conversation(FacadePart):
         of them, nothing is written.
         """
         from recallog.commands import conversation as changes
-        from recallog.reading.messages import Owner
+        from recallog_projections.views.conversations.tables import ConversationKey
 
-        owner = Owner(space, agent, session)
-        return await self._noted(await changes.remove(self._access, owner, ids, await self._newest(space)))
+        conversation = ConversationKey(space, agent, session)
+        return await self._noted(await changes.remove(self._access, conversation, ids, await self._newest(space)))
 
     @operation(
         example="recallog conversation pop village baker s-1",
@@ -184,10 +185,10 @@ class Conversation(FacadePart):
     ) -> "MessagesRemoved":
         """Take the newest messages out of a conversation, and answer them."""
         from recallog.commands import conversation as changes
-        from recallog.reading.messages import Owner
+        from recallog_projections.views.conversations.tables import ConversationKey
 
-        owner = Owner(space, agent, session)
-        return await self._noted(await changes.pop(self._access, owner, count, await self._newest(space)))
+        conversation = ConversationKey(space, agent, session)
+        return await self._noted(await changes.pop(self._access, conversation, count, await self._newest(space)))
 
     @operation(
         example="recallog conversation clear village baker s-1",
@@ -202,10 +203,10 @@ class Conversation(FacadePart):
     ) -> "MessagesRemoved":
         """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
         from recallog.commands import conversation as changes
-        from recallog.reading.messages import Owner
+        from recallog_projections.views.conversations.tables import ConversationKey
 
-        owner = Owner(space, agent, session)
-        return await self._noted(await changes.pop(self._access, owner, None, await self._newest(space)))
+        conversation = ConversationKey(space, agent, session)
+        return await self._noted(await changes.pop(self._access, conversation, None, await self._newest(space)))
 
     async def _newest(self, space: str) -> Position | None:
         await self._access.components.ledger.open()

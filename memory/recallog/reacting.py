@@ -18,7 +18,7 @@ from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
-from recallog.reading.messages import Owner
+from recallog_projections.views.conversations.tables import ConversationKey
 from recallog_projections.views.due import Scheduled
 from recallog_schemas import Event, limits
 from recallog_schemas.errors import ModelMisconfigured
@@ -136,17 +136,17 @@ class LoopMemory(AnsweredMemory):
         )
 
     async def session(self, trigger: "DueTrigger", session: str) -> daily.Session:
-        owner, ledger = Owner(trigger.space, trigger.agent, session), self._access.components.ledger
+        of, ledger = ConversationKey(trigger.space, trigger.agent, session), self._access.components.ledger
         return await self._access.of_space(
             trigger.space,
-            lambda reading: daily.session_of(reading, ledger, owner, trigger.since, trigger.offset),
+            lambda reading: daily.session_of(reading, ledger, of, trigger.since, trigger.offset),
             {},
         )
 
     async def compaction(self, space: str, agent: str, session: str) -> "Planned":
         ledger = self._access.components.ledger
-        owner = Owner(space, agent, session)
-        return await self._access.of_space(space, lambda reading: conversation.planned(reading, ledger, owner), {})
+        of = ConversationKey(space, agent, session)
+        return await self._access.of_space(space, lambda reading: conversation.planned(reading, ledger, of), {})
 
     async def prepared(self, event: Event) -> Event | None:
         payload = event.payload

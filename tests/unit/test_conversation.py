@@ -15,6 +15,7 @@ from recallog import Event, InvalidArgument, Memory, ModelFailed, ModelMisconfig
 from recallog.conversations import adding
 from recallog.extending import Summarizer
 from recallog_projections.views.conversations import rendering
+from recallog_projections.views.conversations.tables import ConversationKey
 from recallog_schemas import limits
 from recallog_schemas.errors import EventTooLarge
 from recallog_schemas.views import ConversationView
@@ -227,13 +228,13 @@ def test_a_foreign_event_with_the_id_of_a_message_hides_no_message(made: Callabl
     async def work() -> None:
         async with made() as memory:
             hello = {"role": "user", "content": "Hello.", "id": "a"}
-            id_ = adding.id_of(adding.Conversation(*CHAT), "id", "a")
+            id_ = adding.id_of(ConversationKey(*CHAT), "id", "a")
             await memory.publish(event("agent.spoke", space="s", agent="other", session="x", id=id_))
             await memory.conversation.add(*CHAT, hello)
             assert await shown(memory) == [hello]
             assert (await memory.conversation.add(*CHAT, hello)).added == 0
             nameless = {"role": "user", "content": "Hello!"}
-            taken = adding.id_of(adding.Conversation(*CHAT), 1, rendering.digest_of(nameless))
+            taken = adding.id_of(ConversationKey(*CHAT), 1, rendering.digest_of(nameless))
             await memory.publish(event("agent.spoke", space="s", agent="other", session="x", id=taken))
             assert (await memory.conversation.add(*CHAT, [hello, nameless])).added == 1
             assert (await memory.conversation.add(*CHAT, [hello, nameless])).added == 0
@@ -329,11 +330,11 @@ def test_parts_of_another_agent_and_later_ones_change_no_large_message(tell: Tel
         assert await shown(memory) == [large]
         # Parts that come before those of the message are refused by its digest: the beginning is left.
         forged = {"role": "user", "content": "The price is nil."}
-        again = adding.id_of(adding.Conversation("s", "bot", "y"), 0, rendering.digest_of(large))
+        again = adding.id_of(ConversationKey("s", "bot", "y"), 0, rendering.digest_of(large))
         await memory.publish(part("other", again, 1, json.dumps(forged)))
         await memory.conversation.add("s", "bot", "y", large)
         assert await shown(memory, session="y") == [large]
-        third = adding.id_of(adding.Conversation("s", "bot", "z"), 0, rendering.digest_of(large))
+        third = adding.id_of(ConversationKey("s", "bot", "z"), 0, rendering.digest_of(large))
         await memory.publish(part("bot", third, 1, json.dumps(forged)))
         await memory.conversation.add("s", "bot", "z", large)
         (beginning,) = await shown(memory, session="z")

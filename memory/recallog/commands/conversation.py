@@ -1,6 +1,6 @@
 """Changes of conversations: messages are added and taken out, and the beginning is replaced by a summary."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,20 +8,20 @@ from recallog import queries
 from recallog.access import MemoryAccess
 from recallog.commands.making import made
 from recallog.conversations import adding, compaction
-from recallog.conversations.adding import Conversation
 from recallog.conversations.blocks import ToolCall
+from recallog.conversations.messages import own_id
 from recallog.operations.parameters import At
 from recallog.queries import event_lookup
 from recallog.queries.conversation import Planned
 from recallog.reactors import compaction as reactor
 from recallog.reactors.summarizer import Summarizer
 from recallog.reading import messages as stored
-from recallog.reading.messages import Owner, Shown
+from recallog.reading.messages import Shown
 from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_projections.views.conversations import projection, rendering, tables
-from recallog_projections.views.conversations.tables import ConversationRow, MessageRef, MessageRow
+from recallog_projections.views.conversations.tables import ConversationKey, ConversationRow, MessageRef, MessageRow
 from recallog_projections.views.conversations.thresholds import Thresholds
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import IdConflict
@@ -72,12 +72,13 @@ class _Present:
 
 async def add(
     access: MemoryAccess,
-    conversation: Conversation,
+    conversation: ConversationKey,
     messages: Sequence[Mapping[str, Any]],
-    turn: int | None,
     after: Position | None,
     *,
     continues: bool,
+    turn: int | None,
+    subject: str | None,
 ) -> MessagesAdded:
     """Add those messages to a conversation that it does not have. `after` is the position of an earlier adding.
 
@@ -92,7 +93,7 @@ async def add(
             lambda reading: _present(reading, access, conversation, given, continues=continues),
             At(after=after),
         )
-        events, ids = _events(conversation, given, present, turn, salt)
+        events, ids = _events(conversation, given, present, salt, turn, subject)
         try:
             await _check_free(access, conversation.space, ids)
             position = await _append(access, events)
@@ -117,7 +118,7 @@ async def _check_free(access: MemoryAccess, space: str, ids: Sequence[str]) -> N
 
 def _given(message: Mapping[str, Any], path: str) -> _Given:
     plain = adding.checked(message, path)
-    return _Given(plain, path, rendering.digest_of(plain), adding.own_id(plain))
+    return _Given(plain, path, rendering.digest_of(plain), own_id(plain))
 
 
 async def _append(access: MemoryAccess, events: Sequence[Event]) -> Position | None:
@@ -128,7 +129,12 @@ async def _append(access: MemoryAccess, events: Sequence[Event]) -> Position | N
 
 
 def _events(
-    conversation: Conversation, given: Sequence[_Given], present: _Present, turn: int | None, salt: int
+    conversation: ConversationKey,
+    given: Sequence[_Given],
+    present: _Present,
+    salt: int,
+    turn: int | None,
+    subject: str | None,
 ) -> tuple[list[Event], list[str]]:
     """The events of the new messages, and the ids of the messages' own."""
     events: list[Event] = []
@@ -146,7 +152,9 @@ def _events(
         id_ = adding.id_of(conversation, *key, *_salted(salt))
         if id_ in ids:  # of two given messages with one id the first counts
             continue
-        events += adding.events_of(conversation, each.message, id_, turn=now, calls=calls, path=each.path)
+        events += adding.events_of(
+            conversation, each.message, id_, turn=now, calls=calls, subject=subject, path=each.path
+        )
         ids[id_] = None
     return events, list(ids)
 
@@ -154,32 +162,32 @@ def _events(
 async def _present(
     reading: ReadSession,
     access: MemoryAccess,
-    conversation: Conversation,
+    conversation: ConversationKey,
     given: Sequence[_Given],
     *,
     continues: bool,
 ) -> _Present:
-    owner = Owner(conversation.space, conversation.agent, conversation.session)
 
     async def read(session: ReadSession) -> _Present:
-        own = {each.own_id for each in given if each.own_id is not None}
-        by_id = {adding.id_of(conversation, "id", id_, *_salted(salt)): id_ for id_ in own for salt in range(_SALTS)}
-        keys = projection.keys_of(owner.space, owner.agent, owner.session)
-        refs = [RowKey(tables.REFS.name, owner.space, "", id_) for id_ in by_id]
-        agent = RowKey(activity.AGENTS.name, owner.space, owner.agent)
+        by_id = _of_own_ids(conversation, {each.own_id for each in given if each.own_id is not None})
+        keys = projection.keys_of(conversation)
+        refs = [RowKey(tables.REFS.name, conversation.space, "", id_) for id_ in by_id]
+        agent = RowKey(activity.AGENTS.name, conversation.space, conversation.agent)
         snapshot = await session.snapshot([*keys, *refs, agent])
-        span = snapshot.row(activity.AGENTS, owner.space, owner.agent)
-        state = snapshot.row(tables.STATES, owner.space, owner.agent, owner.session) or ConversationRow()
-        refs_of = {id_: snapshot.row(tables.REFS, owner.space, "", id_) for id_ in by_id}
-        added = {by_id[id_] for id_, ref in refs_of.items() if _is_of(owner, ref)}
+        span = snapshot.row(activity.AGENTS, conversation.space, conversation.agent)
+        state = snapshot.row(tables.STATES, *conversation) or ConversationRow()
+        refs_of = {id_: snapshot.row(tables.REFS, conversation.space, "", id_) for id_ in by_id}
+        added = {by_id[id_] for id_, ref in refs_of.items() if _is_of(conversation, ref)}
         known = {number for number, each in enumerate(given) if each.own_id in added}
         if not continues and any(each.own_id is None for each in given):
-            known |= await _aligned(session, access.components.ledger, owner, given)
+            known |= await _aligned(session, access.components.ledger, conversation, given)
         return _Present(
             state.ever,
             max(state.turn, 0 if span is None else span.turn),
             frozenset(known),
-            await _calls(session, access, owner, [each for number, each in enumerate(given) if number not in known]),
+            await _calls(
+                session, access, conversation, [each for number, each in enumerate(given) if number not in known]
+            ),
         )
 
     return await reading.steady(read)
@@ -190,12 +198,19 @@ def _salted(salt: int) -> tuple[str, ...]:
     return (f"salt {salt}",) if salt else ()
 
 
-def _is_of(owner: Owner, ref: MessageRef | None) -> bool:
+def _of_own_ids(conversation: ConversationKey, own: Iterable[str]) -> Mapping[str, str]:
+    """The messages' own ids by the ids that their events may have."""
+    return {adding.id_of(conversation, "id", id_, *_salted(salt)): id_ for id_ in own for salt in range(_SALTS)}
+
+
+def _is_of(conversation: ConversationKey, ref: MessageRef | None) -> bool:
     """Whether the event with the id of a message is in the conversation: a foreign one may have the id."""
-    return ref is not None and ref.session == owner.session and owner.agent in ref.owners
+    return ref is not None and ref.session == conversation.session and conversation.agent in ref.owners
 
 
-async def _aligned(session: ReadSession, ledger: Ledger, owner: Owner, given: Sequence[_Given]) -> set[int]:
+async def _aligned(
+    session: ReadSession, ledger: Ledger, conversation: ConversationKey, given: Sequence[_Given]
+) -> set[int]:
     """The indexes of the given messages that the conversation has: it begins as they do, or ends as they begin.
 
     Instructions are compared apart: a program may change them from call to call. The message with the summary of a
@@ -204,7 +219,7 @@ async def _aligned(session: ReadSession, ledger: Ledger, owner: Owner, given: Se
     said = [number for number, each in enumerate(given) if not each.instructs]
     digests = [given[number].digest for number in said]
     summaries = {number for number, each in enumerate(given) if compaction.is_summary(each.message)}
-    beginning = await _some(session, ledger, owner, len(said), newest_first=False)
+    beginning = await _some(session, ledger, conversation, len(said), newest_first=False)
     everything = [each.digest for each in beginning[: len(given)]]
     if everything == [each.digest for each in given[: len(everything)]]:
         return set(range(len(everything)))
@@ -213,7 +228,7 @@ async def _aligned(session: ReadSession, ledger: Ledger, owner: Owner, given: Se
     if not summaries and begins == digests[: len(begins)]:
         count = len(begins)
     else:
-        end = await _some(session, ledger, owner, len(said), newest_first=True)
+        end = await _some(session, ledger, conversation, len(said), newest_first=True)
         known = [*beginning, *end]
         count = _overlap([each.digest for each in end if not each.instructs], digests)
     instructions = {each.digest for each in known if each.instructs}
@@ -224,20 +239,20 @@ async def _aligned(session: ReadSession, ledger: Ledger, owner: Owner, given: Se
 
 
 async def _some(
-    session: ReadSession, ledger: Ledger, owner: Owner, count: int, *, newest_first: bool
+    session: ReadSession, ledger: Ledger, conversation: ConversationKey, count: int, *, newest_first: bool
 ) -> list[_Compared]:
     """The first or the newest messages of a conversation, in their order: at least `count` besides instructions, and
     the instructions next to them."""
     rows: list[MessageRow] = []
     others = 0
     page = min(count + 8, limits.SCAN_ITEMS)
-    async for row in stored.rows_of(session, owner, newest_first=newest_first, page=page):
+    async for row in stored.rows_of(session, conversation, newest_first=newest_first, page=page):
         others += row.role not in rendering.INSTRUCTIONS
         if others > count:
             break
         rows.append(row)
     rows = rows[::-1] if newest_first else rows
-    plain = await stored.shown(session, ledger, owner, [row for row in rows if not row.digest])
+    plain = await stored.shown(session, ledger, conversation, [row for row in rows if not row.digest])
     of_plain: dict[int, list[str]] = {}
     for each in plain:
         of_plain.setdefault(each.offset, []).append(rendering.digest_of(each.message))
@@ -255,7 +270,7 @@ def _overlap(end: Sequence[str], begins: Sequence[str]) -> int:
 
 
 async def _calls(
-    session: ReadSession, access: MemoryAccess, owner: Owner, given: Sequence[_Given]
+    session: ReadSession, access: MemoryAccess, conversation: ConversationKey, given: Sequence[_Given]
 ) -> Mapping[str, ToolCall]:
     """The calls in the newest messages that results among the given ones answer."""
     wanted = {call for each in given if (call := adding.called_by(each.message)) is not None}
@@ -265,73 +280,74 @@ async def _calls(
         return found
     rows: list[MessageRow] = []
     searched = 0
-    async for row in stored.rows_of(session, owner, newest_first=True, page=16):
+    async for row in stored.rows_of(session, conversation, newest_first=True, page=16):
         searched += 1
-        if row.role == rendering.ASSISTANT and row.author == owner.agent:
+        if row.role == rendering.ASSISTANT and row.author == conversation.agent:
             rows.append(row)
         if len(rows) == 8 or searched >= limits.MESSAGE_CALLS_SEARCHED:
-            found |= await _calls_in(session, access, owner, rows)
+            found |= await _calls_in(session, access, conversation, rows)
             rows = []
             if wanted <= found.keys() or searched >= limits.MESSAGE_CALLS_SEARCHED:
                 return found
-    return found | await _calls_in(session, access, owner, rows)
+    return found | await _calls_in(session, access, conversation, rows)
 
 
 async def _calls_in(
-    session: ReadSession, access: MemoryAccess, owner: Owner, rows: Sequence[MessageRow]
+    session: ReadSession, access: MemoryAccess, conversation: ConversationKey, rows: Sequence[MessageRow]
 ) -> dict[str, ToolCall]:
-    shown = await stored.shown(session, access.components.ledger, owner, rows)
+    shown = await stored.shown(session, access.components.ledger, conversation, rows)
     return adding.calls_by_id([each.message for each in shown])
 
 
-async def remove(access: MemoryAccess, owner: Owner, ids: Sequence[str], after: Position | None) -> MessagesRemoved:
+async def remove(
+    access: MemoryAccess, conversation: ConversationKey, ids: Sequence[str], after: Position | None
+) -> MessagesRemoved:
     """Take messages out of a conversation, by the ids of their events or their own. Others are left out."""
-    conversation = Conversation(owner.space, owner.agent, owner.session)
-    own = {adding.id_of(conversation, "id", id_, *_salted(salt)) for id_ in ids for salt in range(_SALTS)}
-    wanted = {*ids, *own}
+    wanted = {*ids, *_of_own_ids(conversation, ids)}
 
     async def chosen(session: ReadSession) -> list[MessageRow]:
-        return [row async for row in stored.rows_of(session, owner) if row.id in wanted]
+        return [row async for row in stored.rows_of(session, conversation) if row.id in wanted]
 
-    return await _removed(access, owner, chosen, after)
+    return await _removed(access, conversation, chosen, after)
 
 
-async def pop(access: MemoryAccess, owner: Owner, newest: int | None, after: Position | None) -> MessagesRemoved:
+async def pop(
+    access: MemoryAccess, conversation: ConversationKey, newest: int | None, after: Position | None
+) -> MessagesRemoved:
     """Take the newest messages out of a conversation; None: all of them."""
 
     async def chosen(session: ReadSession) -> list[MessageRow]:
         rows: list[MessageRow] = []
-        async for row in stored.rows_of(session, owner, newest_first=True, page=newest or limits.SCAN_ITEMS):
+        async for row in stored.rows_of(session, conversation, newest_first=True, page=newest or limits.SCAN_ITEMS):
             rows.append(row)
             if len(rows) == newest:
                 break
         return rows[::-1]
 
-    return await _removed(access, owner, chosen, after)
+    return await _removed(access, conversation, chosen, after)
 
 
 async def _removed(
     access: MemoryAccess,
-    owner: Owner,
+    conversation: ConversationKey,
     chosen: Callable[[ReadSession], Awaitable[list[MessageRow]]],
     after: Position | None,
 ) -> MessagesRemoved:
     """Take the chosen messages out of a conversation."""
 
     async def read(session: ReadSession) -> list[Shown]:
-        return await stored.shown(session, access.components.ledger, owner, await chosen(session))
+        return await stored.shown(session, access.components.ledger, conversation, await chosen(session))
 
-    found = await access.of_space(owner.space, lambda reading: reading.steady(read), At(after=after))
-    conversation = Conversation(owner.space, owner.agent, owner.session)
+    found = await access.of_space(conversation.space, lambda reading: reading.steady(read), At(after=after))
     ids = list(dict.fromkeys(each.id for each in found))
     events = [
         made(
-            owner.space,
-            owner.agent,
+            conversation.space,
+            conversation.agent,
             "message.removed",
             {"id": id_},
             adding.id_of(conversation, "removed", id_),
-            session=owner.session,
+            session=conversation.session,
         )
         for id_ in ids
     ]
@@ -341,27 +357,29 @@ async def _removed(
 
 async def compact(
     access: MemoryAccess,
-    owner: Owner,
+    conversation: ConversationKey,
     summarizer: Summarizer | None,
     thresholds: Thresholds,
     after: Position | None,
 ) -> CompactionView:
     """Replace the beginning of a conversation by a summary if it is longer than `thresholds` allow."""
     planned: Planned = await access.of_space(
-        owner.space,
-        lambda reading: queries.conversation.planned(reading, access.components.ledger, owner, thresholds),
+        conversation.space,
+        lambda reading: queries.conversation.planned(reading, access.components.ledger, conversation, thresholds),
         At(after=after),
     )
     plan = planned.plan
     if planned.upto is None:
         return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=None, position=None)
     summary, by, failed = await reactor.summarised(plan, summarizer)
-    payload = reactor.payload_of(owner.session, planned, summary, by)
+    payload = reactor.payload_of(conversation.session, planned, summary, by)
     about = {} if planned.subject is None else {"subject": planned.subject}
-    event = made(owner.space, owner.agent, reactor.COMPACTED, payload, session=owner.session, **about)
+    event = made(
+        conversation.space, conversation.agent, reactor.COMPACTED, payload, session=conversation.session, **about
+    )
     (position,) = await access.append([event])
-    key = RowKey(tables.COMPACTIONS.name, owner.space, owner.agent, owner.session)
-    snapshot = await access.of_space(owner.space, lambda reading: reading.snapshot([key]), At(after=position))
+    key = RowKey(tables.COMPACTIONS.name, *conversation)
+    snapshot = await access.of_space(conversation.space, lambda reading: reading.snapshot([key]), At(after=position))
     counts = snapshot.row(tables.COMPACTIONS, *key[1:])
     if counts is None or counts.offset < position.offset:  # another one came first
         return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=failed, position=position)

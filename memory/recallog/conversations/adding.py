@@ -12,7 +12,6 @@ larger than an event is kept as JSON in `message.part` events before its own, wh
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ from recallog.conversations.messages import MESSAGE_TIMES, Cast, author_of
 from recallog.conversations.times import time_in
 from recallog_projections.views.conversations import rendering
 from recallog_projections.views.conversations.rendering import ASSISTANT, USER, Message
+from recallog_projections.views.conversations.tables import ConversationKey
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent
 
@@ -31,16 +31,6 @@ ROLES = frozenset({USER, ASSISTANT}) | rendering.INSTRUCTIONS | rendering.RESULT
 _UNKNOWN_TOOL = "unknown"
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """To which conversation messages are added, and what their events have in common."""
-
-    space: str
-    agent: str
-    session: str
-    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +66,9 @@ def checked(message: Mapping[str, Any], path: str) -> dict[str, Any]:
     return plain
 
 
-def id_of(conversation: Conversation, *key: object) -> str:
+def id_of(conversation: ConversationKey, *key: object) -> str:
     """The id of the event of a message: 32 hex digits that follow from its conversation and from `key`."""
-    names = [conversation.space, conversation.agent, conversation.session, *key]
-    return f"message-{hashlib.blake2b(_encode(names), digest_size=16).hexdigest()}"
-
-
-def own_id(message: Message) -> str | None:
-    """The id that a message has from elsewhere, as a text; None if it has none."""
-    given = message.get("id")
-    return str(given) if isinstance(given, str | int) and not isinstance(given, bool) and given != "" else None
+    return f"message-{hashlib.blake2b(_encode([*conversation, *key]), digest_size=16).hexdigest()}"
 
 
 def calls_by_id(messages: Sequence[Message]) -> dict[str, ToolCall]:
@@ -105,28 +88,29 @@ def called_by(message: Message) -> str | None:
 
 
 def events_of(
-    conversation: Conversation,
+    conversation: ConversationKey,
     message: Message,
     id_: str,
     *,
     turn: int,
     calls: Mapping[str, ToolCall],
-    at: datetime | None = None,
-    path: str = "messages",
+    subject: str | None,
+    path: str,
 ) -> list[Event]:
     """The event of a message, behind its parts if it is larger than an event. `calls` are those that it may answer.
 
     Raises `InvalidArgument`, which names the field below `path`, and `EventTooLarge` for more than 16 MiB.
     """
     draft = _draft(conversation, message, calls)
-    moment = time_in(message, MESSAGE_TIMES) or at
-    envelope: dict[str, Any] = {"session": conversation.session, "turn": turn, "subject": conversation.subject}
+    moment = time_in(message, MESSAGE_TIMES)
     fields = {
         "id": id_,
         "space": conversation.space,
         "agent": draft.agent,
         "kind": draft.kind,
-        **{name: value for name, value in envelope.items() if value is not None},
+        "session": conversation.session,
+        "turn": turn,
+        **({} if subject is None else {"subject": subject}),
         **({} if moment is None else {"at": moment}),
         **({"audience": (conversation.agent,)} if draft.agent != conversation.agent else {}),
     }
@@ -138,7 +122,7 @@ def events_of(
         raise InvalidArgument(f"{path}: {error}", path=path, rule=error.rule) from None
 
 
-def _draft(conversation: Conversation, message: Message, calls: Mapping[str, ToolCall]) -> _Draft:
+def _draft(conversation: ConversationKey, message: Message, calls: Mapping[str, ToolCall]) -> _Draft:
     role, content = message["role"], message.get("content")
     added = _Draft(rendering.ADDED, conversation.agent, {}, dict(message))
     if role in rendering.INSTRUCTIONS:
@@ -164,7 +148,7 @@ def _draft(conversation: Conversation, message: Message, calls: Mapping[str, Too
     return _Draft(rendering.USER_SAID, author, fields, rest)
 
 
-def _result(conversation: Conversation, message: Message, calls: Mapping[str, ToolCall]) -> _Draft:
+def _result(conversation: ConversationKey, message: Message, calls: Mapping[str, ToolCall]) -> _Draft:
     found, content = result_of(message), message.get("content")
     call = calls.get(found.call_id or "") or ToolCall(found.call_id, found.tool or _UNKNOWN_TOOL)
     fields: dict[str, Any] = {"tool": call.tool}
@@ -190,7 +174,7 @@ def _made(fields: Mapping[str, Any], draft: _Draft, **more: Any) -> Event:
 
 
 def _in_parts(
-    conversation: Conversation, message: Message, fields: dict[str, Any], draft: _Draft, path: str
+    conversation: ConversationKey, message: Message, fields: dict[str, Any], draft: _Draft, path: str
 ) -> list[Event]:
     """The parts of a large message, and its event with the beginning of its text."""
     written = _encode(message).decode()

@@ -32,11 +32,9 @@ from recallog.conversations.blocks import (
     result_of,
 )
 from recallog.conversations.times import time_in
+from recallog_projections.views.conversations.rendering import ASSISTANT, USER
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.validation import is_name
-
-USER = "user"
-ASSISTANT = "assistant"
 
 _UNANSWERED = {"ok": False, "error": "no result"}
 
@@ -140,10 +138,9 @@ class _Message:
     def add(self, kind: str, payload: dict[str, Any], *, agent: str = "", key: tuple[str, ...] = ()) -> Draft:
         cast = self.dialogue.cast
         agent = agent or cast.agent
-        own_id = self.fields.get("id")
-        if isinstance(own_id, str | int) and not isinstance(own_id, bool) and own_id != "":
-            derived: tuple[str, ...] = ("message", str(own_id), kind)
-            payload = payload if kind == "tool.used" else payload | {"message_id": str(own_id)}
+        if (given := own_id(self.fields)) is not None:
+            derived: tuple[str, ...] = ("message", given, kind)
+            payload = payload if kind == "tool.used" else payload | {"message_id": given}
         elif self.dialogue.by_position and kind != "agent.configured":  # a system text may say today's date
             derived = ("position", str(self.ordinal), kind)
         else:
@@ -231,6 +228,12 @@ def role_of(message: Mapping[str, Any]) -> object:
     if role is None and message.get("type") in _ROLES_AS_TYPES:
         role = message["type"]
     return _OTHER_ROLES.get(role, role) if isinstance(role, str) else role
+
+
+def own_id(message: Mapping[str, Any]) -> str | None:
+    """The id that a message has from elsewhere, as a text; None if it has none."""
+    given = message.get("id")
+    return str(given) if isinstance(given, str | int) and not isinstance(given, bool) and given != "" else None
 
 
 def content_of(message: Mapping[str, Any]) -> object:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from recallog.conversations import compaction
 from recallog.conversations.compaction import Plan
 from recallog.reading import messages as stored
-from recallog.reading.messages import Owner, Shown
+from recallog.reading.messages import Shown
 from recallog.reading.read_session import ReadSession
 from recallog.reading.subject import of_agent, own_log
 from recallog_projections.tables import RowKey
@@ -17,6 +17,7 @@ from recallog_projections.views.conversations.tables import (
     COMPACTIONS,
     STATES,
     CompactionRow,
+    ConversationKey,
     ConversationRow,
     MessageRow,
 )
@@ -38,17 +39,19 @@ class Planned:
     """How many messages were taken out of the conversation so far."""
 
 
-async def messages(reading: ReadSession, ledger: Ledger, owner: Owner, *, whole: bool) -> ConversationView:
+async def messages(
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, *, whole: bool
+) -> ConversationView:
     """The conversation; `whole`: with what a compaction has replaced, and without its summary."""
 
     async def read(session: ReadSession) -> ConversationView:
-        keys = [*projection.keys_of(owner.space, owner.agent, owner.session), _settings_of(owner)]
-        snapshot = await session.snapshot(keys, [own_log(owner.space, owner.agent)])
-        compacted = None if whole else snapshot.row(COMPACTIONS, owner.space, owner.agent, owner.session)
-        found = await _shown(session, ledger, owner, compacted)
+        keys = [*projection.keys_of(conversation), _settings_of(conversation)]
+        snapshot = await session.snapshot(keys, [own_log(conversation.space, conversation.agent)])
+        compacted = None if whole else snapshot.row(COMPACTIONS, *conversation)
+        found = await _shown(session, ledger, conversation, compacted)
         return ConversationView(
-            **await of_agent(session, snapshot, owner.space, owner.agent),
-            session=owner.session,
+            **await of_agent(session, snapshot, conversation.space, conversation.agent),
+            session=conversation.session,
             messages=tuple(dict(each.message) for each in found),
             ids=tuple(each.id for each in found),
             compacted=0 if compacted is None else compacted.count,
@@ -58,19 +61,21 @@ async def messages(reading: ReadSession, ledger: Ledger, owner: Owner, *, whole:
     return await reading.steady(read)
 
 
-async def planned(reading: ReadSession, ledger: Ledger, owner: Owner, thresholds: Thresholds = DEFAULT) -> Planned:
+async def planned(
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, thresholds: Thresholds = DEFAULT
+) -> Planned:
     """What a compaction would replace now."""
 
     async def read(session: ReadSession) -> Planned:
-        snapshot = await session.snapshot(projection.keys_of(owner.space, owner.agent, owner.session))
-        compacted = snapshot.row(COMPACTIONS, owner.space, owner.agent, owner.session)
-        found = await _shown(session, ledger, owner, compacted)
+        snapshot = await session.snapshot(projection.keys_of(conversation))
+        compacted = snapshot.row(COMPACTIONS, *conversation)
+        found = await _shown(session, ledger, conversation, compacted)
         later = None if compacted is None else sum(each.offset > compacted.offset for each in found)
         plan = compaction.plan([each.message for each in found], thresholds, later)
         # What was published or ingested stays, if no added message is behind it: a compaction names an added one.
         behind = next((count for count in range(len(plan.head)) if _last(found, plan, count).added), len(plan.head))
         plan = plan.without(behind)
-        state = snapshot.row(STATES, owner.space, owner.agent, owner.session) or ConversationRow()
+        state = snapshot.row(STATES, *conversation) or ConversationRow()
         replaced = found[: len(found) - len(plan.kept)]
         subjects = {each.subject for each in replaced if each.message not in plan.instructions}
         return Planned(
@@ -89,39 +94,45 @@ def _last(found: Sequence[Shown], plan: Plan, fewer: int) -> Shown:
 
 
 async def _shown(
-    session: ReadSession, ledger: Ledger, owner: Owner, compacted: CompactionRow | None
+    session: ReadSession, ledger: Ledger, conversation: ConversationKey, compacted: CompactionRow | None
 ) -> Sequence[Shown]:
     """The messages as a model reads them: where there is a compaction, instructions that stay, and its summary."""
     if compacted is None:
-        return await stored.shown(session, ledger, owner, [row async for row in stored.rows_of(session, owner)])
-    instructions = await stored.shown(session, ledger, owner, await _instructions(session, owner, compacted.upto))
-    rows = [row async for row in stored.rows_of(session, owner, after=compacted.upto)]
+        return await stored.shown(
+            session, ledger, conversation, [row async for row in stored.rows_of(session, conversation)]
+        )
+    instructions = await stored.shown(
+        session, ledger, conversation, await _instructions(session, conversation, compacted.upto)
+    )
+    rows = [row async for row in stored.rows_of(session, conversation, after=compacted.upto)]
     message = compaction.message_of(compacted.summary)
     summary = Shown(compacted.id, compacted.upto, message, True, compacted.subject)
-    return [*instructions, summary, *await stored.shown(session, ledger, owner, rows)]
+    return [*instructions, summary, *await stored.shown(session, ledger, conversation, rows)]
 
 
-async def _instructions(session: ReadSession, owner: Owner, upto: int) -> list[MessageRow]:
+async def _instructions(session: ReadSession, conversation: ConversationKey, upto: int) -> list[MessageRow]:
     """The instructions with which the conversation begins, up to an offset."""
     found: list[MessageRow] = []
-    async for row in stored.rows_of(session, owner, page=8):
+    async for row in stored.rows_of(session, conversation, page=8):
         if row.role not in rendering.INSTRUCTIONS or row.offset > upto:
             break
         found.append(row)
     return found
 
 
-async def user_messages(reading: ReadSession, ledger: Ledger, owner: Owner, newest: int) -> Sequence[Message]:
+async def user_messages(
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, newest: int
+) -> Sequence[Message]:
     """The newest messages of the user, oldest first."""
     rows: list[MessageRow] = []
-    async for row in stored.rows_of(reading, owner, newest_first=True, page=32):
-        said_by_other = row.role == rendering.ASSISTANT and row.author != owner.agent
+    async for row in stored.rows_of(reading, conversation, newest_first=True, page=32):
+        said_by_other = row.role == rendering.ASSISTANT and row.author != conversation.agent
         if row.role == rendering.USER or said_by_other:
             rows.append(row)
         if len(rows) == newest:
             break
-    return [each.message for each in await stored.shown(reading, ledger, owner, rows[::-1])]
+    return [each.message for each in await stored.shown(reading, ledger, conversation, rows[::-1])]
 
 
-def _settings_of(owner: Owner) -> RowKey:
-    return RowKey(settings.AGENTS.name, owner.space, owner.agent)
+def _settings_of(conversation: ConversationKey) -> RowKey:
+    return RowKey(settings.AGENTS.name, conversation.space, conversation.agent)

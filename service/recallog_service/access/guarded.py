@@ -6,6 +6,7 @@ from typing import Any, get_args
 from recallog import Memory
 from recallog.conversations import messages
 from recallog.operations.operation import Facade, Operation, Scope
+from recallog_projections.views.conversations.rendering import USER
 from recallog_schemas import Event
 from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
 from recallog_schemas.views import BeliefsView, Explanation, View
@@ -159,10 +160,10 @@ def _check_authors(valid: Mapping[str, Any], agent: str) -> None:
     """
     cast = messages.Cast(agent)
     for index, message in enumerate(valid.get("messages", ())):
-        is_of_user = messages.role_of(message) == messages.USER
-        if is_of_user and messages.author_of(message, cast) != messages.USER:
+        is_of_user = messages.role_of(message) == USER
+        if is_of_user and messages.author_of(message, cast) != USER:
             path = f"messages.{index}.name"
-            text = f"{path}: with a key of one agent messages have no author but it and {messages.USER!r}; leave it out"
+            text = f"{path}: with a key of one agent messages have no author but it and {USER!r}; leave it out"
             raise InvalidArgument(text, path=path, rule="author")
 
 

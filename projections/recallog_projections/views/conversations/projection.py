@@ -19,6 +19,7 @@ from recallog_projections.views.conversations.tables import (
     SAID,
     STATES,
     CompactionRow,
+    ConversationKey,
     ConversationRow,
     MessageRef,
     MessageRow,
@@ -273,6 +274,6 @@ def _digest(event: Event) -> str:
     return value if isinstance(value, str) and len(value) <= limits.ID_CHARS_MAX else ""
 
 
-def keys_of(space: str, agent: str, session: str) -> Sequence[RowKey]:
+def keys_of(conversation: ConversationKey) -> Sequence[RowKey]:
     """The rows of the state of a conversation."""
-    return RowKey(STATES.name, space, agent, session), RowKey(COMPACTIONS.name, space, agent, session)
+    return RowKey(STATES.name, *conversation), RowKey(COMPACTIONS.name, *conversation)

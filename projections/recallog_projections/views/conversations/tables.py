@@ -5,11 +5,20 @@ it, and those that the space shares: these have the owner "" too.
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
 from recallog_projections.tables import Table
 from recallog_projections.views import items
+
+
+class ConversationKey(NamedTuple):
+    """Which conversation: the key of the rows of its state."""
+
+    space: str
+    agent: str
+    session: str
 
 
 class MessageRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -110,11 +119,11 @@ MESSAGES = Table("conversations.messages", MessageRow, write_only=True)
 REFS = Table("conversations.refs", MessageRef, write_only=True)
 """At (space, "", id of the event), which is unique in the space."""
 STATES = Table("conversations.states", ConversationRow)
-"""At (space, agent, session)."""
+"""At a `ConversationKey`."""
 SAID = Table("conversations.said", SaidRow)
 """At (space, agent, session)."""
 COMPACTIONS = Table("conversations.compactions", CompactionRow)
-"""At (space, agent, session)."""
+"""At a `ConversationKey`."""
 DUE = Table("conversations.due", SessionRow)
 """The sessions whose compaction stands, at (space, agent, id of the trigger)."""
 PARTS = Table("conversations.parts", PartRow)
