@@ -12,7 +12,6 @@ from recallog.reading.subject import of_agent, own_log
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_projections.views.conversations import projection, rendering
-from recallog_projections.views.conversations.rendering import Message
 from recallog_projections.views.conversations.tables import (
     COMPACTIONS,
     STATES,
@@ -118,20 +117,6 @@ async def _instructions(session: ReadSession, conversation: ConversationKey, upt
             break
         found.append(row)
     return found
-
-
-async def user_messages(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, newest: int
-) -> Sequence[Message]:
-    """The newest messages of the user, oldest first."""
-    rows: list[MessageRow] = []
-    async for row in stored.rows_of(reading, conversation, newest_first=True, page=32):
-        said_by_other = row.role == rendering.ASSISTANT and row.author != conversation.agent
-        if row.role == rendering.USER or said_by_other:
-            rows.append(row)
-        if len(rows) == newest:
-            break
-    return [each.message for each in await stored.shown(reading, ledger, conversation, rows[::-1])]
 
 
 def _settings_of(conversation: ConversationKey) -> RowKey:
