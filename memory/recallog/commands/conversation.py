@@ -344,7 +344,7 @@ async def _removed(
         made(
             conversation.space,
             conversation.agent,
-            "message.removed",
+            rendering.REMOVAL,
             {"id": id_},
             adding.id_of(conversation, "removed", id_),
             session=conversation.session,
@@ -375,7 +375,7 @@ async def compact(
     payload = reactor.payload_of(conversation.session, planned, summary, by)
     about = {} if planned.subject is None else {"subject": planned.subject}
     event = made(
-        conversation.space, conversation.agent, reactor.COMPACTED, payload, session=conversation.session, **about
+        conversation.space, conversation.agent, rendering.COMPACTION, payload, session=conversation.session, **about
     )
     (position,) = await access.append([event])
     key = RowKey(tables.COMPACTIONS.name, *conversation)

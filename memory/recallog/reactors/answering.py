@@ -216,10 +216,11 @@ class Answers:
         not close. A warning names them.
         """
         closing = {asyncio.create_task(each.close(), name="recallog-reactor-close"): each for each in self._reactors}
-        began, now = asyncio.get_running_loop().time(), asyncio.get_running_loop().time
+        now = asyncio.get_running_loop().time
+        give_up = now() + limits.REACTORS_CLOSE_SECONDS
         calls = await ended(*self._left, seconds=limits.REACTORS_CLOSE_SECONDS)
         if closing:
-            await asyncio.wait(closing, timeout=max(0.0, began + limits.REACTORS_CLOSE_SECONDS - now()))
+            await asyncio.wait(closing, timeout=max(0.0, give_up - now()))
         open_ = await ended(*(task for task in closing if not task.done()), seconds=CANCELLED_AGAIN_SECONDS)
         for task, (reactor, trigger) in self._left.items():
             if task in calls:

@@ -9,11 +9,10 @@ from recallog.reactors import summarizer as summarizers
 from recallog.reactors.asking import Sleep
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog.reactors.summarizer import Summarizer
+from recallog_projections.views.conversations import rendering
 from recallog_schemas import Event, limits, triggers
 from recallog_schemas.errors import ModelFailed
 from recallog_schemas.shortening import cut
-
-COMPACTED = "conversation.compacted"
 
 
 class PlannedCompaction(Protocol):
@@ -67,7 +66,7 @@ class Compaction(Reactor):
             "turn": trigger.turn,
         }
         payload = payload_of(trigger.session, planned, summary, by)
-        compacted = Event(**common, kind=COMPACTED, subject=planned.subject, payload=payload)
+        compacted = Event(**common, kind=rendering.COMPACTION, subject=planned.subject, payload=payload)
         parsed = triggers.parse(trigger.id)
         if failed is None or parsed is None:
             return [compacted]

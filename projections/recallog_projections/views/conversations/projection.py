@@ -39,8 +39,6 @@ SHARED = ""
 _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
 """The kinds of messages that others than their author may see in their conversations."""
 _EMPTY = ConversationRow()
-_REMOVAL = "message.removed"
-_COMPACTION = "conversation.compacted"
 _REST_MICROS = limits.COMPACT_REST_SECONDS * 1_000_000
 
 
@@ -54,7 +52,7 @@ class Conversations:
 
     name: ClassVar[str] = "conversations"
     version: ClassVar[int] = 1
-    kinds = KINDS | triggers.CLOSINGS | {rendering.PART, _REMOVAL, _COMPACTION}
+    kinds = KINDS | triggers.CLOSINGS | {rendering.PART, rendering.REMOVAL, rendering.COMPACTION}
     tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, DUE, PARTS, REMOVED)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -73,10 +71,10 @@ class Conversations:
                     yield RowKey(STATES.name, event.space, owner, event.session)
         elif event.kind == rendering.PART:
             yield RowKey(PARTS.name, event.space, event.agent, _part_of(event))
-        elif event.kind == _REMOVAL:
+        elif event.kind == rendering.REMOVAL:
             yield RowKey(REFS.name, event.space, "", event.payload["id"])
             yield RowKey(REMOVED.name, event.space, event.agent, event.payload["id"])
-        elif event.kind == _COMPACTION:
+        elif event.kind == rendering.COMPACTION:
             session = event.payload["session"]
             yield RowKey(REFS.name, event.space, "", event.payload["upto"])
             yield RowKey(STATES.name, event.space, event.agent, session)
@@ -95,9 +93,9 @@ class Conversations:
             at = (event.space, event.agent, _part_of(event))
             if rows.get(PARTS, *at) is None:
                 rows.put(PARTS, PartRow(record.offset), *at)
-        elif event.kind == _REMOVAL:
+        elif event.kind == rendering.REMOVAL:
             _remove(rows, record)
-        elif event.kind == _COMPACTION:
+        elif event.kind == rendering.COMPACTION:
             _compact(rows, record)
         else:
             _close(rows, event)
@@ -118,26 +116,11 @@ def _add(rows: Rows, record: Record, session: str) -> None:
     owners = _owners(rows, event)
     if not owners:
         return
-    counted = chars = 0
-    is_added = rendering.is_added(event)
-    role = rendering.role_of(event) if is_added else rendering.ROLE_OF_PLAIN[event.kind]
-    row = MessageRow(event.id, record.offset, event.agent, role)
-    if is_added:
-        parts = rendering.parts_of(event)
-        (message,) = rendering.messages_of(event, event.agent) if not parts else (None,)
-        counted, chars = 1, _stated(event, "chars") if message is None else rendering.chars_of(message)
-        digest = _digest(event) if message is None else rendering.digest_of(message)
-        row = msgspec.structs.replace(row, digest=digest, parts=parts)
-        for owner in owners:
-            if owner != SHARED:
-                state = rows.get(STATES, event.space, owner, session) or _EMPTY
-                if role in rendering.INSTRUCTIONS and not state.begun:
-                    counted = chars = 0
-                state = _judged(record, owner, _counted(state, event, row, counted, chars))
-                rows.put(STATES, state, event.space, owner, session)
-                if state.due_at == record.offset:
-                    rows.put(DUE, SessionRow(session), event.space, owner, state.due)
-        rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), event.space, "", event.id)
+    if rendering.is_added(event):
+        row, chars = _added(record)
+        _count(rows, record, session, row, chars, owners)
+    else:
+        row = MessageRow(event.id, record.offset, event.agent, rendering.ROLE_OF_PLAIN[event.kind])
     if event.kind in _SAID:
         for owner in (SHARED,) if SHARED in owners else owners:
             said = rows.get(SAID, event.space, owner, session)
@@ -145,6 +128,33 @@ def _add(rows: Rows, record: Record, session: str) -> None:
     key = tables.message_key(session, record.offset)
     for owner in owners:
         rows.put(MESSAGES, row, event.space, owner, key)
+
+
+def _added(record: Record) -> tuple[MessageRow, int]:
+    """The row of a message that was added, and its characters; a large one states its own."""
+    event = record.event
+    if parts := rendering.parts_of(event):
+        digest, chars = _digest(event), _stated(event, "chars")
+    else:
+        (message,) = rendering.messages_of(event, event.agent)
+        digest, chars = rendering.digest_of(message), rendering.chars_of(message)
+    return MessageRow(event.id, record.offset, event.agent, rendering.role_of(event), digest, parts), chars
+
+
+def _count(rows: Rows, record: Record, session: str, row: MessageRow, chars: int, owners: tuple[str, ...]) -> None:
+    """Count a message that was added in the conversations that it is in, and note where it is."""
+    event, counted = record.event, 1
+    for owner in owners:
+        if owner == SHARED:
+            continue
+        state = rows.get(STATES, event.space, owner, session) or _EMPTY
+        if row.role in rendering.INSTRUCTIONS and not state.begun:
+            counted = chars = 0
+        state = _judged(record, owner, _counted(state, event, row, counted, chars))
+        rows.put(STATES, state, event.space, owner, session)
+        if state.due_at == record.offset:
+            rows.put(DUE, SessionRow(session), event.space, owner, state.due)
+    rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), event.space, "", event.id)
 
 
 def _owners(rows: Rows, event: Event) -> tuple[str, ...]:

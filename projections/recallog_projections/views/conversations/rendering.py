@@ -21,6 +21,8 @@ AGENT_SAID = "agent.spoke"
 TOOL_USED = "tool.used"
 ADDED = "message.added"
 PART = "message.part"
+REMOVAL = "message.removed"
+COMPACTION = "conversation.compacted"
 
 USER = "user"
 ASSISTANT = "assistant"
