@@ -19,7 +19,7 @@ from recallog_service.http import door as doors
 from recallog_service.http.app import Application
 from support import guarded_world as world
 from support.events import event, one_loop, run
-from support.guarded_world import ANNA, AS_ANNA, BERT, HIDDEN, OTHER_SPACE, SPACE, UNKNOWN_AGENT, UNKNOWN_SPACE
+from support.guarded_world import ANNA, AS_ANNA, BERT, HIDDEN, IN_ACME, OTHER_SPACE, SPACE, UNKNOWN_AGENT, UNKNOWN_SPACE
 from support.http import ROUTES, Door, problem, served, streaming
 
 PROPERTY = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
@@ -142,6 +142,22 @@ def test_jobs_and_metrics_are_an_operators(anna: Door, operator: Door) -> None:
     assert problem(anna.post("/v1/admin/verify", {}))[0] == 404
     assert operator.get("/metrics").status_code == 200
     assert operator.get("/v1/admin/status").status_code == 200
+
+
+def test_a_job_is_begun_by_who_may_and_shown_to_them_and_to_operators(
+    memory: Memory, home: Path, anna: Door, operator: Door
+) -> None:
+    in_acme, also_in_acme = (key_in(home, IN_ACME) for _ in range(2))
+    assert problem(anna.post("/v1/react", {"space": SPACE}))[0] == 404
+    for path, body in (("/v1/react", {}), ("/v1/react", {"space": OTHER_SPACE}), ("/v1/admin/verify", {})):
+        assert problem(operator.post(path, body, Authorization=f"Bearer {in_acme}"))[0] == 404
+    begun = operator.post("/v1/react", {"space": SPACE}, Authorization=f"Bearer {in_acme}")
+    assert begun.status_code == 202
+    job = begun.headers["location"]
+    for path in (job, "/v1/admin/jobs/none"):
+        assert shown(operator.get(path, None, Authorization=f"Bearer {also_in_acme}")) == shown(anna.get("/v1/nothing"))
+    assert operator.get(job, None, Authorization=f"Bearer {in_acme}").json()["operation"] == "react"
+    assert operator.get(job).status_code == 200
 
 
 def test_an_agents_stream_has_nothing_that_is_hidden_from_it(memory: Memory, home: Path) -> None:

@@ -36,6 +36,7 @@ from recallog.remote import Gap, Tailed, answers, connection, frames
 from recallog.sync import Remote as SyncRemote
 from recallog_service.access import Access
 from recallog_service.http.app import Application
+from recallog_service.http.door import Limits
 from recallog_service.http.problems import problem_of, status_of
 from support.events import event, numbered, run
 from support.http import served
@@ -471,6 +472,22 @@ def test_the_progress_of_a_job_is_called(tmp_path: Path) -> None:
             assert (await remote.admin.rebuild(progress=lambda *done: called.append(done))).ok
             assert called[-1] == (3, 3)
             assert (await remote.admin.verify("views")).ok
+
+    run(work())
+
+
+def test_reactions_may_take_longer_than_a_request_and_report_their_progress(tmp_path: Path) -> None:
+    async def work() -> None:
+        settings = Settings(home=tmp_path, index="off", reflector="extractive")
+        async with Memory.open(settings) as memory:
+            app = Application(memory, Access.of(settings), limits=Limits(answer_seconds=0))
+            async with Remote(URL, transport=httpx.ASGITransport(app)) as remote:
+                await memory.publish_many(
+                    [event("agent.configured", payload={"reflection_threshold": 3}), *numbered(3)]
+                )
+                called: list[tuple[int, int]] = []
+                answered = await remote.react(progress=lambda *done: called.append(done))
+                assert (len(answered.items), called[-1]) == (1, (1, 1))
 
     run(work())
 

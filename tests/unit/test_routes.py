@@ -46,9 +46,10 @@ def test_what_changes_something_is_never_a_get() -> None:
     assert not [name for name, route in ROUTES.items() if route.method == "GET" and not route.operation.read_only]
 
 
-def test_operators_work_that_reports_its_progress_is_a_job() -> None:
+def test_work_for_all_agents_that_reports_its_progress_is_a_job() -> None:
     jobs = {name for name, route in ROUTES.items() if route.is_job}
-    assert jobs == {"admin.verify", "admin.rebuild", "admin.reindex", "admin.retry_dead_letters", "admin.copy"}
+    of_operators = {"admin.verify", "admin.rebuild", "admin.reindex", "admin.retry_dead_letters", "admin.copy"}
+    assert jobs == {*of_operators, "react"}
 
 
 @pytest.mark.parametrize(

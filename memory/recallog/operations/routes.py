@@ -12,9 +12,7 @@ PREFIX = "/v1"
 SPACE = "/spaces/{space}"
 AGENT = "/agents/{agent}"
 JOBS = f"{PREFIX}/admin/jobs"
-"""Where the jobs are that long operations of the group `admin` begin."""
-
-_JOBS_GROUP = "admin"
+"""Where the jobs are that long operations begin."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class Route:
 
     @cached_property
     def is_job(self) -> bool:
-        """Whether the answer is a job, which goes on after it: an operator's work that reports its progress."""
-        return self.operation.group == _JOBS_GROUP and bool(self.operation.callbacks)
+        """Whether the answer is a job, which goes on after it: work for all agents that reports its progress."""
+        return bool(self.operation.callbacks) and "agent" not in self.operation.parameters
 
     @cached_property
     def in_path(self) -> Sequence[str]:

@@ -1049,8 +1049,8 @@ class Remote:
     from 0.25 to 10 s, are random, and last as long as the server asks. If it is not known whether a write has happened,
     `UnknownOutcome` is raised.
 
-    Operators' actions such as `admin.rebuild` go on in the server if the call is cancelled; `progress` is called with
-    how far they are. That of `react` is not called.
+    Long work such as `admin.rebuild` and `react` goes on in the server if the call is cancelled; `progress` is called
+    with how far it is.
     """
 
     def __init__(

@@ -35,6 +35,11 @@ class Guarded(Facade):
         self._check_verb(operation)
         return await operation.call(self, self._completed(operation, given), **callbacks)
 
+    def admit(self, operation: Operation, given: Mapping[str, Any]) -> None:
+        """Raise what `call` raises before any work is done: `Forbidden`, and errors of the arguments."""
+        self._check_verb(operation)
+        self._bounded(operation, operation.validated(self._completed(operation, given), strict=False))
+
     def __getattr__(self, name: str) -> "Guarded":
         """A further facade of the memory: its operations come to `_perform` too."""
         if name in type(self._memory).facades:

@@ -1,4 +1,4 @@
-"""Jobs: operators' work that goes on after the answer, and how far it is."""
+"""Jobs: long work that goes on after the answer, and how far it is."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from starlette.routing import Route as Endpoint
 from recallog.operations import routes
 from recallog.operations.operation import Operation
 from recallog_schemas.errors import Forbidden, RateLimited, RecallogError, UnknownOutcome
-from recallog_service.access import Verb
+from recallog_service.access import Caller, Verb
 from recallog_service.http import requests, sse
 from recallog_service.http.door import Client, Door
 from recallog_service.http.problems import problem_of
@@ -26,7 +26,7 @@ JOBS_RUNNING_MAX = 8
 
 
 class Job(BaseModel):
-    """Work that an operator has begun. It ends with the server; all such work can be begun again."""
+    """Work that a caller has begun. It ends with the server; all such work can be begun again."""
 
     id: str
     operation: str
@@ -47,7 +47,8 @@ class Jobs:
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, tuple[Job, Caller]] = {}
+        """By id: each job, and who has begun it."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         """Set and replaced whenever a job has changed."""
@@ -63,12 +64,11 @@ class Jobs:
 
     async def begin(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Response:
         """Begin an operation, once its arguments are checked: 202 with the job."""
-        client.check(Verb.OPERATE)
-        operation.validated(given, strict=False)
+        client.memory.admit(operation, given)
         if self.running >= JOBS_RUNNING_MAX:
             raise RateLimited(f"{self.running} jobs are running; wait until one has ended", retry_after_seconds=5)
         job = Job(id=str(uuid_utils.uuid7()), operation=operation.qualified_name)
-        self._jobs[job.id] = job
+        self._jobs[job.id] = job, client.caller
         self._forget_old()
         self._tasks[job.id] = asyncio.create_task(self._work(job, client, operation, given), name=f"job {job.id}")
         path = f"{routes.JOBS}/{job.id}"
@@ -107,14 +107,16 @@ class Jobs:
         self._changed = asyncio.Event()
 
     def _forget_old(self) -> None:
-        finished = [job.id for job in self._jobs.values() if job.state != "running"]
+        finished = [job.id for job, _ in self._jobs.values() if job.state != "running"]
         for old in finished[:-JOBS_KEPT]:
             del self._jobs[old]
 
     async def _show(self, request: Request) -> Response:
+        """A job, for who has begun it and operators of all spaces; with `Accept: text/event-stream`, as it goes on."""
         client = await self._door.client(request)
-        client.check(Verb.OPERATE)
-        job = self._jobs.get(request.path_params["id"])
+        job, beginner = self._jobs.get(request.path_params["id"], (None, None))
+        if client.caller != beginner:
+            client.check(Verb.OPERATE)
         if job is None:
             raise Forbidden("this server has no such job: the server that began it knows it, until that one ends")
         if requests.accepts(request, sse.MEDIA_TYPE):
