@@ -116,8 +116,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def memory(home: Path) -> Iterator[Memory]:
-    """A memory in a folder whose ledger may be locked for a short time only, with events of three agents."""
-    opened = Memory.open(Settings(home=home, lock_wait_seconds=0.05))
+    """A memory in a folder whose ledger may be locked for a short time only, with events of three agents. Queries count
+    nothing: a count between two answers would make them differ."""
+    opened = Memory.open(Settings(home=home, lock_wait_seconds=0.05, count_accesses=False))
     agents = ("baker", "miller", "widow")
     events = [event(id=f"e-{n}", agent=agents[n % 3], session="s-1", audience=["baker"], turn=n) for n in range(20)]
     with one_loop():
