@@ -1,6 +1,7 @@
 """Configuration of all tests."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ for _name in [name for name in os.environ if name.startswith("RECALLOG_") and no
 os.environ["RECALLOG_INDEX"] = "off"
 # It ends with the test that starts it.
 os.environ["RECALLOG_INDEX_IDLE_SECONDS"] = "0"
+# A script starts commands in the background so that they, and their processes, ignore Ctrl-C: tests would wait for it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Assertions in shared modules report the compared values, as those in test modules do.
 pytest.register_assert_rewrite(
