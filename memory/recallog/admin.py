@@ -63,6 +63,14 @@ class Admin(Facade):
         """The next offset of each partition."""
         return await self._components.ledger.ends()
 
+    async def check_ready(self) -> None:
+        """Raise an error if the memory cannot answer now: the ledger cannot be read, or, where workers maintain the
+        views, those of no partition can be read by this version.
+
+        It costs the same whatever the memory contains.
+        """
+        await queries.status.check_ready(self._components)
+
     @checked
     async def partition_of(self, space: parameters.Space) -> int:
         """The partition that holds the events of `space`."""

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,7 +17,7 @@ from mcp.types import TextContent
 
 from live.conftest import NewRedis
 from live.servers import Reader, Server, client_of, created_key, recallog
-from live.support import SECONDS, Cluster
+from live.support import SECONDS, Cluster, wait_until
 from recallog import Event, Remote
 from support.events import event, run
 from support.http import streaming
@@ -54,6 +55,10 @@ def events_of(space: str) -> str:
 
 def stream_of(space: str, agent: str) -> str:
     return f"/v1/spaces/{space.replace('/', '%2F')}/agents/{agent}/stream"
+
+
+def status_of(url: str) -> int:
+    return httpx.get(url, timeout=SECONDS).status_code
 
 
 def spoken(id_: str, text: str = "Bread!") -> dict[str, Any]:
@@ -254,3 +259,17 @@ def test_a_server_that_is_told_to_stop_ends_its_streams_and_exits(site: Site) ->
                 assert await stopping == 0
 
     run(work())
+
+
+def test_a_server_is_ready_while_workers_of_its_version_have_built_the_views(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    """So a proxy sends requests to those of the version whose views are live, during an upgrade too."""
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        server = Server(cluster)
+        assert status_of(f"{server.url}/readyz") == 503
+        cluster.live_worker()
+        assert status_of(f"{server.url}/readyz") == 200
+        cluster.worker(["-m", "live.support_upgraded"])
+        wait_until(lambda: status_of(f"{server.url}/readyz") == 503, "all views are those of the newer version")
+        assert status_of(f"{server.url}/healthz") == 200

@@ -13,7 +13,7 @@ from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexUnavailable, Rebuilding, StorageError
+from recallog_schemas.errors import IndexUnavailable, Rebuilding, RecallogError, StorageError, ViewsTooNew
 from recallog_schemas.views import IndexStatus, PartitionStatus, PendingTrigger, Status, Unreflected
 from recallog_streams import dead_letters
 from recallog_streams.concurrency import gathered
@@ -59,6 +59,25 @@ async def status(components: Components) -> Status:
         index_bytes=index_bytes,
         index=index,
     )
+
+
+async def check_ready(components: Components) -> None:
+    """Raise an error if the ledger, or the built-in views that workers maintain in all partitions, cannot be read.
+
+    One partition is enough: while workers of two versions replace each other, each version has some.
+    """
+    ends = await components.ledger.ends()
+    if not components.ledger.folded_by_workers:
+        return
+    refused: RecallogError | None = None
+    for partition in range(len(ends)):
+        try:
+            await components.views.access.active(partition, None)
+            return
+        except (Rebuilding, ViewsTooNew) as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
 
 
 async def _of_index(

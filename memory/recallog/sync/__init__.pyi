@@ -156,6 +156,13 @@ class Admin:
     def ledger_ends(self) -> list[int]:
         """The next offset of each partition."""
 
+    def check_ready(self) -> None:
+        """Raise an error if the memory cannot answer now: the ledger cannot be read, or, where workers maintain the
+        views, those of no partition can be read by this version.
+
+        It costs the same whatever the memory contains.
+        """
+
     def partition_of(self, space: str) -> int:
         """The partition that holds the events of `space`."""
 
