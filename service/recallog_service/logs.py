@@ -32,10 +32,13 @@ class JsonLines(logging.Formatter):
 
 
 def to_stderr(level: str) -> None:
-    """Write the log of this process to stderr, from `level` on."""
+    """Write the log of this process to stderr, from `level` on, but no details of libraries: some show what is sent."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    root = logging.getLogger()
+    logging.getLogger("recallog").setLevel(root.level)
+    root.setLevel(max(root.level, logging.INFO))
     for name in ("httpx", "httpcore"):  # their lines have URLs, with the names of spaces and agents
         logging.getLogger(name).setLevel(logging.WARNING)
 
