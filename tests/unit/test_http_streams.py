@@ -301,6 +301,23 @@ def test_a_silent_stream_has_heartbeats(tmp_path: Path, monkeypatch: pytest.Monk
     run(work())
 
 
+def test_a_stream_that_searches_for_its_first_event_has_heartbeats_and_ends_with_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0)
+
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish_many([*numbered(100, space="city"), event(turn=100)])
+            tails = tailing.Tails(memory)
+            frames = tails.frames("village", Position(0, 0))
+            assert [await anext(frames), await anext(frames)] == [sse.HEARTBEAT] * 2
+            tails.close()
+            assert [data async for data in frames] == [sse.ended("stopping")]
+
+    run(work())
+
+
 def test_a_server_that_stops_ends_its_streams_with_a_reason(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:

@@ -1,6 +1,7 @@
 """Tails of the ledger: one task a partition reads new records, and hands them to all streams that follow a space."""
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
@@ -272,11 +273,11 @@ class Tails:
     async def frames(self, space: str, begin: Position) -> AsyncGenerator[bytes]:
         """The events of a space as frames, from `begin` on and as they come, without a gap and without a repeat."""
         offset, tailer = begin.offset, self._tailer(begin.partition)
-        window = WINDOW_RECORDS
+        window, last_beat = WINDOW_RECORDS, time.monotonic()
         while True:
             # What the tailer has handed out before is in the ledger.
             end = (await self._memory.admin.ledger_ends())[begin.partition]
-            while offset < end:
+            while offset < end and not self.is_stopping:
                 until = min(end, offset + window)
                 size, found = 0, list[tuple[int, bytes]]()
                 async for batch in self._batches(begin.partition, offset, until, space):
@@ -284,12 +285,13 @@ class Tails:
                     found += [(at, _frame(batch.partition, at, data)) for at, data in events_of(batch, space)]
                 for chunk in chunks_of(found):
                     yield chunk.data
-                    if self.is_stopping:
-                        yield sse.ended(STOPPING)
-                        return
+                # Many records of other spaces may be between two events of this one.
+                if not found and time.monotonic() - last_beat > sse.HEARTBEAT_SECONDS:
+                    yield sse.HEARTBEAT
+                    last_beat = time.monotonic()
                 offset = until
                 window = max(1, window // 2) if size > WINDOW_BYTES else min(2 * window, limits.READ_BATCH_RECORDS)
-            if tailer.streams == 0 or offset >= tailer.next:
+            if self.is_stopping or tailer.streams == 0 or offset >= tailer.next:
                 break
         subscription = self._subscribe(space, Position(begin.partition, offset))
         try:
