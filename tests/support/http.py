@@ -14,6 +14,7 @@ from recallog_service.access import Access
 from recallog_service.http.app import Application
 from recallog_service.http.server import Server
 from support.events import run
+from support.waiting import WAIT_SECONDS
 
 ROUTES = routes(Memory)
 
@@ -107,7 +108,7 @@ class Stream:
 
     async def next(self) -> dict[str, str]:
         """The next frame but `begin`. Raises `StopAsyncIteration` at the end."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_SECONDS):
             while True:
                 while b"\n\n" not in self._read:
                     self._read += await anext(self._bytes)

@@ -21,6 +21,7 @@ from support import guarded_world as world
 from support.events import event, one_loop, run
 from support.guarded_world import ANNA, AS_ANNA, BERT, HIDDEN, IN_ACME, OTHER_SPACE, SPACE, UNKNOWN_AGENT, UNKNOWN_SPACE
 from support.http import ROUTES, Door, problem, served, streaming
+from support.waiting import WAIT_SECONDS
 
 PROPERTY = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 CALLED = [name for name, route in ROUTES.items() if not route.is_job]
@@ -164,7 +165,7 @@ def test_an_agents_stream_has_nothing_that_is_hidden_from_it(memory: Memory, hom
     async def work() -> None:
         app = Application(memory, Access.of(Settings(home=home)))
         path = f"/v1/spaces/{SPACE.replace('/', '%2F')}/agents/{ANNA}/stream?start=0:0"
-        async with served(app) as (_, url), httpx.AsyncClient(base_url=url) as client:
+        async with served(app) as (_, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
             async with streaming(client, path, Authorization=f"Bearer {token}") as stream:
                 await memory.publish(event("agent.thought", space=SPACE, agent=BERT, payload={"text": HIDDEN}))
                 await memory.publish(event(space=SPACE, agent=ANNA, payload={"text": "The end."}))
@@ -241,7 +242,7 @@ def test_a_stream_ends_when_its_key_is_revoked(memory: Memory, home: Path, monke
     async def work() -> None:
         app = Application(memory, Access.of(Settings(home=home)))
         path = f"/v1/spaces/{SPACE.replace('/', '%2F')}/events"
-        async with served(app) as (_, url), httpx.AsyncClient(base_url=url) as client:
+        async with served(app) as (_, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
             async with streaming(client, path, Authorization=f"Bearer {token}") as stream:
                 await memory.publish(event(space=SPACE, turn=1))
                 assert json.loads((await stream.next())["data"])["turn"] == 1

@@ -19,6 +19,7 @@ from recallog_service.http.mounting import MCP, mounted
 from recallog_service.mcp import transports
 from support.events import event, run
 from support.http import Door, problem, served
+from support.waiting import WAIT_SECONDS
 
 EVENTS = "/v1/spaces/village/events"
 
@@ -108,7 +109,7 @@ def test_an_answer_that_is_not_read_does_not_hold_a_connection(tmp_path: Path) -
             async with served(Application(memory, Access.of(Settings(home=tmp_path)))) as (found, url):
                 _, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port, limit=1_000)
                 writer.write(f"GET {EVENTS}?limit=1000 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(WAIT_SECONDS):
                     while not found.server_state.total_requests:
                         await asyncio.sleep(0.01)
                     while found.server_state.connections:
@@ -139,7 +140,7 @@ def test_a_request_of_mcp_is_limited_in_time(tmp_path: Path, monkeypatch: pytest
             client.send(f"POST {MCP} HTTP/1.1\nHost: x\nAuthorization: Bearer {token}\n")
             client.send("Accept: application/json, text/event-stream\nContent-Type: application/json\n")
             client.send("Content-Length: 1000\n\n{")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(WAIT_SECONDS):
                 assert b" 503 " in await client.reader.readline()
 
     run(work())

@@ -19,6 +19,7 @@ from recallog_service.http.app import Application
 from recallog_service.http.mounting import mounted
 from support.events import event, run
 from support.http import served, streaming
+from support.waiting import WAIT_SECONDS
 
 SECRET = "sesame"
 """In all that is sent: texts, questions, keys, paths and names."""
@@ -93,7 +94,7 @@ def test_a_tool_of_mcp_that_fails_by_a_defect_says_the_id_of_the_request_alone(
             params = {"name": "recall_memory", "arguments": {"query": SECRET}}
             call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
             headers = {"Accept": "application/json, text/event-stream", "X-Request-Id": "r-tool"}
-            async with served(app) as (_, url), httpx.AsyncClient(base_url=url) as client:
+            async with served(app) as (_, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
                 answer = await client.post(f"/mcp?space={SECRET}&agent={SECRET}", json=call, headers=headers)
                 assert "r-tool" in answer.text
                 assert SECRET not in answer.text
@@ -117,7 +118,7 @@ def test_a_stream_that_fails_after_it_has_begun_is_logged_with_its_id(
         async with Memory.open(tmp_path) as memory:
             await memory.publish(event(space=SECRET))
             app = Application(memory, Access.of(Settings(home=tmp_path)))
-            async with served(app) as (_, url), httpx.AsyncClient(base_url=url) as client:
+            async with served(app) as (_, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
                 async with streaming(client, f"{EVENTS}?start=0:0", X_Request_Id="r-stream") as stream:
                     await stream.next()
                     monkeypatch.setattr(tailing.sse, "framed", broken)

@@ -14,6 +14,7 @@ from recallog_service.http import sse, tailing
 from recallog_service.http.app import Application
 from support.events import event, run
 from support.http import served
+from support.waiting import WAIT_SECONDS
 
 REQUEST = b"GET /v1/spaces/village/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
 LARGE = [event(turn=turn, payload={"text": "x" * 240_000}) for turn in range(25)]
@@ -31,7 +32,7 @@ def test_the_connection_of_a_client_that_does_not_read_is_aborted_and_counted_on
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             app = Application(memory, Access.of(Settings(home=tmp_path)))
-            async with served(app) as (server, url), httpx.AsyncClient(base_url=url) as client:
+            async with served(app) as (server, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
 
                 async def figure(name: str) -> float:
                     lines = (await client.get("/metrics", headers={"Connection": "close"})).text.splitlines()
@@ -41,7 +42,7 @@ def test_the_connection_of_a_client_that_does_not_read_is_aborted_and_counted_on
                     silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
                     silent.connect(("127.0.0.1", urlsplit(url).port))
                     silent.sendall(REQUEST)
-                    async with asyncio.timeout(10):
+                    async with asyncio.timeout(WAIT_SECONDS):
                         while await figure("recallog_http_streams_now") != 1:
                             await asyncio.sleep(0.01)
                         for each in LARGE:  # one at a time: what comes together waits until it is sent

@@ -19,6 +19,7 @@ from recallog_service.http.app import Application
 from support.cli import environment_of
 from support.events import run
 from support.http import served, streaming
+from support.waiting import WAIT_SECONDS
 
 EVENTS = "/v1/spaces/village/events"
 
@@ -59,7 +60,7 @@ def test_a_job_that_is_cut_off_says_that_the_server_has_ended(tmp_path: Path, mo
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             app = Application(memory, Access.of(Settings(home=tmp_path)))
-            async with served(app) as (server, url), httpx.AsyncClient(base_url=url) as client:
+            async with served(app) as (server, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
                 monkeypatch.setattr(Guarded, "call", endless)
                 begun = await client.post("/v1/admin/verify", json={})
                 async with streaming(client, begun.headers["location"]) as stream:

@@ -18,6 +18,7 @@ from recallog_service.http.app import Application
 from support.events import event, numbered, run
 from support.http import Stream, served, streaming
 from support.partitioned import PartitionedLedger
+from support.waiting import WAIT_SECONDS
 
 EVENTS = "/v1/spaces/village/events"
 
@@ -147,7 +148,7 @@ def test_a_slow_stream_does_not_delay_what_others_get_as_it_comes(
             slow, quick = [await tails.follow("village") for _ in range(2)]
             for number in range(15):
                 await memory.publish(event(payload={"text": "x" * 10_000}, turn=number))
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(WAIT_SECONDS):
                     assert await quick.next() is not None
             assert slow.is_half_full
             assert not slow.ended
@@ -202,7 +203,7 @@ def test_one_look_at_the_ledger_is_for_all_partitions_that_are_followed(monkeypa
         await asyncio.sleep(0.5)
         assert looks <= 10
         await memory.publish(event(space="village-7"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_SECONDS):
             chunk = await following[7].next()
         assert chunk is not None
         for each in following:
@@ -322,7 +323,7 @@ def test_a_server_that_stops_ends_its_streams_with_a_reason(tmp_path: Path) -> N
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             app = Application(memory, Access.of(Settings(home=tmp_path)))
-            async with served(app) as (server, url), httpx.AsyncClient(base_url=url) as client:
+            async with served(app) as (server, url), httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
                 async with streaming(client, EVENTS) as tail, streaming(client, f"{SEEN}") as seen:
                     server.should_exit = True
                     for stream in (tail, seen):

@@ -21,6 +21,7 @@ from recallog_service.http.mounting import mounted
 from support import guarded_world as world
 from support.events import run
 from support.http import served
+from support.waiting import WAIT_SECONDS
 
 VERBS = frozenset({Verb.READ, Verb.PUBLISH, Verb.FORGET})
 ANNA = Grant(spaces=(world.SPACE,), agent=world.ANNA, verbs=VERBS)
@@ -41,7 +42,7 @@ class Site:
 
     @asynccontextmanager
     async def client(self, token: str, query: str = "", **options: Any) -> AsyncIterator[Client]:
-        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=20) as http:
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=WAIT_SECONDS) as http:
             transport = streamable_http_client(f"{self.url}/mcp{query}", http_client=http)
             async with Client(transport, **options) as client:
                 yield client

@@ -40,6 +40,7 @@ from recallog_service.http.door import Limits
 from recallog_service.http.problems import problem_of, status_of
 from support.events import event, numbered, run
 from support.http import served
+from support.waiting import WAIT_SECONDS
 
 URL = "http://127.0.0.1:8765"
 KEY = "rl_abc_secretsecret"
@@ -579,7 +580,7 @@ async def network(
 
 async def some(stream: AsyncIterator[Any], count: int) -> list[Any]:
     found = []
-    async with asyncio.timeout(20), aclosing(cast("Any", stream)) as items:
+    async with asyncio.timeout(WAIT_SECONDS), aclosing(cast("Any", stream)) as items:
         async for item in items:
             found.append(item)
             if len(found) == count:
@@ -640,7 +641,7 @@ def test_a_tail_from_now_on_that_is_cut_before_its_first_event_misses_nothing(tm
             await memory.publish_many(numbered(3))
             stream = remote.tail("village")
             first = asyncio.ensure_future(anext(stream))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WAIT_SECONDS):
                 await reached.wait()
                 await memory.publish(event(turn=3, payload={"text": "one\u2028two"}))
                 began.set()
@@ -700,7 +701,7 @@ def test_a_stream_goes_on_behind_what_it_has_or_where_it_began() -> None:
 
 def test_a_stream_gives_up_when_the_server_stays_away() -> None:
     async def work() -> None:
-        remote, transport = over(*[unreachable] * 10_000, deadline_seconds=0.1)
+        remote, transport = over(*[unreachable] * 10_000, deadline_seconds=1.0)
         with pytest.raises(StorageUnavailable, match="cannot be reached"):
             await anext(aiter(remote.tail("village")))
         assert len(transport.requests) > 1
