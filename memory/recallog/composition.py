@@ -30,7 +30,7 @@ from recallog_projections.plugins import scheme_of
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Outcome, Store
 from recallog_projections.views import builtin
-from recallog_schemas import limits
+from recallog_schemas import extras, limits
 from recallog_schemas.errors import ModelMisconfigured, ProjectionError, SettingsError
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import ProcessedBatch, Projector
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from recallog.reactors.synthesizer import Synthesizer
     from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
+    from recallog_projections.index.engines.engine import Engine
     from recallog_streams.ledgers.kafka.address import KafkaAddress
     from recallog_streams.tracing import Tracing
 
@@ -155,7 +156,8 @@ def ledger_at(url: str, settings: Settings) -> Ledger:
 
         return SqliteLedger(Path(url) / layout.LEDGER, settings.lock_wait_seconds, _question_wait_seconds(settings))
     if scheme == "kafka":
-        from recallog_streams.ledgers.kafka.ledger import KafkaLedger
+        with extras.needed("cluster"):
+            from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
         return KafkaLedger(
             address_of(url),
@@ -285,7 +287,8 @@ def _redis_breaker(settings: Settings) -> "Breaker | None":
     """The circuit breaker of all clients of the Redis of the views; None if the views are not in a Redis."""
     if settings.views is None or scheme_of(settings.views) not in _REDIS:
         return None
-    from recallog_projections.stores.redis_server import breaker_of
+    with extras.needed("cluster"):
+        from recallog_projections.stores.redis_server import breaker_of
 
     return breaker_of(settings.views, settings.deadline_seconds)
 
@@ -297,8 +300,8 @@ def _stores(settings: Settings, redis: "Breaker | None") -> Namespaced:
         folder = settings.home if url is None else Path(url)
         return lambda namespace: _sqlite_store(folder, namespace, settings)
     if scheme in _REDIS:
-        # Only a cluster needs this package: it comes with recallog[cluster].
-        from recallog_projections.stores.redis import RedisStore
+        with extras.needed("cluster"):
+            from recallog_projections.stores.redis import RedisStore
 
         return lambda namespace: RedisStore(url, namespace=_shared_namespace(namespace), breaker=redis)
     if scheme == "memory":
@@ -379,13 +382,19 @@ def _index(
 
     def indexer(load: "Callable[[str], Embedder]", name: str) -> "Indexer":
         from recallog.index.indexer import Indexer
-        from recallog_projections.index.engines.server import ServerEngine
 
         deadline = settings.deadline_seconds
+        if factory is None:
+            with extras.needed("cluster"):
+                from recallog_projections.index.engines.server import ServerEngine
+
+            engine: Engine = ServerEngine(url, deadline_seconds=deadline)
+        else:
+            engine = factory(url)
         return Indexer(
             ledger,
             stores(INDEX),
-            ServerEngine(url, deadline_seconds=deadline) if factory is None else factory(url),
+            engine,
             load,
             name,
             settings.index_token_vectors,

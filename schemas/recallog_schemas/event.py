@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from recallog_schemas import kinds, limits
 from recallog_schemas.errors import OutOfRange
-from recallog_schemas.validation import NAME_PATTERN
+from recallog_schemas.validation import KIND_PATTERN, NAME_PATTERN
 
 ENVELOPE_VERSION = 1
 
@@ -122,7 +122,7 @@ class EventFields(BaseModel):
     """A run inside the space."""
     agent: Name
     """The agent that acted."""
-    kind: Annotated[str, Field(pattern=kinds.KIND_PATTERN, max_length=limits.KIND_CHARS_MAX)]
+    kind: Annotated[str, Field(pattern=KIND_PATTERN, max_length=limits.KIND_CHARS_MAX)]
     """Dotted lower case, at least two segments; see `recallog_schemas.kinds`."""
     turn: Annotated[int, Field(ge=0, le=limits.TURN_MAX)] = 0
     """The space's step counter."""

@@ -3,6 +3,8 @@
 import json
 import re
 import stat
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +22,7 @@ from recallog_service.access import Access, Grant, Verb, keys
 from recallog_service.access.key_file import KeyFile
 from recallog_service.access.keys import Key, KeyStore
 from recallog_service.access.rates import RateLimits
-from support.cli import recallog
+from support.cli import environment_of, recallog
 from support.events import run
 
 GRANT = Grant(spaces=("acme/*",), agent="anna", verbs=frozenset({Verb.READ}))
@@ -217,6 +219,12 @@ def test_a_key_that_cannot_check_tokens_is_a_settings_error(tmp_path: Path, wron
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.parametrize("alone", [{"jwt_audience": "recallog"}, {"jwt_issuer": "https://id.acme"}])
+def test_settings_of_tokens_without_a_key_that_checks_them_are_refused(tmp_path: Path, alone: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match="RECALLOG_JWT_KEY"):
+        Access.of(Settings.valid(home=tmp_path, **alone))
+
+
 # Rate limits.
 
 
@@ -317,6 +325,34 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, words: list[str], say
     assert done.code == 2
     assert says in done.err
     assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("redis.asyncio", ["keys", "list"]),
+        ("redis.asyncio", ["serve"]),
+        ("aiokafka", ["spaces"]),
+        ("faust", ["worker"]),
+    ],
+)
+def test_without_the_packages_of_a_cluster_one_line_says_how_to_install_them(
+    tmp_path: Path, package: str, words: list[str]
+) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from recallog_service.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment_of(
+            RECALLOG_LEDGER="kafka://127.0.0.1:1/a", RECALLOG_VIEWS="redis://127.0.0.1:1", RECALLOG_HOME=str(tmp_path)
+        ),
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"error {package.split('.')[0]} is not installed. Install it: pip install '.[cluster]' in a clone of Recallog"
+    ]
 
 
 def test_without_keys_the_list_says_what_that_means(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from recallog_schemas.kinds.kind import ACTION as ACTION
 from recallog_schemas.kinds.kind import BOOKKEEPING as BOOKKEEPING
 from recallog_schemas.kinds.kind import DEFAULT_IMPORTANCE as DEFAULT_IMPORTANCE
 from recallog_schemas.kinds.kind import ENTRY as ENTRY
-from recallog_schemas.kinds.kind import KIND_PATTERN as KIND_PATTERN
 from recallog_schemas.kinds.kind import MEMORY as MEMORY
 from recallog_schemas.kinds.kind import VISITOR as VISITOR
 from recallog_schemas.kinds.kind import EpisodeRole as EpisodeRole

@@ -6,8 +6,8 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from recallog_schemas import limits
-from recallog_schemas.kinds.kind import KIND_PATTERN
 from recallog_schemas.kinds.payload import Number, Payload
+from recallog_schemas.validation import KIND_PATTERN
 
 KindName = Annotated[str, Field(pattern=KIND_PATTERN, max_length=limits.KIND_CHARS_MAX)]
 KindNames = Annotated[list[KindName], Field(max_length=limits.SHARED_KINDS_MAX)]

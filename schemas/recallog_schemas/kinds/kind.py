@@ -6,8 +6,6 @@ from typing import Literal
 from recallog_schemas.kinds.payload import Payload
 from recallog_schemas.text_rules import TextRule
 
-KIND_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
-
 EpisodeRole = Literal["memory", "action", "visitor"]
 """Where a prompt shows the episodes of a kind besides an agent's memory: nowhere, as the agent's own actions under
 ACTION HISTORY, or as words of visitors under VISITOR."""

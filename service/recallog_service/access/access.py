@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from recallog import Settings
+from recallog_schemas import extras
 from recallog_schemas.errors import SettingsError, StorageError, Unauthorized
 from recallog_service.access import keys, stores
 from recallog_service.access.concealing import concealed
@@ -94,10 +95,12 @@ class Access:
 
 def _tokens(settings: Settings) -> "Tokens | None":
     if settings.jwt_key is None:
+        if settings.jwt_audience is not None or settings.jwt_issuer is not None:
+            raise SettingsError(
+                "RECALLOG_JWT_AUDIENCE and RECALLOG_JWT_ISSUER are about tokens: set RECALLOG_JWT_KEY too, or neither"
+            )
         return None
-    try:
+    with extras.needed("server"):
         from recallog_service.access.tokens import Tokens
-    except ModuleNotFoundError as error:
-        message = f"{error.name} is not installed. Install it: pip install '.[server]' in a clone of Recallog"
-        raise SettingsError(f"{message}; or unset RECALLOG_JWT_KEY") from None
+
     return Tokens(settings)

@@ -11,7 +11,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from recallog_schemas.errors import IndexUnavailable, InvalidArgument, SettingsError
+from recallog_schemas import extras
+from recallog_schemas.errors import IndexUnavailable, InvalidArgument
 from recallog_schemas.validation import NOT_A_NAME, is_name
 from recallog_service.access.grants import Grant, Verb
 from recallog_service.cli import terminal
@@ -49,9 +50,7 @@ def mcp_command(
         from recallog_service import logs
         from recallog_service.mcp.transports import serve_stdio
     except ModuleNotFoundError as error:
-        missing = str(error.name).partition(".")[0]
-        message = f"{missing} is not installed. Install it: pip install '.[mcp]' in a clone of Recallog"
-        terminal.fail(SettingsError(message))
+        terminal.fail(extras.missing(error, "mcp"))
 
     logs.to_stderr("warning")
 

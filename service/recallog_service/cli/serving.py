@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from recallog import Memory
-from recallog_schemas.errors import SettingsError, StorageUnavailable
+from recallog_schemas import extras
+from recallog_schemas.errors import StorageUnavailable
 from recallog_service.cli import terminal
 
 DEFAULT_PORT = 8765
@@ -48,8 +49,7 @@ def serve(
         from recallog_service.http.server import server_of
         from recallog_service.telemetry import exported
     except ModuleNotFoundError as error:
-        message = f"{error.name} is not installed. Install it: pip install '.[server]' in a clone of Recallog"
-        terminal.fail(SettingsError(message))
+        terminal.fail(extras.missing(error, "server"))
     logs.to_stderr(log_level)
 
     async def is_interrupted() -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recallog_schemas.errors import SettingsError
+from recallog_schemas import extras
 from recallog_service import loading
 from recallog_service.cli import terminal
 from recallog_service.telemetry import exported
@@ -57,8 +57,7 @@ def worker_command(
 
         from recallog_service.worker import build
     except ModuleNotFoundError as error:
-        message = f"{error.name} is not installed. Install it: pip install '.[cluster]' in a clone of Recallog"
-        terminal.fail(SettingsError(message))
+        terminal.fail(extras.missing(error, "cluster"))
 
     async def built() -> faust.App:
         roles = [name.strip() for name in only.split(",") if name.strip()]
