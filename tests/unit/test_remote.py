@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -750,3 +751,23 @@ def test_the_synchronous_one(tmp_path: Path) -> None:
             remote.spaces()
 
     run(work())
+
+
+def test_a_call_looks_for_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for: list[str] = []
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            looked_for.append(name)
+
+    async def scenario() -> None:
+        async with Memory.in_memory() as memory:
+            app = Application(memory, Access.of(Settings(home=tmp_path)))
+            async with served(app) as (_, url), Remote(url) as remote:
+                await remote.episodic("village", "baker")
+                monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+                await remote.episodic("village", "baker")
+
+    run(scenario())
+    assert looked_for == []  # httpcore looked for sniffio, which took half of the time of a call

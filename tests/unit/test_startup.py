@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from recallog import __version__ as recallog_version
+from recallog_streams.collector import YOUNG_OBJECTS_MAX
 from support.cli import environment_of, recallog, spawn
 from support.events import event
 
@@ -51,7 +52,7 @@ def test_the_help_imports_neither_pydantic_nor_a_view_nor_a_command() -> None:
     assert {name for name in modules if name.startswith(("pydantic", "recallog.", "recallog_schemas"))} == set()
     assert {name for name in modules if name.startswith("recallog_")} == {
         "recallog_service", "recallog_service.cli", "recallog_service.cli.app", "recallog_service.cli.summaries",
-        "recallog_service.cli.control_characters",
+        "recallog_service.cli.control_characters", "recallog_streams", "recallog_streams.collector",
     }  # fmt: skip
 
 
@@ -111,3 +112,18 @@ def test_a_query_that_the_index_process_answers_imports_neither_views_nor_stores
     }  # fmt: skip
     libraries = {"filelock", "httpx", "numpy", "onnxruntime", "qdrant_edge", "rich.console", "sqlite3", "tokenizers"}
     assert modules & libraries == set()
+
+
+def test_the_collector_looks_rarely_while_a_command_imports_its_modules() -> None:
+    program = """
+import gc, sys
+from recallog_service.cli import main
+sys.argv = ["recallog", "--version"]
+try:
+    main()
+finally:
+    assert "recallog.memory" not in sys.modules
+    print(gc.get_threshold()[0])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout.splitlines()[-1]) == YOUNG_OBJECTS_MAX

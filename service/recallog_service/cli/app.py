@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.summaries import COMMANDS
+from recallog_streams.collector import collect_rarely
 
 DERIVED = "derived"
 """The module of the commands that are derived from operations."""
@@ -89,6 +90,7 @@ class Warnings(logging.Handler):
 
 def main() -> None:
     """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
+    collect_rarely()  # before modules are imported: that makes many objects, and no garbage
     # A client's log of each attempt to reconnect says nothing that the error at the end does not.
     logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     logging.getLogger("recallog").addHandler(Warnings(logging.WARNING))

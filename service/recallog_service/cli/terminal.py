@@ -21,7 +21,6 @@ from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, R
 from recallog_schemas.validation import time_of
 from recallog_service.cli.control_characters import harmless
 from recallog_service.telemetry import exported
-from recallog_streams.collector import collect_rarely
 
 if TYPE_CHECKING:
     from recallog_service.cli.console import ProgressBar
@@ -54,7 +53,6 @@ LINE_SECONDS = 10.0
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
     """The result of `work`. A `RecallogError` is printed and ends the command with its exit code."""
-    collect_rarely()
     try:
         return asyncio.run(work())
     except RecallogError as error:
