@@ -5,19 +5,23 @@ labels and topics. Names and ids that an attacker may guess do not have it, so t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from recallog import Event, Memory
 from recallog.operations.operation import Operation
+from recallog_schemas.kinds import DissentType
 from recallog_service.access import Grant, Verb
 
-HIDDEN = "hidden"
+HIDDEN = "covert"
 SPACE, SECOND_SPACE, OTHER_SPACE, UNKNOWN_SPACE = "acme/shop", "acme/farm", "rival/lab", "rival/lob"
 ANNA, BERT, UNKNOWN_AGENT = "anna", "bert", "nora"
-SEEN_IDS = ["seen-0", "seen-1", "seen-entry"]
-FORBIDDEN_IDS = ["secret-0", "secret-1", "secret-entry", "secret-item", "secret-setting"]
+SEEN_IDS = ["seen-0", "seen-1", "seen-3", "seen-entry"]
+FORBIDDEN_IDS = [
+    f"secret-{name}"
+    for name in ("0", "1", "setting", "belief", "entry", "tier", "experience", "item", "consensus", "dissent")
+]
 UNKNOWN_ID = "nothing-0"
 
 AS_ANNA = Grant(spaces=("acme/*",), agent=ANNA, verbs=frozenset(Verb))
@@ -29,34 +33,86 @@ def event(kind: str, id_: str, agent: str, space: str = SPACE, **fields: Any) ->
     return Event(**{"space": space, "agent": agent, "kind": kind, "id": id_, **fields})
 
 
-async def populate(memory: Memory) -> None:
+class Hidden(NamedTuple):
+    """What differs between two worlds whose visible parts are equal. A space has one clock for all its agents, so the
+    turns and times in it do not differ."""
+
+    word: str
+    text: str
+    kind: str
+    weight: float
+    type: DissentType
+
+
+AS_WRITTEN = Hidden(HIDDEN, f"{HIDDEN} words about bread", "agent.thought", 0.1, "risk_warning")
+OTHERWISE = Hidden("masked", "masked flour, yeast and bread, bread", "agent.spoke", 0.9, "abstention")
+
+
+async def populate(memory: Memory, hidden: Hidden = AS_WRITTEN) -> None:
     """Events, entries, items, settings, conversations and consensuses that anna may and may not see."""
-    text = {"text": f"{HIDDEN} words about bread"}
+    word, weight, text = hidden.word, hidden.weight, {"text": hidden.text}
+    then, at = "2026-01-02T08:00:00Z", "2026-01-05T08:00:00Z"
+    elsewhere: dict[str, Any] = {"turn": int(10 * weight), "at": f"20{int(30 * weight) + 10}-07-01T20:00:00Z"}
     await memory.publish_many(
         [
-            event("agent.spoke", "seen-0", ANNA, payload={"text": "Bread is baked at four."}, turn=1),
-            event("world.observed", "seen-1", "narrator", payload={"text": "It rains on the bread."}, turn=1),
-            event("agent.thought", "secret-0", BERT, payload=text, session=f"{HIDDEN}-session", turn=2),
-            event(f"{HIDDEN}.kind", "secret-1", BERT, payload=text, audience=["carl"], turn=3),
-            event("agent.configured", "secret-setting", BERT, payload={"persona": f"a {HIDDEN} baker"}),
-            event("world.observed", "o-0", f"{HIDDEN}-narrator", OTHER_SPACE, payload=text, turn=9),
-            event("agent.spoke", "o-1", ANNA, OTHER_SPACE, payload=text, session=f"{HIDDEN}-session"),
-            event("space.configured", "o-2", ANNA, OTHER_SPACE, payload={"kinds": {f"{HIDDEN}.declared": {}}}),
-            event("agent.reflected", "o-3", ANNA, OTHER_SPACE, payload={"belief": f"{HIDDEN} belief"}),
-            event("world.observed", "f-0", "narrator", SECOND_SPACE, payload={"text": "The cows are out."}),
+            event("agent.spoke", "seen-0", ANNA, payload={"text": "Bread is baked at four."}, turn=1, at=then),
+            event("world.observed", "seen-1", "narrator", payload={"text": "It rains on the bread."}, turn=1, at=then),
+            event("agent.reflected", "seen-2", "carl", payload={"belief": "Bread is good."}, turn=1, at=then),
+            event(hidden.kind, "secret-0", BERT, payload=text, session=f"{word}-session", turn=2, at=at),
+            event(f"{word}.kind", "secret-1", BERT, payload=text, audience=["carl"], turn=3, at=at),
+            event("agent.configured", "secret-setting", BERT, payload={"persona": f"a {word} baker"}, at=at),
+            event("agent.reflected", "secret-belief", BERT, payload={"belief": f"{word} belief"}, audience=[], at=at),
+            event("world.observed", "o-0", f"{word}-narrator", OTHER_SPACE, payload=text, **elsewhere),
+            event("agent.spoke", "o-1", ANNA, OTHER_SPACE, payload=text, session=f"{word}-session", **elsewhere),
+            event(
+                "space.configured", "o-2", ANNA, OTHER_SPACE, payload={"kinds": {f"{word}.declared": {}}}, **elsewhere
+            ),
+            event("agent.reflected", "o-3", ANNA, OTHER_SPACE, payload={"belief": f"{word} belief"}, **elsewhere),
+            event("world.observed", "f-0", "narrator", SECOND_SPACE, payload={"text": "The cows are out."}, at=then),
         ]
     )
+    await memory.consensus.record(SPACE, "carl", "bread", "It is good.", confidence=0.9, event_id="seen-3")
     await memory.long_term.retain(SPACE, ANNA, "Bread needs salt.", entry_id="seen-entry")
-    for space, agent, entry in ((SPACE, BERT, "secret-entry"), (OTHER_SPACE, ANNA, "o-entry")):
-        kept = f"{HIDDEN} recipe of bread"
-        await memory.long_term.retain(space, agent, kept, entry_id=entry, audience=[agent], entity=f"{HIDDEN} flour")
-        item = "secret-item" if space == SPACE else "o-item"
-        await memory.items.put(space, agent, "notes", f"{HIDDEN}-key", f"{HIDDEN} value", event_id=item)
-        await memory.working.set(space, agent, f"{HIDDEN} goals", f"{HIDDEN} plan")
-        await memory.items.put(space, agent, "workspace", "bread.md", f"# {HIDDEN}\n\n{HIDDEN} bread")
-        said = [{"role": "user", "content": f"{HIDDEN} question"}]
-        await memory.conversation.add(space, agent, "s-1", said, subject=f"{HIDDEN}-person")
-    await memory.consensus.record(OTHER_SPACE, ANNA, "bread", f"{HIDDEN} conclusion", confidence=0.9)
+    for space, agent, prefix in ((SPACE, BERT, "secret"), (OTHER_SPACE, ANNA, "o")):
+        await memory.long_term.retain(
+            space,
+            agent,
+            f"{word} recipe of bread",
+            entry_id=f"{prefix}-entry",
+            audience=[agent],
+            entity=f"{word} flour",
+            importance=weight,
+        )
+        await memory.long_term.retain(space, agent, f"{word} oven", entry_id=f"{prefix}-tier", tier="fast")
+        await memory.long_term.record_experience(
+            space, agent, "bake", f"{word} bread was baked", entry_id=f"{prefix}-experience", score=10 * weight
+        )
+        await memory.items.put(space, agent, "notes", f"{word}-key", f"{word} value", event_id=f"{prefix}-item")
+        await memory.working.set(space, agent, f"{word} goals", f"{word} plan")
+        await memory.working.set(space, agent, f"{word} draft", f"{word} plan", session="s-1")
+        await memory.items.put(space, agent, "workspace", "bread.md", f"# {word}\n\n{word} bread")
+        said = [{"role": "user", "content": f"{word} question"}, {"role": "assistant", "content": hidden.text}]
+        await memory.conversation.add(space, agent, "s-1", said, subject=f"{word}-person")
+        await memory.consensus.record(
+            space,
+            agent,
+            "bread",
+            f"{word} conclusion",
+            confidence=weight,
+            audience=[agent],
+            event_id=f"{prefix}-consensus",
+        )
+        await memory.consensus.dissent(
+            space,
+            agent,
+            f"{word} objection",
+            type=hidden.type,
+            confidence=weight,
+            audience=[agent],
+            consensus_id=f"{prefix}-consensus",
+            event_id=f"{prefix}-dissent",
+        )
+    await memory.consensus.record(OTHER_SPACE, ANNA, "bread", f"{word} conclusion", confidence=0.9)
 
 
 IDS = [*SEEN_IDS, *FORBIDDEN_IDS, "o-0", "o-entry", UNKNOWN_ID]
@@ -74,6 +130,7 @@ POOLS: Mapping[str, Sequence[Any]] = {
     "ids": [[each] for each in IDS] + [IDS],
     "entry_ids": [[each] for each in IDS],
     "based_on": [[each] for each in IDS],
+    "supersedes": IDS,
     "query": _TEXTS,
     "question": _TEXTS,
     "topic": ["bread"],
