@@ -94,7 +94,7 @@ PLAIN: dict[type[Facade], set[str]] = {
         "start_index",
         "stream", "tick", "tiers", "working", "workspace",
     },
-    Admin: {"facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
+    Admin: {"check_ready", "facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
     LongTerm: {"facades", "operations"},
     Items: {"facades", "operations"},
     Working: {"facades", "operations"},
