@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recallog import Settings
-from recallog_schemas.errors import SettingsError
+from recallog_schemas import extras
 
 FLUSH_SECONDS = 2.0
 """How long a process that ends waits until its last spans are sent."""
@@ -27,17 +27,12 @@ def exported(settings: Settings, service: str) -> Iterator[None]:
     if not settings.telemetry:
         yield
         return
-    try:
+    with extras.needed("telemetry"):
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import SERVICE_NAME, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            f"telemetry is on, and {error.name} is not installed. Install it: pip install '.[telemetry]' in a clone of "
-            "Recallog"
-        ) from None
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         yield
         return

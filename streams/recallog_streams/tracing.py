@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from recallog_schemas.errors import SettingsError
+from recallog_schemas import extras
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext
@@ -29,14 +29,9 @@ class Tracing:
 
     def __init__(self, *, remote: bool = False) -> None:
         """`remote`: what is called is another process. Raises `SettingsError` if OpenTelemetry is not installed."""
-        try:
+        with extras.needed("telemetry"):
             from opentelemetry import context, trace
             from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-        except ModuleNotFoundError as error:
-            raise SettingsError(
-                f"telemetry is on, and {error.name} is not installed. Install it: pip install '.[telemetry]' in a "
-                "clone of Recallog"
-            ) from None
         self._context, self._trace = context, trace
         self._propagator = TraceContextTextMapPropagator()
         self._tracer = trace.get_tracer("recallog")
