@@ -129,7 +129,7 @@ def test_a_stream_that_is_too_slow_is_dropped_with_a_reason_and_the_others_lose_
             assert seen == 40
             await first[0]
             rest = [data async for data in slow]
-            assert rest == [sse.ended("slow")]
+            assert rest == [sse.ended(sse.End.SLOW)]
             assert tails.dropped == 1
             await quick.aclose()
 
@@ -176,7 +176,7 @@ def test_a_burst_waits_for_streams_that_read_and_not_long_for_one_that_does_not(
                     chunk = await steady.next()
                     assert chunk is not None
                     seen += len(chunk.frames)
-            assert (steady.ended, silent.ended) == ("", "slow")
+            assert (steady.ended, silent.ended) == (None, sse.End.SLOW)
             for each in (silent, steady):
                 tails.leave(each)
 
@@ -314,7 +314,7 @@ def test_a_stream_that_searches_for_its_first_event_has_heartbeats_and_ends_with
             frames = tails.frames("village", Position(0, 0))
             assert [await anext(frames), await anext(frames)] == [sse.HEARTBEAT] * 2
             tails.close()
-            assert [data async for data in frames] == [sse.ended("stopping")]
+            assert [data async for data in frames] == [sse.ended(sse.End.STOPPING)]
 
     run(work())
 

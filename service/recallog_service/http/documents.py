@@ -134,7 +134,7 @@ def asyncapi() -> Schema:
                     "payload": {
                         "type": "object",
                         "properties": {
-                            "reason": {"type": "string", "enum": ["slow", "stopping", "unauthorized", "error"]},
+                            "reason": {"type": "string", "enum": [*sse.End]},
                             "problem": _PROBLEM,
                         },
                         "required": ["reason"],

@@ -19,10 +19,6 @@ from recallog_service.http.problems import problem_of
 
 Result = TypeVar("Result")
 
-UNAUTHORIZED = "unauthorized"
-ERROR = "error"
-"""Why a stream ends, beside `slow` and `stopping`."""
-
 _SCHEME = "bearer "
 RECHECK_SECONDS = 0.5
 """How long a stream goes on after its key was revoked, at most, while events come."""
@@ -98,7 +94,7 @@ class Door:
                         checked = time.monotonic()
                     yield frame
         except RecallogError as error:
-            reason = UNAUTHORIZED if isinstance(error, Unauthorized) else ERROR
+            reason = sse.End.UNAUTHORIZED if isinstance(error, Unauthorized) else sse.End.ERROR
             yield sse.ended(reason, problem=problem_of(client.caller.grant.told(error)))
 
     async def answer(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from enum import StrEnum
 
 import msgspec
 from starlette.responses import Response
@@ -18,6 +19,19 @@ STALLED_SECONDS = 10.0
 """How long a client may leave the buffer of its connection full. Then it is dropped."""
 
 
+class End(StrEnum):
+    """Why the server ends a stream."""
+
+    SLOW = "slow"
+    """More waited for the client than may wait."""
+    STOPPING = "stopping"
+    """The server stops."""
+    UNAUTHORIZED = "unauthorized"
+    """The key was revoked or has expired."""
+    ERROR = "error"
+    """Something has failed."""
+
+
 def framed(data: bytes, *, event: str = "", last_id: str = "") -> bytes:
     """One event of a stream."""
     head = [f"id: {last_id}".encode()] if last_id else []
@@ -31,7 +45,7 @@ def begun(start: object) -> bytes:
     return framed(msgspec.json.encode({"start": str(start)}), event="begin")
 
 
-def ended(reason: str, **fields: object) -> bytes:
+def ended(reason: End, **fields: object) -> bytes:
     """The event `end`, which says why the server ends a stream."""
     return framed(msgspec.json.encode({"reason": reason, **fields}), event="end")
 

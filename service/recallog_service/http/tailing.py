@@ -27,8 +27,6 @@ RETRY_SECONDS = 1.0
 BACKLOG_BYTES_MAX = 4 * 1024 * 1024
 """What may wait for one client: sixteen of the largest events. A client that is farther behind is dropped, and reads
 the rest from the ledger when it comes back."""
-
-FAILED = "error"
 CHUNK_BYTES = 64 * 1024
 """How much is sent at once."""
 PART_BYTES = 512 * 1024
@@ -41,8 +39,6 @@ WINDOW_RECORDS = 16
 """How many records a stream that catches up reads first. It reads more at once as long as they are small."""
 WINDOW_BYTES = 256 * 1024
 """About how much a stream that catches up has in memory: all may come back at once."""
-SLOW = "slow"
-STOPPING = "stopping"
 
 
 @dataclass(frozen=True)
@@ -69,18 +65,19 @@ class Subscription:
     def __init__(self, partition: int, space: str) -> None:
         self.partition = partition
         self.space = space
-        self.ended = ""
-        """Why nothing more comes; "" as long as more may come."""
+        self.ended: sse.End | None = None
+        """Why nothing more comes; None as long as more may come."""
         self._chunks: deque[Chunk] = deque()
         self._bytes = 0
         self._changed = asyncio.Event()
 
     def offer(self, chunk: Chunk) -> None:
+        """Add what comes next, or end the stream as slow if too much waits then."""
         if self.ended:
             return
         self._bytes += len(chunk.data)
         if self._bytes > BACKLOG_BYTES_MAX and self._chunks:
-            self.end(SLOW)
+            self.end(sse.End.SLOW)
             return
         self._chunks.append(chunk)
         self._changed.set()
@@ -102,7 +99,7 @@ class Subscription:
         self._bytes = 0
         return last.frames[-1][0]
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: sse.End) -> None:
         """Drop what waits: the client reads it from the ledger when it comes back."""
         self.ended = reason
         self._chunks.clear()
@@ -163,7 +160,7 @@ class Tailer:
             self._grown.set()
         return end > self.next
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: sse.End) -> None:
         """End all streams."""
         for each in self._following():
             each.end(reason)
@@ -179,7 +176,7 @@ class Tailer:
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception:
                 self._task = None
-                self.end(FAILED)
+                self.end(sse.End.ERROR)
                 raise
 
     async def _read(self) -> None:
@@ -238,7 +235,7 @@ class Tails:
     def close(self) -> None:
         """End all streams with their reason, also those that come later."""
         self.is_stopping = True
-        self._end(STOPPING)
+        self._end(sse.End.STOPPING)
 
     async def follow(self, space: str) -> Subscription:
         """The events of a space that come from now on, until `leave`."""
@@ -253,7 +250,7 @@ class Tails:
 
     def count(self, subscription: Subscription) -> None:
         """Count a stream whose client has learned why it ends. One that does not read it is counted as stalled."""
-        self.dropped += subscription.ended == SLOW
+        self.dropped += subscription.ended == sse.End.SLOW
 
     async def begin(self, space: str, start: Position | None) -> Position:
         """Where a tail begins: at `start`, which is a position of the ledger or its end, or at the present end.
@@ -308,7 +305,7 @@ class Tails:
     def _subscribe(self, space: str, begin: Position) -> Subscription:
         subscription = Subscription(begin.partition, space)
         if self.is_stopping:
-            subscription.end(STOPPING)
+            subscription.end(sse.End.STOPPING)
             return subscription
         self._tailer(begin.partition).add(subscription, begin.offset)
         if self._watching is None:
@@ -316,6 +313,7 @@ class Tails:
         return subscription
 
     async def _watch(self) -> None:
+        """Tell the partitions that streams follow how far the ledger has grown."""
         pause_seconds = POLL_SECONDS
         while True:
             try:
@@ -328,10 +326,10 @@ class Tails:
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception:
                 self._watching = None
-                self._end(FAILED)
+                self._end(sse.End.ERROR)
                 raise
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: sse.End) -> None:
         for each in self._tailers.values():
             each.end(reason)
 
