@@ -43,6 +43,8 @@ def first_problem(error: ValidationError, *, with_value: bool = False) -> Proble
         return Problem(path, first["type"], f"{shown} {NOT_A_NAME}")
     if context.get("pattern") == KIND_PATTERN:
         return Problem(path, first["type"], f"{shown} {_NOT_A_KIND}")
+    if first["type"] == "string_unicode":
+        return Problem(path, first["type"], f"is not valid text: {shown}" if with_value else "is not valid text")
     if first["type"] == "missing":
         return Problem(path, first["type"], "is required")
     if first["type"] == "too_long":

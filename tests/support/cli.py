@@ -1,10 +1,12 @@
 """Runs the command line in this process, or in a new one where a test needs that."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,13 +34,27 @@ class Result:
 def recallog(*arguments: object, stdin: str | bytes | None = None, **environment: str) -> Result:
     """Run a command in this process, on a terminal wide enough that no path or option is broken across lines.
 
-    A process that it starts to serve an index ends soon afterwards.
+    A process that it starts to serve an index ends soon afterwards. A handler that it gives the log does not stay.
     """
     used = {"COLUMNS": "200", "RECALLOG_INDEX_IDLE_SECONDS": "5"} | environment
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, env=used)
+    with same_log():
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, env=used)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Result(result.exit_code, result.stdout, result.stderr)
+
+
+@contextmanager
+def same_log() -> Iterator[None]:
+    """What a command sets the log to ends with it, as its process would: its handler writes to a stream of its own."""
+    loggers = [logging.getLogger(name) for name in (None, "recallog", "httpx", "httpcore")]
+    handlers, levels = loggers[0].handlers[:], [each.level for each in loggers]
+    try:
+        yield
+    finally:
+        loggers[0].handlers[:] = handlers
+        for each, level in zip(loggers, levels, strict=True):
+            each.setLevel(level)
 
 
 def without_events(home: Path) -> None:

@@ -17,6 +17,7 @@ from recallog_service.access.stores import store_of
 from recallog_service.http import tailing
 from recallog_service.http.app import Application
 from recallog_service.http.mounting import mounted
+from support.cli import same_log
 from support.events import event, run
 from support.http import served, streaming
 from support.waiting import WAIT_SECONDS
@@ -137,9 +138,7 @@ def test_a_stream_that_fails_after_it_has_begun_is_logged_with_its_id(
 
 
 def test_no_level_shows_the_details_of_libraries(capsys: pytest.CaptureFixture[str]) -> None:
-    root, recallog = logging.getLogger(), logging.getLogger("recallog")
-    handlers, levels = [*root.handlers], (root.level, recallog.level)
-    try:
+    with same_log():
         for level, expected in (("debug", {"ours": 4, "theirs": 3}), ("error", {"ours": 1, "theirs": 1})):
             logs.to_stderr(level)
             for name, logger in (("ours", "recallog.http"), ("theirs", "aiokafka.conn")):
@@ -147,10 +146,6 @@ def test_no_level_shows_the_details_of_libraries(capsys: pytest.CaptureFixture[s
                     logging.getLogger(logger).log(severity, name)
             lines = [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()]
             assert {name: lines.count(name) for name in expected} == expected
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(levels[0])
-        recallog.setLevel(levels[1])
 
 
 def test_a_line_of_a_library_says_where_an_error_was_raised_and_not_what_it_quotes(
