@@ -158,6 +158,13 @@ def test_a_job_is_begun_by_who_may_and_shown_to_them_and_to_operators(
     for path in (job, "/v1/admin/jobs/none"):
         assert shown(operator.get(path, None, Authorization=f"Bearer {also_in_acme}")) == shown(anna.get("/v1/nothing"))
     assert operator.get(job, None, Authorization=f"Bearer {in_acme}").json()["operation"] == "react"
+    begun_by = {
+        key: operator.get("/v1/admin/jobs", None, Authorization=f"Bearer {key}").json()
+        for key in (in_acme, also_in_acme)
+    }
+    assert [each["operation"] for each in begun_by[in_acme]["items"]] == ["react"]
+    assert begun_by[also_in_acme] == anna.get("/v1/admin/jobs").json() == {"items": []}
+    assert begun.json()["id"] in operator.get("/v1/admin/jobs").text
     assert operator.get(job).status_code == 200
 
 
@@ -185,7 +192,14 @@ def test_an_agents_stream_has_nothing_that_is_hidden_from_it(memory: Memory, hom
 def test_without_a_key_nothing_is_answered_but_how_the_server_is(stranger: Door) -> None:
     for path in ("/healthz", "/readyz", "/openapi.json", "/asyncapi.json"):
         assert stranger.get(path).status_code == 200
-    for path in ("/v1/spaces", "/metrics", "/api/v1/memory/viewer", "/v1/spaces/x/events", "/v1/admin/jobs/x"):
+    for path in (
+        "/v1/spaces",
+        "/metrics",
+        "/api/v1/memory/viewer",
+        "/v1/spaces/x/events",
+        "/v1/admin/jobs",
+        "/v1/admin/jobs/x",
+    ):
         answer = stranger.get(path)
         assert problem(answer)[:2] == (401, "Unauthorized")
         assert answer.headers["www-authenticate"] == "Bearer"

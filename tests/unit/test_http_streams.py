@@ -405,6 +405,10 @@ def test_a_job_is_answered_at_once_and_shows_its_progress_and_its_answer(tmp_pat
             assert (job["operation"], job["state"], job["problem"]) == ("admin.verify", "done", None)
             assert job["answer"]["tables"]
             assert (await client.get(path)).json() == job
+            another = (await client.post("/v1/admin/verify", json={"what": "views"})).json()
+            listed = (await client.get("/v1/admin/jobs")).json()["items"]
+            assert [each["id"] for each in listed] == [another["id"], job["id"]]
+            assert listed[1] == job
 
     run(work())
 

@@ -12,7 +12,7 @@ from recallog_schemas import Event, export
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.views import Published, Remembered
 from recallog_service.http import cloudevents, disclosure, events, problems, requests, sse
-from recallog_service.http.jobs import Job
+from recallog_service.http.jobs import Job, JobsPage
 
 Schema = dict[str, Any]
 
@@ -82,6 +82,7 @@ def openapi() -> Schema:
     add(events.EVENTS, "POST", _publish(models))
     add(events.EVENTS, "GET", _read(models))
     add(events.STREAM, "GET", _stream())
+    add(JOBS, "GET", _jobs(models))
     add(f"{JOBS}/{{id}}", "GET", _job(models))
     for path in disclosure.PATHS:
         add(f"{disclosure.PREFIX}/{path.name}", path.method, _disclosed(models, path))
@@ -269,6 +270,11 @@ def _stream() -> Schema:
     content = {"description": "The stream.", "content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}}}}
     summary = "What an agent may see, as it comes: `text/event-stream`."
     return _described("events.stream", summary, given, {"200": content, **_problems(tuple(_TROUBLE))})
+
+
+def _jobs(models: _Models) -> Schema:
+    answers = _answers(200, models.of(JobsPage, "serialization"), tuple(_TROUBLE))
+    return _described("jobs", "The jobs of this server: a caller's own, and for operators all.", [], answers)
 
 
 def _job(models: _Models) -> Schema:

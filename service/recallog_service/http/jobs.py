@@ -14,7 +14,7 @@ from starlette.routing import Route as Endpoint
 from recallog.operations import routes
 from recallog.operations.operation import Operation
 from recallog_schemas.errors import Forbidden, RateLimited, RecallogError, UnknownOutcome
-from recallog_service.access import Caller, Verb
+from recallog_service.access import Caller
 from recallog_service.http import requests, sse
 from recallog_service.http.door import Client, Door
 from recallog_service.http.problems import problem_of
@@ -42,6 +42,13 @@ class Job(BaseModel):
     """Why it has failed, as a problem document."""
 
 
+class JobsPage(BaseModel):
+    """The jobs of one server that a caller may see."""
+
+    items: list[Job]
+    """Those that are running, and the last finished ones; the newest first."""
+
+
 class Jobs:
     """The jobs of one server."""
 
@@ -59,8 +66,11 @@ class Jobs:
         return len(self._tasks)
 
     def endpoints(self) -> Sequence[Endpoint]:
-        """The endpoint that shows a job."""
-        return [Endpoint(f"{routes.JOBS}/{{id}}", self._show, methods=["GET"], name="job")]
+        """The endpoints that list jobs and show one."""
+        return [
+            Endpoint(routes.JOBS, self._list, methods=["GET"], name="jobs"),
+            Endpoint(f"{routes.JOBS}/{{id}}", self._show, methods=["GET"], name="job"),
+        ]
 
     async def begin(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Response:
         """Begin an operation, once its arguments are checked: 202 with the job."""
@@ -111,12 +121,18 @@ class Jobs:
         for old in finished[:-JOBS_KEPT]:
             del self._jobs[old]
 
+    async def _list(self, request: Request) -> Response:
+        """The jobs that a caller may see, the newest first."""
+        client = await self._door.client(request)
+        seen = [job for job, beginner in self._jobs.values() if _is_shown_to(client, beginner)]
+        return Response(JobsPage(items=seen[::-1]).model_dump_json(), media_type=requests.JSON)
+
     async def _show(self, request: Request) -> Response:
-        """A job, for who has begun it and operators of all spaces; with `Accept: text/event-stream`, as it goes on."""
+        """A job; with `Accept: text/event-stream`, as it goes on."""
         client = await self._door.client(request)
         job, beginner = self._jobs.get(request.path_params["id"], (None, None))
-        if client.caller != beginner:
-            client.check(Verb.OPERATE)
+        if not _is_shown_to(client, beginner):
+            raise Forbidden
         if job is None:
             raise Forbidden("this server has no such job: the server that began it knows it, until that one ends")
         if requests.accepts(request, sse.MEDIA_TYPE):
@@ -138,3 +154,8 @@ class Jobs:
                     await self._changed.wait()
             except TimeoutError:
                 yield sse.HEARTBEAT
+
+
+def _is_shown_to(client: Client, beginner: Caller | None) -> bool:
+    """Whether a client may see the job of a caller: its own, and as an operator of all spaces any."""
+    return client.caller == beginner or client.caller.grant.is_of_operators

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recallog import Memory
 from recallog_schemas.errors import SettingsError
+from recallog_service import logs
 from recallog_service.access import Access
 from recallog_service.http.app import Application, Mounted
 from recallog_service.http.transport import ABORT, LOOPBACK
@@ -115,13 +116,15 @@ async def server_of(
 
     Raises `SettingsError` where callers need no key and others than programs of this machine could be callers.
     """
-    is_open = await access.is_open()
-    if is_open and not is_loopback(host):
-        raise SettingsError(
-            f"without keys the server listens on this machine alone, not on {host}; make a key first: "
-            "recallog keys create NAME --space SPACE --agent AGENT"
-        )
     try:
+        is_open = await access.is_open()
+        if is_open and not is_loopback(host):
+            raise SettingsError(
+                f"without keys the server listens on this machine alone, not on {host}; make a key first: "
+                "recallog keys create NAME --space SPACE --agent AGENT"
+            )
+        if is_open:
+            logs.event("no keys: every program on this machine may do everything, until recallog keys create makes one")
         hosts = LOOPBACK if is_open else ()
         yield Server(Application(memory, access, hosts=hosts, mounted=mounted, tracing=tracing), host, port)
     finally:
