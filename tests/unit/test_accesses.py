@@ -18,6 +18,7 @@ from support.cli import recallog
 from support.events import MOMENT, event, recorded, run
 from support.read_only import read_only
 from support.virtual_time import run_in_virtual_time
+from support.waiting import until
 
 A = ("village", "baker")
 NOON = datetime.fromisoformat(MOMENT)
@@ -284,16 +285,20 @@ def test_reads_are_published_without_a_context_manager_and_in_several_loops(tmp_
     memory = Memory.open(tmp_path)
     asyncio.run(memory.long_term.lessons(*A, "flour"))  # the timer ends with its loop
     asyncio.run(memory.long_term.lessons(*A, "dough"))
-    assert asyncio.run(_sleep_and_count(memory)) == 1
+    assert asyncio.run(_counted_by_the_timer(memory)) == 1
     asyncio.run(memory.long_term.lessons(*A, "flour"))
     asyncio.run(memory.close())
     asyncio.run(memory.close())
     assert kinds_in(tmp_path).count("memory.accessed") == 2
 
 
-async def _sleep_and_count(memory: Memory) -> int:
+async def _counted_by_the_timer(memory: Memory) -> int:
     await memory.long_term.lessons(*A, "flour")
-    await asyncio.sleep(limits.ACCESSED_SECONDS + 0.2)
+
+    async def published() -> bool:
+        return bool(await accessed(memory))
+
+    await until(published, "the timer publishes the reads")
     return len(await accessed(memory))
 
 
