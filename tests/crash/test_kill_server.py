@@ -23,6 +23,7 @@ from deploy.local.ports import HOST, free_port
 from recallog import Memory
 from support.cli import environment_of
 from support.events import event, run
+from support.waiting import until
 
 CLIENTS = 200
 BATCH = 50
@@ -193,6 +194,9 @@ def test_two_hundred_streams_one_of_which_is_stalled_and_a_killed_server_lose_an
     first = [batch(begin) for begin in range(0, EVENTS, BATCH)]
     second = [batch(begin, text="y" * 200) for begin in range(EVENTS, 3 * EVENTS, BATCH)]
 
+    async def all_have(count: int) -> bool:
+        return {len(each.turns) for each in readers} == {count}
+
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
             async with serving(tmp_path, port) as server:
@@ -204,7 +208,7 @@ def test_two_hundred_streams_one_of_which_is_stalled_and_a_killed_server_lose_an
                     before_mb = server.resident_mb()
                     await publish(port, first)
                     assert (await until_streams(port, CLIENTS - 1))["recallog_http_streams_dropped_total"] == 1
-                    assert {len(each.turns) for each in readers} == {EVENTS}
+                    await until(lambda: all_have(EVENTS), "all streams have delivered")
                     reached = asyncio.Event()
                     publishing = group.create_task(publish(port, noted(second, chance.randint(5, 40), reached)))
                     await reached.wait()
