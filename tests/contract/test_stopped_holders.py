@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -19,7 +20,13 @@ from recallog_streams.locks.folder import FolderLock
 from support.events import event, numbered, run
 
 DEADLINE_SECONDS = 0.4
-LOCK_WAIT_SECONDS = 1.5
+BUSY_SECONDS = 3.0
+"""What a busy machine may add to a deadline."""
+LOCK_WAIT_SECONDS = 20.0
+"""How long a query would take that waits for a lock as writers do: much longer than those two together."""
+PUBLISH_SECONDS = 1.5
+SLOW_SECONDS = 2.0
+"""A deadline within which also a busy machine folds a small batch."""
 
 HOLDER = """
 import os, signal, sqlite3, sys
@@ -52,9 +59,8 @@ def stopped(what: str, path: Path) -> Iterator[None]:
         process.kill()
 
 
-def memory_in(home: Path) -> Memory:
-    settings = Settings(home=home, index="off", lock_wait_seconds=LOCK_WAIT_SECONDS, deadline_seconds=DEADLINE_SECONDS)
-    return Memory.open(settings)
+def memory_in(home: Path, deadline: float = DEADLINE_SECONDS, lock_wait: float = LOCK_WAIT_SECONDS) -> Memory:
+    return Memory.open(Settings(home=home, index="off", lock_wait_seconds=lock_wait, deadline_seconds=deadline))
 
 
 @pytest.fixture
@@ -93,7 +99,7 @@ def test_a_query_answers_within_its_deadline(home: Path, what: str, file: str) -
         async with memory_in(home) as memory:
             began = time.monotonic()
             assert await newest(memory) == 19
-            assert time.monotonic() - began < 3 * DEADLINE_SECONDS
+            assert time.monotonic() - began < DEADLINE_SECONDS + BUSY_SECONDS
             assert len((await memory.spaces()).items) == 1
             assert (await memory.salient("village", "baker")).memories
 
@@ -106,26 +112,28 @@ def test_only_one_query_in_a_while_waits_for_the_lock(home: Path) -> None:
     async def work() -> None:
         async with memory_in(home) as memory:
             assert await newest(memory) == 19
-            began = time.monotonic()
+            took = []
             for _ in range(10):
+                began = time.monotonic()
                 assert await newest(memory) == 19
-            assert time.monotonic() - began < DEADLINE_SECONDS
+                took.append(time.monotonic() - began)
+            assert median(took) < DEADLINE_SECONDS / 2  # on a busy machine one of them may be the next that waits
 
     with stopped("lock", home / layout.views_lock()):
         run(work())
 
 
 def test_up_to_date_views_are_read_without_any_lock(home: Path) -> None:
-    async def work(seconds: float) -> None:
-        async with memory_in(home) as memory:
+    async def work() -> None:
+        async with memory_in(home, deadline=LOCK_WAIT_SECONDS) as memory:
             await memory.admin.ledger_ends()
             began = time.monotonic()
             assert await newest(memory) == 19
-            assert time.monotonic() - began < seconds
+            assert time.monotonic() - began < LOCK_WAIT_SECONDS / 2
 
-    run(work(60))
+    run(work())
     with stopped("lock", home / layout.views_lock()), stopped("database", home / layout.views_file()):
-        run(work(DEADLINE_SECONDS))
+        run(work())
 
 
 def test_the_query_after_the_holder_has_gone_brings_the_views_up_to_date(home: Path) -> None:
@@ -142,11 +150,11 @@ def test_the_query_after_the_holder_has_gone_brings_the_views_up_to_date(home: P
 
 def test_publishing_waits_as_long_as_the_setting_says(home: Path) -> None:
     async def work() -> None:
-        async with memory_in(home) as memory:
+        async with memory_in(home, lock_wait=PUBLISH_SECONDS) as memory:
             began = time.monotonic()
             with pytest.raises(LockTimeout, match=r"another process has held the ledger .* for more than 1\.5 s"):
                 await memory.publish(event(turn=20))
-            assert LOCK_WAIT_SECONDS <= time.monotonic() - began < 3 * LOCK_WAIT_SECONDS
+            assert PUBLISH_SECONDS <= time.monotonic() - began < PUBLISH_SECONDS + BUSY_SECONDS
             assert await newest(memory) == 19
 
     with stopped("database", home / layout.LEDGER):
@@ -161,7 +169,7 @@ def test_a_ledger_that_a_stopped_process_holds_alone_cannot_be_read(home: Path) 
             began = time.monotonic()
             with pytest.raises(LockTimeout, match="fuser"):
                 await newest(memory)
-            assert time.monotonic() - began < 2 * DEADLINE_SECONDS
+            assert time.monotonic() - began < DEADLINE_SECONDS + BUSY_SECONDS
 
     with stopped("exclusive", home / layout.LEDGER):
         run(work())
@@ -178,7 +186,7 @@ def test_a_holder_that_makes_progress_is_waited_for(tmp_path: Path) -> None:
     """A process that builds the views holds the lock most of the time; others do not build them again in memory."""
 
     async def work() -> None:
-        async with memory_in(tmp_path) as memory:
+        async with memory_in(tmp_path, deadline=SLOW_SECONDS) as memory:
             for first in range(0, 200, 20):
                 await memory.publish_many(numbered(20, first=first))
             access = memory._components.views.access
@@ -212,7 +220,7 @@ async def _fold_slowly(home: Path) -> None:
     async with lock():
         for until in range(20, 201, 20):
             await projector.catch_up(begun.generation, until)
-            await asyncio.sleep(DEADLINE_SECONDS / 2)
+            await asyncio.sleep(SLOW_SECONDS / 8)
         await generations.complete(projector, begun, accept=True)
     await store.close()
     await ledger.close()
