@@ -227,7 +227,7 @@ def test_a_job_shows_how_far_it_is_and_only_the_server_that_runs_it_knows_it(sit
         async with first, second:
             for space in ("jobs-1", "jobs-2"):
                 await published(first, space, *(spoken(f"e-{turn}") for turn in range(3_000)))
-            before = (await first.get("/v1/admin/status")).json()["partitions"]
+            before = (await first.get("/v1/status")).json()["partitions"]
             for operation in ("rebuild", "verify"):
                 begun = await first.post(f"/v1/admin/{operation}", json={})
                 assert begun.status_code == 202
@@ -241,7 +241,7 @@ def test_a_job_shows_how_far_it_is_and_only_the_server_that_runs_it_knows_it(sit
                 assert last["done"] == last["total"] >= 6_000
                 answer = last["answer"]
             assert [each for each in answer["tables"] if each.get("difference")] == []
-            after = (await second.get("/v1/admin/status")).json()["partitions"]
+            after = (await second.get("/v1/status")).json()["partitions"]
             assert not {row["generation"] for row in before} & {row["generation"] for row in after}
 
     run(work())

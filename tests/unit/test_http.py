@@ -159,8 +159,8 @@ def _without_generation(answer: bytes) -> bytes:
 
 
 def test_operators_actions_are_served_with_their_group_in_the_path(door: Door) -> None:
-    assert door.get("/v1/admin/status").json()["partitions"][0]["partition"] == 0
-    assert door.get("/v1/admin/plan-rebuild", {"what": "views"}).json()["items"][0]["partition"] == 0
+    assert door.get("/v1/status").json()["partitions"][0]["partition"] == 0
+    assert door.get("/v1/plan-rebuild", {"what": "views"}).json()["items"][0]["partition"] == 0
     assert problem(door.post("/v1/admin/rebuild", {"what": "everything"})) == (422, "InvalidArgument", "what")
 
 

@@ -138,11 +138,11 @@ def test_a_raw_tail_needs_a_key_of_all_agents(anna: Door, operator: Door) -> Non
 
 
 def test_jobs_and_metrics_are_an_operators(anna: Door, operator: Door) -> None:
-    for path in ("/metrics", "/v1/admin/jobs/none", "/v1/admin/status"):
+    for path in ("/metrics", "/v1/admin/jobs/none", "/v1/status"):
         assert problem(anna.get(path))[0] == 404
     assert problem(anna.post("/v1/admin/verify", {}))[0] == 404
     assert operator.get("/metrics").status_code == 200
-    assert operator.get("/v1/admin/status").status_code == 200
+    assert operator.get("/v1/status").status_code == 200
 
 
 def test_a_job_is_begun_by_who_may_and_shown_to_them_and_to_operators(

@@ -14,7 +14,7 @@ ROUTES = routes(Memory)
     ("name", "expected"),
     [
         ("episodic", "GET /v1/spaces/{space}/agents/{agent}/episodic"),
-        ("agent_settings", "GET /v1/spaces/{space}/agents/{agent}/agent-settings"),
+        ("agent_settings", "GET /v1/spaces/{space}/agents/{agent}/settings"),
         ("salient", "GET /v1/spaces/{space}/agents/{agent}/salient"),
         ("recall", "POST /v1/spaces/{space}/agents/{agent}/recall"),
         ("search", "POST /v1/spaces/{space}/agents/{agent}/search"),
@@ -28,8 +28,8 @@ ROUTES = routes(Memory)
         ("spaces", "GET /v1/spaces"),
         ("pending", "GET /v1/pending"),
         ("publish_many", "POST /v1/publish-many"),
-        ("admin.status", "GET /v1/admin/status"),
-        ("admin.plan_rebuild", "GET /v1/admin/plan-rebuild"),
+        ("admin.status", "GET /v1/status"),
+        ("admin.plan_rebuild", "GET /v1/plan-rebuild"),
         ("admin.abort_rebuild", "POST /v1/admin/abort-rebuild"),
         ("admin.rebuild", "POST /v1/admin/rebuild"),
     ],
@@ -74,7 +74,7 @@ def test_work_for_all_agents_that_reports_its_progress_is_a_job() -> None:
             {"space": "v", "agent": "b", "query": "who?", "wait_index": True},
             ("/v1/spaces/v/agents/b/recall", [], {"query": "who?", "wait_index": True}),
         ),
-        ("admin.status", {}, ("/v1/admin/status", [], None)),
+        ("admin.status", {}, ("/v1/status", [], None)),
         (
             "items.list",
             {"space": "v", "agent": "b", "namespace": ["notes", "a/b"], "newest_first": False},

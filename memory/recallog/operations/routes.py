@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,10 @@ AGENT = "/agents/{agent}"
 JOBS = f"{PREFIX}/admin/jobs"
 """Where the jobs are that long operations begin."""
 
+_SEGMENTS = {"space": SPACE, "agent": AGENT}
+"""The arguments in a path, each only behind the one before it. Ids of events are not among them: they may be any text,
+also `..`, which clients and proxies take out of paths."""
+
 
 @dataclass(frozen=True)
 class Route:
@@ -21,7 +26,8 @@ class Route:
 
     An operation that only reads is a GET with its arguments in the query, unless one of them belongs into a body; all
     others are a POST with a JSON object of arguments. Required arguments named `space` and `agent` are in the path,
-    each one segment, whose special characters are percent-encoded: a `/` in a name is `%2F`.
+    each one segment, whose special characters are percent-encoded: a `/` in a name is `%2F`. What an operator only
+    reads is not under `/admin`, and no name repeats the `agent` of its path.
     """
 
     operation: Operation
@@ -41,17 +47,19 @@ class Route:
     @cached_property
     def in_path(self) -> Sequence[str]:
         """The names of the arguments in the path."""
-        required = [name for name, each in self.operation.parameters.items() if each.default is each.empty]
-        if "space" not in required:
-            return ()
-        return ("space", "agent") if "agent" in required else ("space",)
+        required = {name for name, each in self.operation.parameters.items() if each.default is each.empty}
+        return tuple(takewhile(required.__contains__, _SEGMENTS))
 
     @cached_property
     def path(self) -> str:
         """The path, with the names of arguments in braces."""
-        names = {(): "", ("space",): SPACE, ("space", "agent"): SPACE + AGENT}[tuple(self.in_path)]
-        words = self.operation.qualified_name.replace("_", "-").replace(".", "/")
-        return f"{PREFIX}{names}/{words}"
+        segments = "".join(_SEGMENTS[name] for name in self.in_path)
+        name = self.operation.qualified_name
+        if self.method == "GET":
+            name = name.removeprefix("admin.")
+        if "agent" in self.in_path:
+            name = name.removeprefix("agent_")
+        return f"{PREFIX}{segments}/{name.replace('_', '-').replace('.', '/')}"
 
     @cached_property
     def lists(self) -> frozenset[str]:
