@@ -24,22 +24,22 @@ LOCK_WAIT_SECONDS = 3.0
 TOY = "toy"
 
 
-def indexer_of(home: Path) -> Indexer:
+def indexer_of(home: Path, embedder: ToyEmbedder | None = None) -> Indexer:
     """The parts of the process that serves the index of a folder, with an embedder that needs no model."""
     return Indexer(
         SqliteLedger(home / layout.LEDGER, LOCK_WAIT_SECONDS),
         SqliteStore(home / layout.INDEX_ROWS, LOCK_WAIT_SECONDS),
         EdgeEngine(home / layout.INDEX_ENGINE),
-        ToyEmbedder,
+        ToyEmbedder if embedder is None else lambda _: embedder,
         TOY,
     )
 
 
 @asynccontextmanager
-async def in_process(home: Path, *, follow: bool = True) -> AsyncIterator[Memory]:
+async def in_process(home: Path, *, follow: bool = True, embedder: ToyEmbedder | None = None) -> AsyncIterator[Memory]:
     """A memory in a folder whose index follows the ledger in this process, unless `follow` is false."""
     components = compose(Settings(home=home, index="off", lock_wait_seconds=LOCK_WAIT_SECONDS), [Topics()])
-    indexer, stopping = indexer_of(home), StopSignal()
+    indexer, stopping = indexer_of(home, embedder), StopSignal()
     memory = Memory(replace(components, index=IndexInProcess(lambda: indexer)), count_accesses=False)
     following = asyncio.create_task(indexer.run(stopping)) if follow else None
     try:
