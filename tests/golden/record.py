@@ -122,19 +122,10 @@ async def _keep(memory: Memory) -> None:
     moved = await entries.retain("chat", "baker", "The key hangs behind the door.")
     await entries.transfer("chat", "baker", "apprentice", [moved.id])
     await entries.record_experience("chat", "baker", "bake", "Baked at 250 degrees", outcome="it burned")
-    first = await memory.consensus.record(
-        "chat",
-        "baker",
-        "the oven",
-        "Keep it at 220.",
-        confidence=0.8,
-        participating=["baker", "miller"],
-        agreeing=["baker"],
-    )
-    await memory.consensus.record(
-        "chat", "baker", "the oven", "Keep it at 230.", confidence=0.9, participating=["baker"], agreeing=["baker"],
-        supersedes=first.id,
-    )  # fmt: skip
+    seen = {"participating": ["baker", "miller"], "agreeing": ["baker"]}
+    first = await memory.consensus.record("chat", "baker", "the oven", "Keep it at 220.", confidence=0.8, **seen)
+    later = {**seen, "supersedes": first.id}
+    await memory.consensus.record("chat", "baker", "the oven", "Keep it at 230.", confidence=0.9, **later)
     await memory.consensus.dissent("chat", "miller", "It burns.", type="risk_warning", confidence=0.7, topic="the oven")
     await memory.stream.summarize("village", "baker", START, START + timedelta(days=3), store=True)
     tools = {"capture": {"enabled": True, "tools": ["search"], "max_per_minute": 3}}
@@ -168,11 +159,13 @@ def questions() -> list[tuple[str, dict[str, Any]]]:
     asked = [(name, arguments) for name, arguments in asked if not name.startswith("admin.") or name in _OF_OPERATORS]
     chat, tiers = {"space": "chat", "agent": "baker"}, {"space": "tiers", "agent": "baker"}
     later = {"now": "2026-03-20T00:00:00Z"}
+    of_chat = "episodic salient beliefs reflection context working.get working.render items.list"
+    of_entries = "long_term.list long_term.audit long_term.erasures long_term.stats"
+    sessions = [{"session": name, "whole": whole} for name in ("monday", "tuesday") for whole in (False, True)]
     asked += [
-        *((name, chat) for name in ("episodic", "salient", "beliefs", "reflection", "context", "working.get", "working.render")),
-        *((name, chat) for name in ("long_term.list", "long_term.audit", "long_term.erasures", "long_term.stats", "items.list")),
+        *((name, chat) for name in f"{of_chat} {of_entries}".split()),
         *(("timeline", {"space": space, "agent": "baker", "limit": 60}) for space in ("chat", "kinds", "tiers")),
-        *(("conversation.messages", chat | {"session": name, "whole": whole}) for name in ("monday", "tuesday") for whole in (False, True)),
+        *(("conversation.messages", chat | session) for session in sessions),
         ("long_term.list", {"space": "chat", "agent": "apprentice"}),
         ("consensus.find_similar", chat | {"topic": "oven"}),
         ("consensus.dissents", chat | {"topic": "the oven"}),
@@ -186,7 +179,7 @@ def questions() -> list[tuple[str, dict[str, Any]]]:
         ("tiers.pressure", tiers),
         *(("tiers.entry", tiers | {"entry_id": f"t-{number}"}) for number in range(40)),
         ("tiers.retrieve", tiers | {"query": "how much flour?"}),
-    ]  # fmt: skip
+    ]
     return [(name, arguments | later if name in _BY_CLOCK else arguments) for name, arguments in asked]
 
 

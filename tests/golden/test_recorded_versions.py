@@ -9,7 +9,7 @@ import base64
 import json
 import lzma
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +160,8 @@ def test_a_rebuilt_index_takes_its_vectors_from_the_old_one(home: Path, version:
 
 
 @pytest.fixture
-def partition(version: str) -> Iterator[list[bytes]]:
-    yield [base64.b64decode(line) for line in lzma.decompress((RECORDED / version / TOPIC).read_bytes()).split(b"\n")]
+def partition(version: str) -> list[bytes]:
+    return [base64.b64decode(line) for line in lzma.decompress((RECORDED / version / TOPIC).read_bytes()).split(b"\n")]
 
 
 def test_a_partition_of_a_topic_gives_the_same_rows_and_dead_letters(partition: list[bytes], version: str) -> None:
