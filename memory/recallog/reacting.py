@@ -18,6 +18,7 @@ from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
 from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
 from recallog.reactors.retraction import Retraction
+from recallog.reading.read_session import ReadSession
 from recallog_projections.views.conversations.tables import ConversationKey
 from recallog_projections.views.due import Scheduled
 from recallog_schemas import Event, limits
@@ -122,6 +123,12 @@ class LoopMemory(AnsweredMemory):
             await self._catch_up(views, partition)
         page = await self._access.router.of_partition(partition, partial(due.work, after=after), views)
         return DueWork(page.items, page.last)
+
+    async def processed(self, partition: int) -> int:
+        async def query(reading: ReadSession) -> int:
+            return (await reading.snapshot()).processed
+
+        return min([await self._access.router.of_partition(partition, query, views) for views in self._groups])
 
     async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
         return await self._access.router.of_partition(partition, partial(due.silent, since=since, until=until))

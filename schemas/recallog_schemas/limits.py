@@ -112,6 +112,7 @@ REFLECTOR_REASON_CHARS_MAX = 500
 REFLECTOR_WAIT_SECONDS_MAX = 60.0
 REACTION_SECONDS = 300.0  # for the answer of any reactor
 REACTIONS_AT_ONCE = 8  # of one reactor that asks a model
+LOCAL_REACTIONS_AT_ONCE = 16  # of all other reactors: more do not answer faster, and leave the fold less of a core
 DATED_REFLECTIONS = 100  # of those that are due, `pending` shows since when
 REACTIONS_LEFT_MAX = 8  # calls of one reactor that go on after their deadline; then it is asked no more
 REACTORS_CLOSE_SECONDS = 5.0  # for all reactors of a memory, and for their calls, to end when it is closed

@@ -32,10 +32,8 @@ class AnsweredMemory:
 
     async def standing(self, space: str, trigger: str) -> Work | None:
         """The row of `due.now` of a trigger, also of a user's projection; None if it is not due, or not any more."""
-        for number, views in enumerate(self._groups):
-            if number:
-                await self._catch_up(views, self._access.components.ledger.partition_of(space))
-            query = partial(due.standing, space=space, trigger=trigger)
+        query = partial(due.standing, space=space, trigger=trigger)
+        for views in self._groups:
             found = await self._access.router.of_space(space, query, views=views)
             if found is not None:
                 return found
@@ -51,9 +49,11 @@ class AnsweredMemory:
             return False
         # Looked at afterwards: an event that has closed the trigger has done so in these views too.
         still_due = partial(due.still_due, asked=[(space, trigger)])
-        return bool(await self._access.of_space(space, still_due, {})) or (
-            len(self._groups) > 1 and await self.standing(space, trigger) is not None
-        )
+        if await self._access.of_space(space, still_due, {}):
+            return True
+        for views in self._groups[1:]:
+            await self._catch_up(views, ledger.partition_of(space))
+        return len(self._groups) > 1 and await self.standing(space, trigger) is not None
 
     async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
         return await self._access.append(events)

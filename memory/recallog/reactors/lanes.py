@@ -1,32 +1,45 @@
-"""Lanes: triggers whose answers take time, several at a time, and one after another for each agent."""
+"""Lanes: triggers that are answered several at a time, in turns of kinds and agents."""
 
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 
 from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_schemas import limits
 from recallog_streams.concurrency import ended
 
 _Lane = tuple[Reactor, str, str]
-"""Reactor, space and agent."""
+"""Reactor, space and agent. A rule has no order, so each of its triggers has a lane of its own: the id is the third."""
 
 
 class Lanes:
     """Runs `answer` for triggers: at most `at_once` for each reactor, and for each of its agents one at a time.
 
     So a model that is slow or away delays neither the other reactors nor, unless that many are asked, the other agents.
-    Agents take turns.
+    Agents take turns. Reactors that wait for nobody share one bound, and take turns too: they use the processor that
+    the fold needs, and a kind with many triggers must not hold up the others.
     """
 
-    def __init__(self, answer: Callable[[DueTrigger], Awaitable[None]], at_once: int) -> None:
-        """What `answer` raises is raised by `below` and `check`; nothing is started after it."""
+    def __init__(
+        self,
+        answer: Callable[[DueTrigger], Awaitable[None]],
+        at_once: int,
+        local_at_once: int = limits.LOCAL_REACTIONS_AT_ONCE,
+    ) -> None:
+        """At most `local_at_once` triggers are answered at a time by all reactors that are pure or immediate.
+
+        What `answer` raises is raised by `below` and `check`; nothing is started after it.
+        """
         self._answer = answer
         self._at_once = at_once
+        self._local_at_once = local_at_once
         self._ids = set[str]()
         self._lanes = dict[_Lane, deque[DueTrigger]]()
         """A lane is there as long as one of its triggers runs or waits."""
         self._ready = dict[Reactor, deque[_Lane]]()
+        """The lanes that wait, by reactor. The reactor that has waited longest for its turn is first."""
         self._tasks = dict[asyncio.Task[None], Reactor]()
+        self._running = Counter[Reactor]()
         self._of_reactor = Counter[Reactor]()
         """How many triggers of each run or wait."""
         self._changed = asyncio.Event()
@@ -50,21 +63,28 @@ class Lanes:
             return
         self._ids.add(trigger.id)
         self._of_reactor[reactor] += 1
-        lane = reactor, trigger.space, trigger.agent
+        lane = reactor, trigger.space, trigger.id if reactor.pure else trigger.agent
         if lane in self._lanes:
             self._lanes[lane].append(trigger)
             return
         self._lanes[lane] = deque([trigger])
         self._ready.setdefault(reactor, deque()).append(lane)
-        self._start(reactor)
+        self._start()
 
-    def _start(self, reactor: Reactor) -> None:
-        ready = self._ready[reactor]
-        running = sum(each is reactor for each in self._tasks.values())
-        for _ in range(min(len(ready), self._at_once - running)):
+    def _start(self) -> None:
+        """Start what the bounds allow, one lane of each reactor in turn."""
+        while (reactor := next(filter(self._may_start, self._ready), None)) is not None:
+            ready = self._ready.pop(reactor)
             lane = ready.popleft()
-            task = asyncio.create_task(self._answer_next(lane), name="recallog-reaction")
-            self._tasks[task] = reactor
+            if ready:
+                self._ready[reactor] = ready
+            self._running[reactor] += 1
+            self._tasks[asyncio.create_task(self._answer_next(lane), name="recallog-reaction")] = reactor
+
+    def _may_start(self, reactor: Reactor) -> bool:
+        if not is_local(reactor):
+            return self._running[reactor] < self._at_once
+        return sum(count for each, count in self._running.items() if is_local(each)) < self._local_at_once
 
     async def _answer_next(self, lane: _Lane) -> None:
         trigger = self._lanes[lane].popleft()
@@ -81,12 +101,13 @@ class Lanes:
         task = asyncio.current_task()
         if task is not None:
             self._tasks.pop(task, None)
+        self._running[lane[0]] -= 1
         if self._lanes[lane]:
-            self._ready[lane[0]].append(lane)
+            self._ready.setdefault(lane[0], deque()).append(lane)
         else:
             del self._lanes[lane]
         if self._error is None:
-            self._start(lane[0])
+            self._start()
         self._changed.set()
 
     def check(self) -> None:
@@ -105,3 +126,8 @@ class Lanes:
         """Drop what waits, cancel what runs, and wait for its end."""
         self._error = self._error or asyncio.CancelledError()  # nothing is started any more
         await ended(*self._tasks)
+
+
+def is_local(reactor: Reactor) -> bool:
+    """Whether a reactor waits for no model and no server of its own."""
+    return reactor.pure or reactor.immediate

@@ -19,7 +19,7 @@ from recallog.reactors.lanes import Lanes
 from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.reactor import DueTrigger
 from recallog_projections.views.due import Scheduled, Work
-from recallog_schemas import Event, codec, limits, timestamps, triggers
+from recallog_schemas import Event, Position, codec, limits, timestamps, triggers
 from recallog_schemas.errors import InvalidEvent, LockTimeout, ModelMisconfigured, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction
 from recallog_streams.concurrency import ended, gathered
@@ -39,6 +39,8 @@ its reactor; twice as long after each further one."""
 _WAITING_MAX = 1_000
 """How many triggers wait in memory, of each reactor that takes time. The others are read again when half of them are
 answered."""
+_ANSWERED_MAX = 100_000
+"""How many answers are remembered until the views have processed them."""
 TICK = "clock.ticked"
 CLOCK = "clock"
 """The agent of the ticks that the memory writes."""
@@ -86,6 +88,9 @@ class ReactorMemory(AnswerMemory, Protocol):
     async def standing(self, space: str, trigger: str) -> Work | None:
         """The row of one of the other triggers; None if it is not due, or not any more."""
 
+    async def processed(self, partition: int) -> int:
+        """The offset up to which all groups have processed a partition; -1 before the first. Waits for none."""
+
     async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
         """The triggers of a partition that fall due from `since` to `until`, later than the time of their space."""
 
@@ -109,6 +114,8 @@ class ReactorLoop:
         self._at_once = at_once
         self._in_process = asyncio.Lock()
         self._failures = Failures()
+        self._answered: dict[str, Position] = {}
+        """The newest answers of `answer_due`, by trigger."""
 
     async def react(
         self, space: str | None = None, progress: Progress | None = None, *, skip_reflection_loops: bool = False
@@ -208,15 +215,39 @@ class ReactorLoop:
         reactor = None if parsed is None else self.answers.reactor_of(parsed.kind)
         if parsed is None or reactor is None:
             return None
-        if not reactor.pure:
-            # A trigger that was answered may still be due in views that are behind. An answer by a rule is only
-            # repeated then, with the same ids.
-            await self._ledger.open()
-            await self._memory.catch_up(self._ledger.partition_of(space))
+        if not await self._has_processed_answer(space, id_):
+            return None
         if parsed.kind in triggers.RECURRING:  # whose reactors find out by its number
-            return await self.answers.answer(DueTrigger(id_, parsed.kind, space, agent, skip_loops=True))
-        work = await self._memory.standing(space, id_)
-        return None if work is None else await self.answers.answer(of_work(work, skip_loops=True))
+            trigger = DueTrigger(id_, parsed.kind, space, agent, skip_loops=True)
+        else:
+            work = await self._memory.standing(space, id_)
+            if work is None:
+                return None
+            trigger = of_work(work, skip_loops=True)
+        reaction = await self.answers.answer(trigger)
+        if reaction is not None:
+            self._note_answer(id_, reaction.position)
+        return reaction
+
+    async def _has_processed_answer(self, space: str, trigger: str) -> bool:
+        """Whether the views have processed the answer that this process gave to a trigger, or it gave none.
+
+        In views that are behind, a trigger that was answered is still due. To answer it again would cost a model's
+        answer, and records that put the views further behind.
+        """
+        position = self._answered.get(trigger)
+        if position is None:
+            return True
+        await self._ledger.open()
+        if await self._memory.processed(self._ledger.partition_of(space)) < position.offset:
+            return False
+        del self._answered[trigger]
+        return True
+
+    def _note_answer(self, trigger: str, position: Position) -> None:
+        self._answered[trigger] = position
+        if len(self._answered) > _ANSWERED_MAX:
+            del self._answered[next(iter(self._answered))]
 
     async def tick(self, now: datetime) -> int:
         """Write a `clock.ticked` to each space in which work has fallen due by `now` and no event has happened since.

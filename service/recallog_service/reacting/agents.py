@@ -17,8 +17,6 @@ from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.group import HEARTBEAT_SECONDS, SESSION_SECONDS
 from recallog_streams.stop_signal import StopSignal
 
-BY_RULE_AT_ONCE = 16
-"""How many triggers are answered at the same time whose reactors follow a rule. Others are answered in lanes."""
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
 """How long the app may take to start, and to stop. It takes longer only if the cluster is unreachable."""
@@ -77,9 +75,9 @@ def app_of(address: KafkaAddress, group: str, topic: str, handler: Handler) -> f
 
     async def handle(stream: Any) -> None:
         async for data in stream:
-            await handler.handle(data)
+            handler.handle(data)
 
-    app.agent(messages, name="reactors", concurrency=BY_RULE_AT_ONCE)(handle)
+    app.agent(messages, name="reactors")(handle)
     return app
 
 

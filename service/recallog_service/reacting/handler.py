@@ -1,7 +1,7 @@
 """The handler: what an agent does with one message of the topic of triggers.
 
-Triggers whose reactors take time are answered beside the agent, in the lanes that the loop of one process has: a slow
-model delays neither other reactors nor the messages behind its own.
+Triggers are answered beside the agent, in lanes: neither a slow model nor a kind with many triggers delays the others,
+and a message that repeats a waiting one costs nothing. What waits is lost with the process, and sent again.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from recallog_schemas import limits, triggers
 from recallog_schemas.errors import LedgerMismatch, ModelMisconfigured, Rebuilding, RecallogError, ViewsTooNew
 from recallog_schemas.views import Reaction
 from recallog_schemas.views.reflection import FAILURES
-from recallog_service.reacting.publisher import AGAIN_SECONDS_MAX
+from recallog_service.reacting.publisher import AGAIN_SECONDS
 from recallog_streams.ledgers.kafka.doorbells import decoded
 from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
@@ -24,11 +24,11 @@ TRIES = 5
 """How often a trigger is tried that ledger or views do not let through. Then it waits until it is sent again."""
 REST_SECONDS = 30.0
 """How long no trigger of a kind is tried whose model is misconfigured."""
-SHOWN_SECONDS = 1.1 * AGAIN_SECONDS_MAX
+SHOWN_SECONDS = 6 * AGAIN_SECONDS
 """How long a problem is shown after it was last found. A trigger that stays due is sent again before that; if nothing
 comes, another process has answered it."""
 WAITING_MAX = 10_000
-"""How many triggers of one reactor that takes time wait in this process, or are answered. Others are sent again."""
+"""How many triggers of one reactor wait in this process, or are answered. Others are sent again."""
 
 ANSWERED = "answered"
 FAILED = "failed"
@@ -63,15 +63,14 @@ class Handler:
     def __init__(
         self, memory: Answering, stopping: StopSignal, observe: Observe, at_once: int = limits.REACTIONS_AT_ONCE
     ) -> None:
-        """At most `at_once` triggers of each reactor that takes time are answered at the same time."""
+        """At most `at_once` triggers of each reactor that asks a model are answered at the same time."""
         self._lanes = Lanes(self._answer, at_once)
         self._memory = memory
         self._stopping = stopping
         self._observe = observe
         self.replaced = ""
         """Why the memory has to be opened again, in one sentence; "" if it has not: another ledger is in its place."""
-        self._answering: set[str] = set()
-        """The triggers that this process is answering now."""
+        self._answering = 0
         self._rests_until: dict[str, float] = {}
         """By kind whose model is misconfigured."""
         self._problems: dict[str, tuple[str, float]] = {}
@@ -95,10 +94,10 @@ class Handler:
     @property
     def answering(self) -> int:
         """How many triggers are being answered."""
-        return len(self._answering)
+        return self._answering
 
-    async def handle(self, data: bytes | None) -> None:
-        """Answer the trigger of one message, or have it answered if its reactor takes time.
+    def handle(self, data: bytes | None) -> None:
+        """Have the trigger of one message answered.
 
         Raises nothing: a message that cannot be handled is not worth an agent.
         """
@@ -107,33 +106,31 @@ class Handler:
         if message is None or parsed is None:
             _log.warning("a message that names no trigger is skipped")
             return
-        if message.trigger in self._answering or message.trigger in self._lanes:
-            self._observe(parsed.kind, REPEATED, 0.0)
-            return
-        trigger = DueTrigger(message.trigger, parsed.kind, message.space, message.agent)
         reactor = self._memory.reactor_of(parsed.kind)
-        if reactor is None or reactor.pure:
-            await self._answer(trigger)
+        if message.trigger in self._lanes:
+            self._observe(parsed.kind, REPEATED, 0.0)
+        elif reactor is None:
+            self._observe(parsed.kind, LEFT, 0.0)
         elif self._lanes.of_reactor(reactor) < WAITING_MAX:
-            self._lanes.add(reactor, trigger)
+            self._lanes.add(reactor, DueTrigger(message.trigger, parsed.kind, message.space, message.agent))
         else:
             self._observe(parsed.kind, POSTPONED, 0.0)
 
     async def _answer(self, trigger: DueTrigger) -> None:
         began = _now()
-        self._answering.add(trigger.id)
+        self._answering += 1
         try:
             outcome = await self._outcome(trigger.kind, trigger.space, trigger.agent, trigger.id)
         finally:
-            self._answering.discard(trigger.id)
+            self._answering -= 1
         self._observe(trigger.kind, outcome, _now() - began)
 
     async def settled(self) -> None:
-        """Wait until nothing is answered in lanes any more."""
+        """Wait until no trigger waits or is being answered."""
         await self._lanes.below(1)
 
     async def close(self) -> None:
-        """Cancel what is answered in lanes: it will be sent again."""
+        """Drop what waits and cancel what is being answered: it will be sent again."""
         await self._lanes.cancel()
 
     async def _outcome(self, kind: str, space: str, agent: str, trigger: str) -> str:

@@ -6,10 +6,12 @@ partition that another worker takes over, or a cutover, has everything that is d
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -32,13 +34,18 @@ REST_SECONDS = 0.1
 """The pause after a look, so that a busy partition is looked at once for several commits: a look takes six requests to
 the store, and one or two for each space that has changed."""
 AGAIN_SECONDS = 10.0
-"""After this time an unanswered trigger is sent again, then after twice as long each time."""
-AGAIN_SECONDS_MAX = 600.0
-SENT_MAX = 10_000
-"""How many unanswered triggers of a partition are remembered. Further ones wait in the views until some are answered.
-"""
-REPEATS_MAX = 1_000
-"""How many triggers of a partition are sent again at a time."""
+"""After this time an unanswered trigger is sent again, if its message seems to be lost: no trigger of its kind has been
+answered for as long, or one that was sent as much later has been. A backlog that agents work on is not sent again. The
+pauses do not grow: pauses that had doubled through some minutes of faults left triggers open for ten more minutes,
+while agents that were well again had nothing to do."""
+REPEATS_MAX = 200
+"""How many triggers of a partition are sent again at a time, at most twice a second."""
+REPEAT_SECONDS = 0.5
+SENT_MAX = 2_000
+"""How many unanswered triggers of each kind in a partition are remembered. Further ones wait in the views until half
+of these are answered; other kinds go past them."""
+PAGES_AT_ONCE = 32
+"""How many pages of due work a look reads of each kind, so that a backlog does not keep it from the answers."""
 
 _CLOSINGS = triggers.ANSWERS | triggers.CLOSINGS
 
@@ -60,8 +67,21 @@ _decode = msgspec.json.Decoder(_Seen).decode
 @dataclass(slots=True)
 class _Sent:
     message: Doorbell
-    again_at: float
-    pause_seconds: float = AGAIN_SECONDS
+    kind: str
+    at: float
+    """When it was last sent."""
+    look_at: float
+    """When it may have to be sent again."""
+
+
+@dataclass(slots=True)
+class _Answered:
+    """The answers to the triggers of one kind."""
+
+    newest_at: float
+    """When the newest one that is answered was sent."""
+    at: float
+    """When the last answer was noticed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,10 +96,39 @@ class _Watched:
     """Whether there may be rows behind the cursor."""
     spaces: set[str] | None = None
     """Where agents may have fallen due by count or time since the last look; None: in all spaces."""
+    left: dict[str, str | None] = field(default_factory=dict)
+    """By kind of which too many triggers are unanswered: the key of the row before the first one that was not sent."""
     sent: dict[str, _Sent] = field(default_factory=dict)
-    """By id: the triggers that were sent and are not answered yet."""
+    """By id: the triggers that were sent and are not answered yet, in the order of `look_at`."""
+    of_kind: Counter[str] = field(default_factory=Counter)
+    """How many of them have each kind."""
+    answered: dict[str, _Answered] = field(default_factory=dict)
+    """By kind."""
+    repeats_from: float = 0.0
+    """When further triggers may be sent again."""
     closed: set[str] = field(default_factory=set)
     """Those of them whose answer has passed since the last look."""
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Remember some triggers no longer."""
+        for id_ in ids:
+            if (sent := self.sent.pop(id_, None)) is not None:
+                self.of_kind[sent.kind] -= 1
+
+    def note_answers(self, ids: Iterable[str], now: float) -> None:
+        """Remember that some triggers are answered, and forget them."""
+        for id_ in ids:
+            if (sent := self.sent.get(id_)) is not None:
+                before = self.answered.get(sent.kind)
+                self.answered[sent.kind] = _Answered(max(sent.at, before.newest_at if before else 0.0), now)
+        self.forget(ids)
+
+    def seems_lost(self, sent: _Sent, now: float) -> bool:
+        """Whether the message of a trigger has probably reached no agent, or one that has died."""
+        answered = self.answered.get(sent.kind)
+        if answered is None or answered.at <= now - AGAIN_SECONDS:
+            return True
+        return answered.newest_at >= sent.at + AGAIN_SECONDS
 
 
 class TriggerPublisher:
@@ -200,22 +249,58 @@ class TriggerPublisher:
         except BaseException:
             watched.closed |= closed
             raise
-        for id_ in closed - still_due:
-            watched.sent.pop(id_, None)
+        watched.note_answers(closed - still_due, self._now())
 
     async def _publish_work(self, partition: int, watched: _Watched) -> None:
         """Publish the triggers that one event each made due, from the cursor on."""
-        while watched.more and len(watched.sent) < SENT_MAX:
+        for kind in [kind for kind in watched.left if watched.of_kind[kind] <= SENT_MAX // 2]:
+            await self._publish_left(partition, watched, kind)
+        for _ in range(PAGES_AT_ONCE):
+            if not watched.more:
+                return
             watched.more = False  # a commit meanwhile sets it again
             try:
                 page = await self._router.of_partition(partition, partial(due.work, after=watched.cursor))
-                await self._publish(watched, [row for _, row in page.items])
+                await self._publish(watched, self._room_for(watched, page.items, watched.cursor))
             except BaseException:
                 watched.more = True
                 raise
             if page.items:
                 watched.cursor = page.items[-1][0]
             watched.more |= not page.last
+        self._changed.set()
+
+    async def _publish_left(self, partition: int, watched: _Watched, kind: str) -> None:
+        """Publish triggers of a kind that had too many unanswered ones, up to the cursor."""
+        after = watched.left[kind]
+        for _ in range(PAGES_AT_ONCE):
+            page = await self._router.of_partition(partition, partial(due.work, after=after))
+            items = [(key, row) for key, row in page.items if watched.cursor is not None and key <= watched.cursor]
+            del watched.left[kind]
+            try:
+                await self._publish(
+                    watched, self._room_for(watched, [each for each in items if each[1].kind == kind], after)
+                )
+            except BaseException:
+                watched.left[kind] = after
+                raise
+            if kind in watched.left or page.last or len(items) < len(page.items):
+                return
+            watched.left[kind] = after = items[-1][0]
+
+    def _room_for(self, watched: _Watched, items: Sequence[tuple[str, Work]], after: str | None) -> list[Work]:
+        """The rows, each with its key, that may be sent. Of kinds with too many unanswered triggers, it notes where
+        they are to be read again: behind `after`, or behind the last row before them."""
+        room = []
+        of_kind = Counter[str]()
+        for key, row in items:
+            if row.kind not in watched.left and watched.of_kind[row.kind] + of_kind[row.kind] < SENT_MAX:
+                of_kind[row.kind] += 1
+                room.append(row)
+            else:
+                watched.left.setdefault(row.kind, after)
+            after = key
+        return room
 
     async def _publish_recurring(self, partition: int, watched: _Watched, spaces: Sequence[str] | None) -> None:
         """Publish the plans and reflections that are due in some spaces, or in all."""
@@ -226,38 +311,44 @@ class TriggerPublisher:
             await self._publish(watched, found)
 
     async def _publish(self, watched: _Watched, found: Iterable[Work | Scheduled | PendingTrigger]) -> None:
-        messages = [Doorbell(row.space, row.agent, row.trigger) for row in found if row.trigger not in watched.sent]
-        if not messages:
+        new = [row for row in found if row.trigger not in watched.sent]
+        if not new:
             return
-        again_at = self._now() + AGAIN_SECONDS
+        now = self._now()
         # Noted before they are sent: the answer may be committed before the broker has acknowledged the message.
-        watched.sent |= {message.trigger: _Sent(message, again_at) for message in messages}
+        for row in new:
+            message = Doorbell(row.space, row.agent, row.trigger)
+            watched.sent[row.trigger] = _Sent(message, row.kind, now, now + AGAIN_SECONDS)
+            watched.of_kind[row.kind] += 1
         try:
-            await self._topic.send(messages)
+            await self._topic.send([watched.sent[row.trigger].message for row in new])
         except BaseException:
-            for message in messages:
-                watched.sent.pop(message.trigger, None)
+            watched.forget(row.trigger for row in new)
             raise
-        self._published(len(messages), False)
+        self._published(len(new), False)
 
     async def _repeat(self, partition: int, watched: _Watched) -> None:
         """Send again what has stayed unanswered for a while, if the views still show it as due."""
         now = self._now()
-        late = [sent for sent in watched.sent.values() if sent.again_at <= now][:REPEATS_MAX]
+        if now < watched.repeats_from:
+            return
+        waited = list(islice(takewhile(lambda sent: sent.look_at <= now, watched.sent.values()), REPEATS_MAX))
+        for sent in waited:
+            sent.look_at = now + AGAIN_SECONDS
+            watched.sent[sent.message.trigger] = watched.sent.pop(sent.message.trigger)  # to the end
+        late = [sent for sent in waited if watched.seems_lost(sent, now)]
         if not late:
             return
+        watched.repeats_from = now + REPEAT_SECONDS
         asked = [(sent.message.space, sent.message.trigger) for sent in late]
         still_due = await self._router.of_partition(partition, partial(due.still_due, asked=asked))
+        watched.forget(sent.message.trigger for sent in late if sent.message.trigger not in still_due)
         again = [sent for sent in late if sent.message.trigger in still_due]
-        for sent in late:
-            if sent.message.trigger not in still_due:
-                watched.sent.pop(sent.message.trigger, None)
         if again:
             await self._topic.send([sent.message for sent in again])
             self._published(len(again), True)
         for sent in again:
-            sent.pause_seconds = min(2 * sent.pause_seconds, AGAIN_SECONDS_MAX)
-            sent.again_at = now + sent.pause_seconds
+            sent.at = now
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
