@@ -174,6 +174,30 @@ def test_agents_survive_an_outage_of_kafka_and_redis(
         assert worker.terminate() == 0
 
 
+def test_what_fell_due_during_repeated_faults_is_answered_soon_after_the_last_one(
+    own_kafka: NewKafka, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    kafka, redis = own_kafka(), own_redis(fsync="no")
+    with Cluster(kafka.bootstrap, topic, redis.url, tmp_path) as cluster:
+        worker = cluster.worker(only=ROLES)
+        worker.wait_until_live()
+        rounds = 4
+        for number in range(rounds):
+            cluster.publish_only([each for space in SPACES for each in making_due(f"{space}-{number}")])
+            for server in (redis, kafka):
+                server.kill()
+                worker.wait_until(lambda health: not health["healthy"], f"/health is red without {server.name}")
+                server.start()
+            worker.kill()
+            worker = cluster.worker(only=ROLES)
+        worker.wait_until_live()
+        until_answered(cluster)
+        assert sum(closed(cluster).values()) == 5 * rounds * len(SPACES)
+        sent = worker.metrics()
+        assert sent.get('recallog_triggers_published_total{repeated="yes"}', 0.0) < 5 * rounds * len(SPACES)
+        assert worker.terminate() == 0
+
+
 def test_workers_answer_with_reactors_of_ones_own_what_a_projection_makes_due(cluster: Cluster) -> None:
     own = ("--reactors", "support.own_promises:Keeping", "--projections", "support.own_promises:Promises")
     worker = cluster.worker(("-m", "recallog_service", "worker", "--only", ROLES, *own))

@@ -14,7 +14,10 @@ from recallog.reactors.answering import Answers
 from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.pace import Pace
 from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog.reactors.retraction import Retraction
+from recallog_projections.views.due import Work
 from recallog_schemas import triggers
+from recallog_streams.answers import Answer
 from support.events import event, run
 from support.virtual_time import run_in_virtual_time
 
@@ -50,6 +53,43 @@ def test_a_trigger_is_answered_by_its_id_and_only_while_it_is_due() -> None:
                 None if (reactor := memory.reactor_of(kind)) is None else reactor.pure
                 for kind in (triggers.RETRACTION, triggers.REFLECTION, "shop.due")
             ] == [True, False, None]
+
+    run(work())
+
+
+class Behind(LoopMemory):
+    """The views of a memory, as a cluster shows them before its workers have processed the newest records."""
+
+    behind = True
+
+    async def processed(self, partition: int) -> int:
+        return -1 if self.behind else await super().processed(partition)
+
+    async def standing(self, space: str, trigger: str) -> Work | None:
+        return self.row if self.behind else await super().standing(space, trigger)
+
+    async def begun(self, space: str, trigger: str) -> Answer | None:
+        return None if self.behind else await super().begun(space, trigger)
+
+    row: Work | None = None
+
+
+def test_a_trigger_is_not_answered_again_while_the_views_have_not_processed_its_answer() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.publish_many(erasing())
+            (due,) = await memory.pending()
+            views, ledger = Behind(memory, memory._access), memory._components.ledger
+            views.row = await LoopMemory(memory, memory._access).standing(due.space, due.trigger)
+            loop = ReactorLoop(views, ledger, Answers(views, ledger, [Retraction()]), nullcontext)
+            assert await loop.answer_due(due.space, due.agent, due.trigger) is not None
+            ends = await ledger.ends()
+            for _ in range(3):
+                assert await loop.answer_due(due.space, due.agent, due.trigger) is None
+            views.behind = False
+            assert await loop.answer_due(due.space, due.agent, due.trigger) is None
+            assert await ledger.ends() == ends
+            assert not await memory.pending()
 
     run(work())
 

@@ -30,7 +30,7 @@ from recallog_service.reacting.handler import (
     TRIES,
     Handler,
 )
-from recallog_service.reacting.publisher import AGAIN_SECONDS_MAX
+from recallog_service.reacting.publisher import AGAIN_SECONDS
 from recallog_streams.ledgers.kafka.doorbells import Doorbell
 from recallog_streams.stop_signal import StopSignal
 from support.events import event
@@ -112,7 +112,8 @@ def handled(memory: Answering, work: Work) -> list[str]:
 
 
 async def one(handler: Handler) -> None:
-    await handler.handle(message())
+    handler.handle(message())
+    await handler.settled()
 
 
 @pytest.mark.parametrize(
@@ -125,9 +126,11 @@ def test_the_outcome_is_that_of_the_answer(answer: Reaction | None, outcome: str
 
 def test_a_trigger_that_is_being_answered_is_not_answered_again() -> None:
     async def twice(handler: Handler) -> None:
-        await asyncio.gather(*(handler.handle(message()) for _ in range(3)))
+        for _ in range(3):
+            handler.handle(message())
+        await handler.settled()
         assert handler.answering == 0
-        await handler.handle(message())
+        handler.handle(message())
 
     memory = Answering(reaction(triggers.DONE), seconds=1.0)
     assert sorted(handled(memory, twice)) == sorted([REPEATED, REPEATED, ANSWERED, ANSWERED])
@@ -176,9 +179,9 @@ def test_triggers_in_views_of_another_version_are_left_to_its_workers_and_are_no
 def test_a_problem_with_a_trigger_that_another_process_answers_is_shown_no_longer() -> None:
     async def work(handler: Handler) -> None:
         await one(handler)
-        await asyncio.sleep(AGAIN_SECONDS_MAX)
+        await asyncio.sleep(AGAIN_SECONDS)
         assert len(handler.problems) == 1
-        await asyncio.sleep(SHOWN_SECONDS - AGAIN_SECONDS_MAX)
+        await asyncio.sleep(SHOWN_SECONDS - AGAIN_SECONDS)
         assert handler.problems == []
 
     assert handled(Answering(StorageUnavailable("Redis is away")), work) == [POSTPONED]
@@ -198,7 +201,7 @@ def test_a_misconfigured_model_rests_its_kind_alone() -> None:
     async def work(handler: Handler) -> None:
         await one(handler)
         await one(handler)
-        await handler.handle(message(OTHER))
+        handler.handle(message(OTHER))
         await handler.settled()
         assert handler.problems == ["retraction.due: no such model"]
         await asyncio.sleep(REST_SECONDS + 1)
@@ -218,7 +221,11 @@ NESTED = b'{"more": %b%b}' % (b"[" * 100_000, b"]" * 100_000)
 )
 def test_what_names_no_trigger_is_skipped(data: bytes | None) -> None:
     memory = Answering(reaction(triggers.DONE))
-    assert handled(memory, lambda handler: handler.handle(data)) == []
+
+    async def work(handler: Handler) -> None:
+        handler.handle(data)
+
+    assert handled(memory, work) == []
     assert memory.asked == []
 
 
@@ -229,16 +236,57 @@ def test_a_reactor_that_takes_time_delays_neither_others_nor_messages_behind_its
         began = asyncio.get_running_loop().time()
         for number in range(30):
             slow = triggers.caused_by(triggers.EXTRACTION, "village", f"agent-{number}", "e-1")
-            await handler.handle(message(slow, f"agent-{number}"))
+            handler.handle(message(slow, f"agent-{number}"))
         assert asyncio.get_running_loop().time() == began
         await asyncio.sleep(1.0)
         memory.seconds = 1.0
-        await handler.handle(message())
-        assert asyncio.get_running_loop().time() == began + 2.0
+        handler.handle(message())
+        await asyncio.sleep(0.5)
+        assert handler.answering == limits.REACTIONS_AT_ONCE + 1
+        await asyncio.sleep(1.0)
+        assert memory.asked[-1] == TRIGGER.id
         assert handler.answering == limits.REACTIONS_AT_ONCE
 
     assert handled(memory, work) == [ANSWERED] * 31
     assert memory.most == limits.REACTIONS_AT_ONCE + 1
+
+
+def test_a_kind_with_many_triggers_that_follow_a_rule_does_not_hold_up_another_one() -> None:
+    rules = (TRIGGER.kind, OTHER.kind)
+    memory = Answering(reaction(triggers.DONE), seconds=1.0, pure=rules)
+
+    async def work(handler: Handler) -> None:
+        for number in range(1_000):
+            handler.handle(message(triggers.caused_by(TRIGGER.kind, "village", "baker", f"e-{number}")))
+        handler.handle(message(OTHER))
+        await asyncio.sleep(3.0)
+        assert OTHER.id in memory.asked
+
+    assert handled(memory, work) == [ANSWERED] * 1_001
+    assert memory.most == limits.LOCAL_REACTIONS_AT_ONCE
+
+
+def test_triggers_of_one_agent_that_follow_a_rule_are_answered_side_by_side() -> None:
+    memory = Answering(reaction(triggers.DONE), seconds=1.0)
+
+    async def work(handler: Handler) -> None:
+        for number in range(4):
+            handler.handle(message(triggers.caused_by(TRIGGER.kind, "village", "baker", f"e-{number}")))
+
+    handled(memory, work)
+    assert memory.most == 4
+
+
+def test_a_message_that_repeats_a_waiting_trigger_costs_nothing() -> None:
+    memory = Answering(reaction(triggers.DONE), seconds=1.0)
+
+    async def work(handler: Handler) -> None:
+        for _ in range(3):
+            for number in range(100):
+                handler.handle(message(triggers.caused_by(TRIGGER.kind, "village", "baker", f"e-{number}")))
+
+    assert sorted(handled(memory, work)) == [ANSWERED] * 100 + [REPEATED] * 200
+    assert len(memory.asked) == 100
 
 
 def test_more_triggers_than_may_wait_are_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +295,8 @@ def test_more_triggers_than_may_wait_are_sent_again(monkeypatch: pytest.MonkeyPa
     async def work(handler: Handler) -> None:
         for number in range(5):
             slow = triggers.caused_by(triggers.EXTRACTION, "village", "baker", f"e-{number}")
-            await handler.handle(message(slow))
-            await handler.handle(message(slow))
+            handler.handle(message(slow))
+            handler.handle(message(slow))
 
     outcomes = handled(Answering(reaction(triggers.DONE), seconds=1.0), work)
     assert outcomes == [REPEATED] * 3 + [POSTPONED] * 4 + [ANSWERED] * 3
@@ -257,7 +305,7 @@ def test_more_triggers_than_may_wait_are_sent_again(monkeypatch: pytest.MonkeyPa
 def test_a_handler_that_is_closed_leaves_nothing_behind() -> None:
     async def work(handler: Handler) -> None:
         before = asyncio.all_tasks()
-        await handler.handle(message(OTHER))
+        handler.handle(message(OTHER))
         await asyncio.sleep(1)
         assert handler.answering == 1
         await handler.close()
@@ -277,7 +325,7 @@ def test_what_ends_the_lanes_is_shown_so_that_the_agents_begin_anew() -> None:
     async def run() -> None:
         handler = Handler(Cancelled(None), StopSignal(), lambda *_: None)
         assert handler.failure == ""
-        await handler.handle(message(OTHER))
+        handler.handle(message(OTHER))
         await asyncio.sleep(1)
         assert handler.failure == "CancelledError()"
 

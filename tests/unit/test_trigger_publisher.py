@@ -17,7 +17,8 @@ from recallog_projections.views import builtin
 from recallog_projections.views.activity import Activity
 from recallog_schemas import triggers
 from recallog_schemas.errors import StorageUnavailable
-from recallog_service.reacting.publisher import AGAIN_SECONDS, AGAIN_SECONDS_MAX, TriggerPublisher
+from recallog_service.reacting import publisher as publishers
+from recallog_service.reacting.publisher import AGAIN_SECONDS, TriggerPublisher
 from recallog_streams import generations
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.doorbells import Doorbell
@@ -131,7 +132,7 @@ def test_each_trigger_is_sent_once_and_not_again_after_its_answer() -> None:
         assert set(world.names) == await world.due()
         assert world.publisher.unanswered == {0: 5}
         await world.ledger.append([answer_to(id_) for id_ in world.names])
-        await asyncio.sleep(AGAIN_SECONDS_MAX)
+        await asyncio.sleep(10 * AGAIN_SECONDS)
         assert len(world.names) == 5
         assert world.publisher.unanswered == {0: 0}
         assert world.counts == {False: 5, True: 0}
@@ -153,17 +154,71 @@ def test_what_was_due_before_is_sent_and_plans_and_reflections_too() -> None:
     in_world(work, *erasing("e"))
 
 
-def test_an_unanswered_trigger_is_sent_again_after_longer_and_longer_pauses() -> None:
+def test_an_unanswered_trigger_is_sent_again_and_the_pauses_do_not_grow() -> None:
     async def work(world: World) -> None:
         await asyncio.sleep(AGAIN_SECONDS - 2.0)
         assert len(world.names) == 1
-        for sent, seconds in ((2, 10), (3, 20), (4, 40), (5, 80)):
-            await asyncio.sleep(seconds)
-            assert len(world.names) == sent
+        await asyncio.sleep(60 * AGAIN_SECONDS)  # agents are away for ten minutes
+        sent = len(world.names)
+        assert sent in range(50, 62)
+        await asyncio.sleep(AGAIN_SECONDS + 1.0)
+        assert len(world.names) == sent + 1
         assert set(world.names) == await world.due()
-        assert world.counts == {False: 1, True: 4}
 
     in_world(work, *erasing("e"))
+
+
+def test_a_backlog_that_agents_work_on_is_not_sent_again() -> None:
+    async def work(world: World) -> None:
+        await asyncio.sleep(1.0)
+        for number in range(COUNT):  # one every five seconds, in their order
+            await world.ledger.append([answer_to(world.names[number])])
+            await asyncio.sleep(AGAIN_SECONDS / 2)
+        assert world.counts == {False: COUNT, True: 0}
+
+    in_world(work, *(each for number in range(COUNT) for each in erasing(f"e{number:02}")))
+
+
+def test_a_trigger_whose_message_was_lost_is_sent_again_although_later_ones_are_answered() -> None:
+    async def work(world: World) -> None:
+        await asyncio.sleep(1.0)
+        (lost,) = world.names
+        for number in range(6):
+            await world.ledger.append(erasing(f"later-{number}"))
+            await asyncio.sleep(2.0)
+            await world.ledger.append([answer_to(world.names[-1])])
+            await asyncio.sleep(1.0)
+        await asyncio.sleep(2.0)
+        assert world.names.count(lost) == 2
+
+    in_world(work, *erasing("e"))
+
+
+COUNT = 20
+
+
+def test_a_kind_with_too_many_unanswered_triggers_does_not_hold_up_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishers, "SENT_MAX", 6)
+
+    async def work(world: World) -> None:
+        await asyncio.sleep(2.0)
+        kinds = [id_.partition("/")[0] for id_ in world.names]
+        assert kinds == [triggers.RETRACTION] * 6 + [triggers.MIGRATION]
+        first = set(world.names)
+        for _ in range(COUNT):  # the others follow as those are answered, each once
+            await world.ledger.append([answer_to(id_) for id_ in (await world.due()) & set(world.names)])
+            await asyncio.sleep(2.0)
+        assert first < set(world.names)
+        assert world.counts == {False: COUNT + 1, True: 0}
+        assert await world.due() == set()
+
+    note = {"namespace": ["working"], "key": "notes", "value": "LESSON: Bread burns after forty minutes."}
+    in_world(
+        work,
+        *(each for number in range(COUNT) for each in erasing(f"e{number:02}")),
+        event("item.put", payload=note),
+        event("session.ended", session="s-1", payload={}),
+    )
 
 
 def test_a_trigger_that_is_not_due_any_more_is_forgotten_without_its_answer() -> None:
@@ -171,7 +226,7 @@ def test_a_trigger_that_is_not_due_any_more_is_forgotten_without_its_answer() ->
         await asyncio.sleep(1.0)
         assert [id_.partition("/")[0] for id_ in world.names] == [triggers.REFLECTION]
         await world.ledger.append([event("agent.configured", agent="baker", payload={"reflection_threshold": 50})])
-        await asyncio.sleep(AGAIN_SECONDS_MAX)
+        await asyncio.sleep(10 * AGAIN_SECONDS)
         assert await world.due() == set()
         assert len(world.names) == 1
         assert world.publisher.unanswered == {0: 0}
@@ -246,7 +301,7 @@ def test_what_a_user_s_projection_makes_due_is_sent_again_until_it_is_answered()
         assert world.names == [*world.names[:2], world.names[1]]
         assert await world.due() == {world.names[1]}
         await world.ledger.append([answer_to(world.names[1])])
-        await asyncio.sleep(AGAIN_SECONDS_MAX)
+        await asyncio.sleep(10 * AGAIN_SECONDS)
         assert len(world.names) == 3
         assert not await world.due()
 

@@ -35,8 +35,8 @@ REST_SECONDS = 0.1
 the store, and one or two for each space that has changed."""
 AGAIN_SECONDS = 10.0
 """After this time an unanswered trigger is sent again, if its message seems to be lost: no trigger of its kind has been
-answered for as long, or one that was sent as much later has been. A backlog that agents work on is not sent again. The
-pauses do not grow: pauses that had doubled through some minutes of faults left triggers open for ten more minutes,
+answered for as long, or one that was sent half as much later has been. A backlog that agents work on is not sent again.
+The pauses do not grow: pauses that had doubled through some minutes of faults left triggers open for ten more minutes,
 while agents that were well again had nothing to do."""
 REPEATS_MAX = 200
 """How many triggers of a partition are sent again at a time, at most twice a second."""
@@ -128,7 +128,7 @@ class _Watched:
         answered = self.answered.get(sent.kind)
         if answered is None or answered.at <= now - AGAIN_SECONDS:
             return True
-        return answered.newest_at >= sent.at + AGAIN_SECONDS
+        return answered.newest_at >= sent.at + AGAIN_SECONDS / 2
 
 
 class TriggerPublisher:
