@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from live.conftest import NewKafka, NewRedis
-from live.support import PARTITIONS, Cluster, wait_until
+from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from recallog import Event, Memory
 from recallog_schemas import triggers
 from recallog_service.reacting import agents
@@ -190,7 +190,7 @@ def test_what_fell_due_during_repeated_faults_is_answered_soon_after_the_last_on
                 server.start()
             worker.kill()
             worker = cluster.worker(only=ROLES)
-        worker.wait_until_live()
+        worker.wait_until_live(seconds=4 * SECONDS)
         until_answered(cluster)
         assert sum(closed(cluster).values()) == 5 * rounds * len(SPACES)
         sent = worker.metrics()
