@@ -43,15 +43,13 @@ from recallog_streams.collector import collect_rarely
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic, name_of
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
+from recallog_streams.ledgers.ledger import StorageFault
 from recallog_streams.live import LedgerReplaced, LiveProjector, ProjectedViews
 from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
 
 DRAIN_SECONDS = 30.0
 """How long a worker that is stopping may take to commit its last batch."""
-
-DEADLINE_SECONDS = 10.0
-"""How long a worker waits at least for an answer: it has nobody who waits, and an answer that comes late saves work."""
 
 TICK_SECONDS = 10.0
 """How often silent spaces are looked for in which work has fallen due."""
@@ -73,7 +71,7 @@ class Role(mode.Service):
     def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
         super().__init__()
         self.settings = settings.model_copy(
-            update={"deadline_seconds": max(DEADLINE_SECONDS, settings.deadline_seconds)}
+            update={"deadline_seconds": max(limits.PATIENT_SECONDS, settings.deadline_seconds)}
         )
         self.own = own
         self.metrics = metrics
@@ -86,8 +84,14 @@ class Role(mode.Service):
 
     @property
     def problems(self) -> list[str]:
-        """Why this role makes no progress, one sentence per problem; empty if it does."""
-        return [self.why] if self.why else []
+        """Why this role makes no progress, or what is wrong with the ledger, one sentence per problem; empty if all is
+        well."""
+        return ([self.why] if self.why else []) + [str(fault) for fault in self.faults if fault.severe]
+
+    @property
+    def faults(self) -> Sequence[StorageFault]:
+        """What is wrong with the ledger's storage."""
+        return list(dict.fromkeys(fault for _, live in self.lives for fault in live.faults))
 
     @property
     def unanswered(self) -> Mapping[int, int]:
@@ -262,6 +266,11 @@ class Reacting(Role):
     def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
         super().__init__(settings, own, metrics)
         self._handler: Handler | None = None
+        self._faults: Sequence[StorageFault] = ()
+
+    @property
+    def faults(self) -> Sequence[StorageFault]:
+        return self._faults
 
     @property
     def label(self) -> str:
@@ -319,6 +328,7 @@ class Reacting(Role):
     async def _tick(self, memory: Memory, handler: Handler) -> None:
         while True:
             try:
+                self._faults = await memory.admin.ledger_faults()
                 self.metrics.ticked(await memory.tick(datetime.now(UTC)))
             except (LockTimeout, Rebuilding, ViewsTooNew):
                 pass  # another process does it, or one whose code has built the views

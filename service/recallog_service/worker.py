@@ -119,7 +119,8 @@ def health(roles: Mapping[str, Role]) -> dict[str, Any]:
         for name, live in role.lives
         for task in live.tasks
     ]
-    problems = [problem for role in roles.values() for problem in role.problems]
+    # Each role has a ledger of its own, and finds the same faults of it.
+    problems = list(dict.fromkeys(problem for role in roles.values() for problem in role.problems))
     return {"healthy": not problems, "roles": [*roles], "problems": problems, "partitions": partitions}
 
 

@@ -161,14 +161,13 @@ async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
         async for item, _ in reading.scan(salience.CLOCK.name)
         if salience.CLOCK.decode(item.data).turn > limits.UNREFLECTED_TURNS
     }
+
     def is_young(item: StoredRow) -> bool:
         return item.space not in spaces
 
     # All spaces together, in a few calls: one call for each of them would cost more than its rows.
     agents = reading.scan(reflection.AGENTS.name, ends_space=is_young)
-    reflecting = {
-        (item.space, item.owner) async for item, _ in agents if reflection.AGENTS.decode(item.data).reflects
-    }
+    reflecting = {(item.space, item.owner) async for item, _ in agents if reflection.AGENTS.decode(item.data).reflects}
     turns = {
         (item.space, item.owner): turn
         async for item, _ in reading.scan(activity.AGENTS.name, ends_space=is_young)

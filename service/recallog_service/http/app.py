@@ -13,6 +13,7 @@ from starlette.routing import Route as Endpoint
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recallog import Memory
+from recallog.queries.status import NotReady
 from recallog_schemas.errors import RecallogError, StorageUnavailable
 from recallog_service.access import CALLER, Access, Verb
 from recallog_service.http import derived, documents, metrics, requests
@@ -101,10 +102,12 @@ class Application:
                 await self.close()
 
     async def _ready(self, request: Request) -> Response:
-        """200 if the memory can answer. It needs no key, and is asked every few seconds, so it reads very little."""
+        """200 if the memory can answer all questions. It needs no key, and reads little: it is asked often."""
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._door.memory.admin.check_ready()
+        except NotReady as error:
+            raise StorageUnavailable(str(error)) from None
         except TimeoutError:
             raise StorageUnavailable(f"the memory has not answered within {READY_SECONDS:g} seconds") from None
         except RecallogError as error:
