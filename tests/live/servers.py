@@ -18,10 +18,10 @@ from support.http import Stream
 class Server:
     """`recallog serve` as a process, on the ledger and the views of a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *options: str) -> None:
         port = free_port()
         self.url = f"http://{HOST}:{port}"
-        program = ["-m", "recallog_service", "serve", "--port", str(port), "--log-level", "warning"]
+        program = ["-m", "recallog_service", "serve", "--port", str(port), "--log-level", "warning", *options]
         self._worker = cluster.worker(program, RECALLOG_AFTER_WAIT_SECONDS=str(SECONDS))
         wait_until(self._answers, "the server answers")
 
@@ -35,6 +35,10 @@ class Server:
     def terminate(self) -> int:
         """Send SIGTERM and wait; its exit code."""
         return self._worker.terminate()
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; its exit code."""
+        return self._worker.process.wait(SECONDS)
 
     def _answers(self) -> bool:
         assert self._worker.process.poll() is None, self.log

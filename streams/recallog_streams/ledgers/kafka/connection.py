@@ -18,6 +18,7 @@ from recallog_projections.breaker import Breaker
 from recallog_projections.patience import answer_seconds
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageError, StorageUnavailable
+from recallog_streams.ledgers.kafka import client_log
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import Client, try_connecting
 from recallog_streams.ledgers.kafka.failures import named
@@ -41,6 +42,7 @@ class Connection:
 
     def __init__(self, address: KafkaAddress, deadline_seconds: float = limits.DEADLINE_SECONDS) -> None:
         """Raises `SettingsError` if the certificates of `address` cannot be read."""
+        client_log.limit()
         self.address = address
         self.deadline_seconds = min(deadline_seconds, address.timeout_seconds)
         self.settings = address.connection()
