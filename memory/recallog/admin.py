@@ -1,6 +1,6 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Status,
         VerifyReport,
     )
-    from recallog_streams.ledgers.ledger import Batch, StorageFault
+    from recallog_streams.ledgers.ledger import Batch
 
 
 class Admin(Facade):
@@ -72,9 +72,12 @@ class Admin(Facade):
         """The next offset of each partition."""
         return await self._components.ledger.ends()
 
-    async def ledger_faults(self) -> "Sequence[StorageFault]":
-        """What is wrong with the ledger although it answers, such as settings of its topic that delete events."""
-        return await self._components.ledger.faults()
+    async def ledger_problems(self) -> list[str]:
+        """What is wrong with the ledger although it answers, such as settings of its topic that delete events.
+
+        A sentence or two for each problem, without warnings.
+        """
+        return [str(fault) for fault in await self._components.ledger.faults() if fault.severe]
 
     async def check_ready(self) -> None:
         """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers

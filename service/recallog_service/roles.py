@@ -43,7 +43,6 @@ from recallog_streams.collector import collect_rarely
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic, name_of
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
-from recallog_streams.ledgers.ledger import StorageFault
 from recallog_streams.live import LedgerReplaced, LiveProjector, ProjectedViews
 from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
@@ -86,12 +85,12 @@ class Role(mode.Service):
     def problems(self) -> list[str]:
         """Why this role makes no progress, or what is wrong with the ledger, one sentence per problem; empty if all is
         well."""
-        return ([self.why] if self.why else []) + [str(fault) for fault in self.faults if fault.severe]
+        return [*([self.why] if self.why else []), *self.ledger_problems]
 
     @property
-    def faults(self) -> Sequence[StorageFault]:
-        """What is wrong with the ledger's storage."""
-        return list(dict.fromkeys(fault for _, live in self.lives for fault in live.faults))
+    def ledger_problems(self) -> Sequence[str]:
+        """What is wrong with the ledger although it answers."""
+        return list(dict.fromkeys(str(fault) for _, live in self.lives for fault in live.faults if fault.severe))
 
     @property
     def unanswered(self) -> Mapping[int, int]:
@@ -266,11 +265,11 @@ class Reacting(Role):
     def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
         super().__init__(settings, own, metrics)
         self._handler: Handler | None = None
-        self._faults: Sequence[StorageFault] = ()
+        self._ledger_problems: Sequence[str] = ()
 
     @property
-    def faults(self) -> Sequence[StorageFault]:
-        return self._faults
+    def ledger_problems(self) -> Sequence[str]:
+        return self._ledger_problems
 
     @property
     def label(self) -> str:
@@ -328,7 +327,7 @@ class Reacting(Role):
     async def _tick(self, memory: Memory, handler: Handler) -> None:
         while True:
             try:
-                self._faults = await memory.admin.ledger_faults()
+                self._ledger_problems = await memory.admin.ledger_problems()
                 self.metrics.ticked(await memory.tick(datetime.now(UTC)))
             except (LockTimeout, Rebuilding, ViewsTooNew):
                 pass  # another process does it, or one whose code has built the views
