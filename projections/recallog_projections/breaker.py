@@ -87,6 +87,7 @@ class Breaker:
         self._reason: str | None = None
         self._open_until = 0.0
         self._probe: Attempt | None = None
+        self._outage_is_logged = False
 
     async def call(
         self,
@@ -112,7 +113,9 @@ class Breaker:
                 left = give_up - now()
                 if not (failed and repeatable and is_patient() and self._answers and left > 0):
                     raise
-                _log.warning("%s: it is tried for another %.0f s", error, left)
+                if not self._outage_is_logged:
+                    self._outage_is_logged = True
+                    _log.warning("%s: it is tried for another %.0f s", error, left)
 
     @asynccontextmanager
     async def attempt(self, deadline_seconds: float | None = None) -> AsyncIterator[Attempt]:
@@ -163,6 +166,7 @@ class Breaker:
     def _answered(self) -> None:
         self._answers += 1
         self._reason = None
+        self._outage_is_logged = False
 
     def _failed(self, reason: str, answers_before: int) -> RecallogError:
         if self._answers == answers_before:

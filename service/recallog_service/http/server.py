@@ -162,7 +162,7 @@ async def _wait_for_keys(access: Access, host: str, app: Application, server: Se
             app.admit(await _hosts(access, host))
         except StorageUnavailable:
             await asyncio.sleep(KEYS_SECONDS)
-        except BaseException:
+        except Exception:
             server.should_exit = True
             raise
         else:

@@ -114,10 +114,10 @@ class Topics:
         settings, described = await client.settings(name), await client.describe(name)
         led = [partition for partition, leader in enumerate(described.leaders[: opened.partitions]) if leader >= 0]
         starts = dict(zip(led, await client.offsets(name, led, EARLIEST), strict=True))
-        self.message_bytes = int(settings.get("max.message.bytes") or MESSAGE_BYTES)
         self._faults = faults_of(self._address, settings, min(described.copies, default=0), starts, opened.partitions)
         self._starts_are_known = True
-        self._read_again_after(FAULTY_SECONDS if self._faults else SETTINGS_SECONDS)
+        is_faulty = any(fault.effect is not Effect.SINGLE for fault in self._faults)
+        self._read_again_after(FAULTY_SECONDS if is_faulty else SETTINGS_SECONDS)
 
     def _read_again_after(self, seconds: float) -> None:
         self._faults_again_at = time.monotonic() + seconds
