@@ -72,13 +72,6 @@ class Admin(Facade):
         """The next offset of each partition."""
         return await self._components.ledger.ends()
 
-    async def ledger_problems(self) -> list[str]:
-        """What is wrong with the ledger although it answers, such as settings of its topic that delete events.
-
-        A sentence or two for each problem, without warnings.
-        """
-        return [str(fault) for fault in await self._components.ledger.faults() if fault.severe]
-
     async def check_ready(self) -> None:
         """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
         maintain the views, those of a partition cannot be read by this version. The error names the partitions.

@@ -43,6 +43,7 @@ from recallog_streams.collector import collect_rarely
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic, name_of
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
+from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.live import LedgerReplaced, LiveProjector, ProjectedViews
 from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
@@ -306,28 +307,33 @@ class Reacting(Role):
 
     async def _answer(self, memory: Memory, started: "agents.Started") -> None:
         """Answer triggers until the worker stops, or until the clients of the agents fail."""
-        address = address_of(self.settings.ledger or "")
         components = compose(self.settings, self.own.projections)
+        try:
+            await self._answer_from(components, memory, started)
+        finally:
+            await components.close()
+
+    async def _answer_from(self, components: Components, memory: Memory, started: "agents.Started") -> None:
+        address = address_of(self.settings.ledger or "")
         topic = TriggerTopic(address, components.ledger.partitions)
         try:
             await topic.create()
         finally:
             await topic.close()
-            await components.close()
         group = group_of(self.settings, "reactors", components.views.builder.fold.code)
         self._handler = handler = Handler(memory, self.stopping, self.metrics.reacted, self.settings.reactor_at_once)
         app = agents.app_of(address, group, name_of(address), handler)
-        ticking = asyncio.create_task(self._tick(memory, handler), name="recallog-ticks")
+        ticking = asyncio.create_task(self._tick(memory, components.ledger, handler), name="recallog-ticks")
         try:
             await agents.run(app, handler, self.stopping, started)
         finally:
             await handler.close()
             await ended(ticking)
 
-    async def _tick(self, memory: Memory, handler: Handler) -> None:
+    async def _tick(self, memory: Memory, ledger: Ledger, handler: Handler) -> None:
         while True:
             try:
-                self._ledger_problems = await memory.admin.ledger_problems()
+                self._ledger_problems = [str(fault) for fault in await ledger.faults() if fault.severe]
                 self.metrics.ticked(await memory.tick(datetime.now(UTC)))
             except (LockTimeout, Rebuilding, ViewsTooNew):
                 pass  # another process does it, or one whose code has built the views

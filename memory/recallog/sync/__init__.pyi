@@ -156,12 +156,6 @@ class Admin:
     def ledger_ends(self) -> list[int]:
         """The next offset of each partition."""
 
-    def ledger_problems(self) -> list[str]:
-        """What is wrong with the ledger although it answers, such as settings of its topic that delete events.
-
-        A sentence or two for each problem, without warnings.
-        """
-
     def check_ready(self) -> None:
         """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
         maintain the views, those of a partition cannot be read by this version. The error names the partitions.
