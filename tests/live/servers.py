@@ -23,7 +23,7 @@ class Server:
         self.url = f"http://{HOST}:{port}"
         program = ["-m", "recallog_service", "serve", "--port", str(port), "--log-level", "warning", *options]
         self._worker = cluster.worker(program, RECALLOG_AFTER_WAIT_SECONDS=str(SECONDS))
-        wait_until(self._answers, "the server answers")
+        wait_until(self._answers, "the server answers", 2 * SECONDS)
 
     @property
     def log(self) -> str:
@@ -35,10 +35,6 @@ class Server:
     def terminate(self) -> int:
         """Send SIGTERM and wait; its exit code."""
         return self._worker.terminate()
-
-    def wait(self) -> int:
-        """Wait until it ends by itself; its exit code."""
-        return self._worker.process.wait(SECONDS)
 
     def _answers(self) -> bool:
         assert self._worker.process.poll() is None, self.log
