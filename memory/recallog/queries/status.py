@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial, reduce
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from recallog.components import Components
 from recallog.index.semantic_index import SemanticIndex
@@ -13,7 +13,14 @@ from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexUnavailable, Rebuilding, StorageError, StorageUnavailable, ViewsTooNew
+from recallog_schemas.errors import (
+    IndexUnavailable,
+    Rebuilding,
+    RecallogError,
+    StorageError,
+    StorageUnavailable,
+    ViewsTooNew,
+)
 from recallog_schemas.views import IndexStatus, LedgerFault, PartitionStatus, PendingTrigger, Status, Unreflected
 from recallog_streams import dead_letters
 from recallog_streams.concurrency import gathered
@@ -62,8 +69,11 @@ async def status(components: Components) -> Status:
     )
 
 
-class NotReady(StorageUnavailable):
+class NotReady(RecallogError):
     """The memory cannot answer all questions now. The text says why, and names no host and no folder."""
+
+    retryable: ClassVar[bool] = True
+    exit_code: ClassVar[int] = StorageUnavailable.exit_code
 
 
 async def check_ready(components: Components) -> None:
