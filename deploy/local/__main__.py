@@ -16,6 +16,7 @@ from rich.console import Console
 
 from deploy.local import LocalKafka, LocalRedis, LocalServer, LocalServerError
 from deploy.local.kafka.jars import kafka_jars
+from deploy.local.ports import KAFKA_PORT, REDIS_PORT
 
 TOPIC = "recallog.events"
 
@@ -49,7 +50,7 @@ def cluster(
             if as_json:
                 print(json.dumps(_document(settings, kafka, redis)), flush=True)
             else:
-                _print(settings, folder)
+                _print(settings, folder, kafka, redis)
             _watch(kafka, redis)
         except (LocalServerError, OSError) as error:
             err.print(f"error: {error}", style="red", markup=False)
@@ -58,7 +59,8 @@ def cluster(
 
 def _start(folder: Path, running: ExitStack) -> tuple[LocalKafka, LocalRedis]:
     """Start both and return when they answer; `running` stops them by their pids."""
-    redis, kafka = LocalRedis(folder / "redis"), LocalKafka(folder / "kafka")
+    redis = LocalRedis(folder / "redis", preferred_port=REDIS_PORT)
+    kafka = LocalKafka(folder / "kafka", preferred_port=KAFKA_PORT)
     with _status("looking for the jars of Kafka") as report:
         kafka_jars(report)
     for server in (redis, kafka):
@@ -84,10 +86,13 @@ def _document(settings: dict[str, str], kafka: LocalKafka, redis: LocalRedis) ->
     }
 
 
-def _print(settings: dict[str, str], folder: Path) -> None:
+def _print(settings: dict[str, str], folder: Path, kafka: LocalKafka, redis: LocalRedis) -> None:
     out.print("Kafka and Redis run. In another terminal:\n")
     for name, value in settings.items():
         out.print(f"  export {name}={shlex.quote(value)}", style="bold", markup=False)
+    if (kafka.ports["server"], redis.ports["server"]) != (KAFKA_PORT, REDIS_PORT):
+        used = f"port {KAFKA_PORT} or {REDIS_PORT} is in use by another program"
+        out.print(f"\n{used}: export these settings, and not those of docs/cluster.md", style="yellow", markup=False)
     out.print("\n  recallog worker                                            # folds events into views", markup=False)
     out.print('  recallog publish village baker agent.spoke "Fresh bread!"  # into Kafka', markup=False)
     out.print("  recallog episodic village baker                            # from Redis", markup=False)

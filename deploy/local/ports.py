@@ -5,6 +5,9 @@ import socket
 from pathlib import Path
 
 HOST = "127.0.0.1"
+KAFKA_PORT = 9092
+"""Where `make cluster` lets Kafka listen, if no other program does: the port in the commands of docs/cluster.md."""
+REDIS_PORT = 6379
 
 _LOWEST = 20_000
 _ATTEMPTS = 200

@@ -33,6 +33,7 @@ class LocalRedis(LocalServer):
         *,
         fsync: Fsync = "everysec",
         snapshots: bool = False,
+        preferred_port: int | None = None,
         dies_with_starter: bool = True,
     ) -> None:
         """
@@ -41,9 +42,10 @@ class LocalRedis(LocalServer):
             fsync: when the append-only file is written to disk. "always" means before each answer, for crash tests.
             snapshots: use `data/dump.rdb` (written by `SAVE`) instead of an append-only file, so that a test can
                 replace it by an older one.
+            preferred_port: see `LocalServer`.
             dies_with_starter: see `LocalServer`.
         """
-        super().__init__(folder, dies_with_starter=dies_with_starter)
+        super().__init__(folder, preferred_port=preferred_port, dies_with_starter=dies_with_starter)
         self._fsync = fsync
         self._snapshots = snapshots
 

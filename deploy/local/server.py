@@ -42,11 +42,14 @@ class LocalServer(ABC):
     name: ClassVar[str]
     port_names: ClassVar[tuple[str, ...]] = ("server",)
 
-    def __init__(self, folder: Path | str, *, dies_with_starter: bool = True) -> None:
+    def __init__(
+        self, folder: Path | str, *, preferred_port: int | None = None, dies_with_starter: bool = True
+    ) -> None:
         """Does not start the server.
 
         Args:
             folder: the folder of the server's data and log; one server at a time uses it.
+            preferred_port: where clients connect, if no other process uses that port.
             dies_with_starter: the server is killed when this process ends, even by kill -9 (on Linux; elsewhere only
                 when it ends by itself).
         """
@@ -54,6 +57,7 @@ class LocalServer(ABC):
         self.data = self.folder / "data"
         self.log = self.folder / "server.log"
         self.ports: dict[str, int] = {}
+        self._preferred_port = preferred_port
         self._dies_with_starter = dies_with_starter
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -86,8 +90,9 @@ class LocalServer(ABC):
     def start(self, timeout_seconds: float = START_SECONDS) -> Self:
         """Start the server and return when it answers; on a folder that was used before, with its data.
 
-        The ports are those of the last start. If another process uses them now, an object that is started for the first
-        time chooses other ports, and one that was started before raises, because its clients have its address.
+        The ports are the preferred one and those of the last start. If another process uses them now, an object that is
+        started for the first time chooses other ports, and one that was started before raises, because its clients have
+        its address.
 
         Raises:
             NotInstalled: a program is missing.
@@ -98,7 +103,7 @@ class LocalServer(ABC):
             return self
         started_before = bool(self.ports)
         self.data.mkdir(parents=True, exist_ok=True)
-        self.ports = self.ports or self._last_ports() or self._other_ports()
+        self.ports = self.ports or self._preferred_ports()
         deadline = time.monotonic() + timeout_seconds
         for _ in range(_PORT_ATTEMPTS):
             if all(ports.is_free(port) for port in self.ports.values()):
@@ -221,6 +226,12 @@ class LocalServer(ABC):
             return {name: int(port) for name, port in json.loads((self.folder / "ports.json").read_text()).items()}
         except FileNotFoundError:
             return {}
+
+    def _preferred_ports(self) -> dict[str, int]:
+        chosen = self._last_ports() or self._other_ports()
+        if self._preferred_port is not None and ports.is_free(self._preferred_port):
+            chosen[self.port_names[0]] = self._preferred_port
+        return chosen
 
     def _other_ports(self) -> dict[str, int]:
         return {name: ports.free_port() for name in self.port_names}

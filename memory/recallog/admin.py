@@ -1,6 +1,7 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from recallog import queries
@@ -9,9 +10,13 @@ from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, checked, operation
 from recallog.settings import Settings
+from recallog_projections.patience import patient
 from recallog_schemas import Position, views
 from recallog_schemas.errors import IndexUnavailable, OutOfRange, Rebuilding, SettingsError, StorageError
 from recallog_streams import positions
+
+_QUESTIONS = frozenset({"status"})
+"""The operations of operators that are answered at once, or not at all."""
 
 if TYPE_CHECKING:
     from recallog.components import Components
@@ -41,12 +46,16 @@ class Admin(Facade):
         return self._access.components
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """Execute an operation: what is done with the embedded index, in the process that serves it."""
+        """Execute an operation: what is done with the embedded index, in the process that serves it.
+
+        All but the status may take long, and wait for servers as patiently as a worker.
+        """
         from recallog.index.served_index import ServedIndex
 
         index = self._components.index
         if not isinstance(index, ServedIndex) or not _is_about_index(operation, valid):
-            return await super()._perform(operation, valid, callbacks)
+            with nullcontext() if operation.name in _QUESTIONS else patient():
+                return await super()._perform(operation, valid, callbacks)
         await index.start()
         answer = await delegation.perform(
             index.home,
@@ -64,8 +73,8 @@ class Admin(Facade):
         return await self._components.ledger.ends()
 
     async def check_ready(self) -> None:
-        """Raise an error if the memory cannot answer now: the ledger cannot be read, or, where workers maintain the
-        views, those of no partition can be read by this version.
+        """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
+        maintain the views, those of a partition cannot be read by this version. The error names the partitions.
 
         It costs the same whatever the memory contains.
         """

@@ -13,12 +13,14 @@ Any other scheme is looked up among the entry points of installed distributions 
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from recallog import layout
+from recallog import layout, loading
 from recallog.components import Components, Lock
 from recallog.index.semantic_index import IndexInProcess, SemanticIndex
 from recallog.index.served_index import ServedIndex
@@ -69,7 +71,8 @@ def compose(
 ) -> Components:
     """The components that the settings name; `processed` is called with each batch that workers and rebuilds commit.
 
-    With an `embedder` this process maintains the index, instead of one with the embedder of the settings.
+    `own` are projections of the user's own; without them, those that the settings name. With an `embedder` this process
+    maintains the index, instead of one with the embedder of the settings.
 
     Raises `SettingsError`, or `ProjectionError` for a projection whose name is invalid or used twice.
     """
@@ -81,7 +84,7 @@ def compose(
     return assemble(
         ledger,
         stores,
-        own=own,
+        own=own or loading.projections(settings.projections),
         lock=_locks(settings, redis),
         index=_index(settings, ledger, stores, redis, embedder),
         log_events=settings.log_events,
@@ -130,7 +133,8 @@ def assemble(
 
     def group(name: str, namespace: str, projections: Sequence[Projection]) -> ProjectionGroup:
         store = stores(namespace)
-        builder = Projector(ledger, store, projections, processed=processed)
+        report = None if processed is None else partial(_named, processed, name)
+        builder = Projector(ledger, store, projections, processed=report)
         access: ViewAccess
         if ledger.folded_by_workers:
             access = WaitForWorkers(builder, after_wait_seconds)
@@ -146,6 +150,11 @@ def assemble(
         index,
         log_events,
     )
+
+
+def _named(processed: Callable[[ProcessedBatch], None], views: str, batch: ProcessedBatch) -> None:
+    """Report a batch with the name of its views, which their projector does not know."""
+    processed(replace(batch, views=views))
 
 
 def ledger_at(url: str, settings: Settings) -> Ledger:

@@ -67,6 +67,10 @@ class Settings(BaseSettings):
     option `timeout_seconds` (30) is how long publishing waits for the cluster before its outcome is unknown."""
     views: str | None = None
     """The store in which a cluster's workers maintain the views: `redis://host:6379/0`. Needs `ledger` too."""
+    projections: str | None = None
+    """Projections of your own, in Python: `module:name`, separated by commas. The module may be in the working
+    directory. All programs and commands that see this setting fold and show their views beside the built-in ones,
+    unless a program gives its own projections to `Memory.open`."""
     workspace: Path | None = None
     """The folder of documents that `workspace import` and `workspace export` use where none is named."""
     index: str | None = None

@@ -5,10 +5,12 @@ seconds later: one call is made and decides, while all others still fail at once
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from recallog_projections.patience import OUTAGE_SECONDS, answer_seconds, is_patient
 from recallog_schemas import limits
 from recallog_schemas.errors import RecallogError
 
@@ -16,6 +18,9 @@ OPEN_SECONDS = 2.0
 """How long calls fail at once after a failure."""
 _GRACE_SECONDS = 0.05
 """Added to a deadline that has passed: what arrived while this process itself was busy is read first."""
+
+_PATIENT_POLL_SECONDS = 0.05
+_log = logging.getLogger("recallog.patience")
 
 Result = TypeVar("Result")
 
@@ -26,6 +31,8 @@ class Attempt:
     def __init__(self, deadline_seconds: float) -> None:
         self.deadline_seconds = deadline_seconds
         self.timeout = asyncio.timeout(None)
+        self.failed = False
+        """Whether the dependency could not be reached, or did not answer."""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -80,20 +87,46 @@ class Breaker:
         self._reason: str | None = None
         self._open_until = 0.0
         self._probe: Attempt | None = None
+        self._outage_is_logged = False
 
-    async def call(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """The result of `work`. Raises as `attempt` does."""
-        async with self.attempt():
-            return await work()
+    async def call(
+        self,
+        work: Callable[[], Awaitable[Result]],
+        deadline_seconds: float | None = None,
+        *,
+        repeatable: bool = True,
+    ) -> Result:
+        """The result of `work`. Raises as `attempt` does.
+
+        In a patient call, `repeatable` work is done again while a dependency that has answered before fails, for
+        `OUTAGE_SECONDS` in all.
+        """
+        now = asyncio.get_running_loop().time
+        give_up = now() + OUTAGE_SECONDS
+        while True:
+            attempt: Attempt | None = None
+            try:
+                async with self.attempt(deadline_seconds) as attempt:
+                    return await work()
+            except RecallogError as error:
+                failed = attempt is not None and attempt.failed
+                left = give_up - now()
+                if not (failed and repeatable and is_patient() and self._answers and left > 0):
+                    raise
+                if not self._outage_is_logged:
+                    self._outage_is_logged = True
+                    _log.warning("%s: it is tried for another %.0f s", error, left)
 
     @asynccontextmanager
     async def attempt(self, deadline_seconds: float | None = None) -> AsyncIterator[Attempt]:
         """Make one call in the block, of one or several messages; call `progress` of what it yields for each of them.
 
         Raises `unavailable(reason)` for a failure, after a silence of `deadline_seconds` (default: the breaker's), and
-        at once while the breaker is open.
+        at once while the breaker is open. A patient call waits longer, and until the breaker lets it through.
         """
-        attempt = Attempt(self.deadline_seconds if deadline_seconds is None else deadline_seconds)
+        attempt = Attempt(answer_seconds(self.deadline_seconds if deadline_seconds is None else deadline_seconds))
+        if is_patient() and self._answers:
+            await self._until_half_open()
         self._begin(attempt)
         answers = self._answers
         try:
@@ -101,9 +134,10 @@ class Breaker:
                 attempt.progress()
                 yield attempt
         except Exception as error:
+            attempt.failed = attempt.silent or isinstance(error, self._failures)
             if attempt.silent:
                 raise self._failed(f"has said nothing for {attempt.deadline_seconds:g} s", answers) from error
-            if isinstance(error, self._failures):
+            if attempt.failed:
                 raise self._failed(self._reason_of(error), answers) from error
             self._answered()
             raise
@@ -123,9 +157,16 @@ class Breaker:
             raise self._unavailable(f"{self._reason}; it is tried again {when}")
         self._probe = attempt
 
+    async def _until_half_open(self) -> None:
+        now = asyncio.get_running_loop().time
+        give_up = now() + OUTAGE_SECONDS
+        while self._reason is not None and (now() < self._open_until or self._probe is not None) and now() < give_up:
+            await asyncio.sleep(_PATIENT_POLL_SECONDS)
+
     def _answered(self) -> None:
         self._answers += 1
         self._reason = None
+        self._outage_is_logged = False
 
     def _failed(self, reason: str, answers_before: int) -> RecallogError:
         if self._answers == answers_before:

@@ -34,6 +34,7 @@ LOCK_WAIT_SECONDS = 10.0
 SYNC_CLOSE_SECONDS = 20.0  # how long closing a synchronous memory waits: longer than for a lock
 CANCELLED_CALL_SECONDS = 5.0  # how long a cancelled call of a synchronous memory may take to end
 DEADLINE_SECONDS = 2.0  # how long a question waits for another process or server that says nothing
+PATIENT_SECONDS = 10.0  # how long a worker and an operator's long work wait at least: a late answer saves work
 
 # Views. Logs retain the newest events of an agent; rows are bounded so that a commit is bounded.
 LOG_EVENTS_KEPT = 2_000
@@ -103,6 +104,7 @@ PROMPT_MESSAGE_CHARS_MIN = 500
 PROMPT_MESSAGE_CHARS_LEAST = 40
 SCENE_KINDS_MAX = SHARED_KINDS_MAX
 UNREFLECTED_TURNS = 30
+FAULT_PARTITIONS = 8  # partitions that one sentence names
 STATUS_ITEMS = 100
 
 # Reflectors and the other models that are asked: the size of prompts and answers, and the wait between attempts.

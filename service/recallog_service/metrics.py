@@ -39,7 +39,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._events = Counter("recallog_events", "Records folded into views.", ["partition"], registry=self._registry)
+        self._events = Counter(
+            "recallog_events", "Records folded into views.", ["views", "partition"], registry=self._registry
+        )
         self._seconds = Histogram(
             "recallog_batch_seconds",
             "Seconds from reading a batch to its commit.",
@@ -91,7 +93,7 @@ class Metrics:
         self._commits.labels(outcome).inc()
         self._seconds.observe(processed.seconds)
         if processed.outcome is Outcome.APPLIED:
-            self._events.labels(processed.partition).inc(processed.records)
+            self._events.labels(processed.views, processed.partition).inc(processed.records)
 
     def published(self, messages: int, repeated: bool) -> None:
         """Messages that triggers are due were sent, for the first time or again."""

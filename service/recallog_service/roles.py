@@ -43,15 +43,13 @@ from recallog_streams.collector import collect_rarely
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.doorbells import TriggerTopic, name_of
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
+from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.live import LedgerReplaced, LiveProjector, ProjectedViews
 from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
 
 DRAIN_SECONDS = 30.0
 """How long a worker that is stopping may take to commit its last batch."""
-
-DEADLINE_SECONDS = 10.0
-"""How long a worker waits at least for an answer: it has nobody who waits, and an answer that comes late saves work."""
 
 TICK_SECONDS = 10.0
 """How often silent spaces are looked for in which work has fallen due."""
@@ -73,7 +71,7 @@ class Role(mode.Service):
     def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
         super().__init__()
         self.settings = settings.model_copy(
-            update={"deadline_seconds": max(DEADLINE_SECONDS, settings.deadline_seconds)}
+            update={"deadline_seconds": max(limits.PATIENT_SECONDS, settings.deadline_seconds)}
         )
         self.own = own
         self.metrics = metrics
@@ -86,8 +84,14 @@ class Role(mode.Service):
 
     @property
     def problems(self) -> list[str]:
-        """Why this role makes no progress, one sentence per problem; empty if it does."""
-        return [self.why] if self.why else []
+        """Why this role makes no progress, or what is wrong with the ledger, one sentence per problem; empty if all is
+        well."""
+        return [*([self.why] if self.why else []), *self.ledger_problems]
+
+    @property
+    def ledger_problems(self) -> Sequence[str]:
+        """What is wrong with the ledger although it answers."""
+        return list(dict.fromkeys(str(fault) for _, live in self.lives for fault in live.faults if fault.severe))
 
     @property
     def unanswered(self) -> Mapping[int, int]:
@@ -262,6 +266,11 @@ class Reacting(Role):
     def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
         super().__init__(settings, own, metrics)
         self._handler: Handler | None = None
+        self._ledger_problems: Sequence[str] = ()
+
+    @property
+    def ledger_problems(self) -> Sequence[str]:
+        return self._ledger_problems
 
     @property
     def label(self) -> str:
@@ -298,27 +307,33 @@ class Reacting(Role):
 
     async def _answer(self, memory: Memory, started: "agents.Started") -> None:
         """Answer triggers until the worker stops, or until the clients of the agents fail."""
-        address = address_of(self.settings.ledger or "")
         components = compose(self.settings, self.own.projections)
+        try:
+            await self._answer_from(components, memory, started)
+        finally:
+            await components.close()
+
+    async def _answer_from(self, components: Components, memory: Memory, started: "agents.Started") -> None:
+        address = address_of(self.settings.ledger or "")
         topic = TriggerTopic(address, components.ledger.partitions)
         try:
             await topic.create()
         finally:
             await topic.close()
-            await components.close()
         group = group_of(self.settings, "reactors", components.views.builder.fold.code)
         self._handler = handler = Handler(memory, self.stopping, self.metrics.reacted, self.settings.reactor_at_once)
         app = agents.app_of(address, group, name_of(address), handler)
-        ticking = asyncio.create_task(self._tick(memory, handler), name="recallog-ticks")
+        ticking = asyncio.create_task(self._tick(memory, components.ledger, handler), name="recallog-ticks")
         try:
             await agents.run(app, handler, self.stopping, started)
         finally:
             await handler.close()
             await ended(ticking)
 
-    async def _tick(self, memory: Memory, handler: Handler) -> None:
+    async def _tick(self, memory: Memory, ledger: Ledger, handler: Handler) -> None:
         while True:
             try:
+                self._ledger_problems = [str(fault) for fault in await ledger.faults() if fault.severe]
                 self.metrics.ticked(await memory.tick(datetime.now(UTC)))
             except (LockTimeout, Rebuilding, ViewsTooNew):
                 pass  # another process does it, or one whose code has built the views

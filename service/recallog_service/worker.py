@@ -16,7 +16,7 @@ import mode
 from faust.app.base import BootStrategy
 from faust.web import Request, Response, View
 
-from recallog import Settings
+from recallog import Settings, loading
 from recallog.composition import address_of
 from recallog.reactors.reactor import Reactor
 from recallog_projections.projection import Projection
@@ -49,8 +49,8 @@ def build(
     only: Sequence[str] = (),
     reactors: Callable[[], Sequence[Reactor]] = tuple,
 ) -> faust.App:
-    """The app of one worker process. It also maintains the views of your own `projections`, and answers triggers with
-    your own reactors, which `reactors` makes.
+    """The app of one worker process. It also maintains the views of your own `projections` (default: those that the
+    settings name), and answers triggers with your own reactors, which `reactors` makes.
 
     `only` names its roles; by default it has all of `ROLES`, the index if the settings name one. Raises
     `SettingsError`.
@@ -61,6 +61,7 @@ def build(
             "is needed, because queries update the views"
         )
     names = _roles(settings, only)
+    projections = projections or loading.projections(settings.projections)
     app = App(
         "recallog-worker",
         broker=[f"kafka://{server}" for server in address_of(settings.ledger).servers],
@@ -72,9 +73,8 @@ def build(
         Supervisor=mode.CrashingSupervisor,
         worker_redirect_stdouts=False,
     )
-    # aiokafka logs each connection attempt, twenty per second while a broker is unreachable; /health and our log
-    # report that once.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    # Its lines about groups are of no use to an operator; `client_log` limits its warnings.
+    logging.getLogger("aiokafka").setLevel(logging.WARNING)
     metrics = Metrics()
     roles = {name: ROLES[name](settings, Own(projections, reactors), metrics) for name in names}
     for role in roles.values():
@@ -119,7 +119,8 @@ def health(roles: Mapping[str, Role]) -> dict[str, Any]:
         for name, live in role.lives
         for task in live.tasks
     ]
-    problems = [problem for role in roles.values() for problem in role.problems]
+    # Each role has a ledger of its own, and finds the same faults of it.
+    problems = list(dict.fromkeys(problem for role in roles.values() for problem in role.problems))
     return {"healthy": not problems, "roles": [*roles], "problems": problems, "partitions": partitions}
 
 

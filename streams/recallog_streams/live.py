@@ -24,7 +24,7 @@ from recallog_schemas.errors import (
 )
 from recallog_streams import dead_letters, generations
 from recallog_streams.concurrency import ended
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, StorageFault
 from recallog_streams.ledgers.record_source import RecordSource
 from recallog_streams.partition_task import PartitionTask, State, backoff
 from recallog_streams.projector import Projector
@@ -94,6 +94,8 @@ class LiveProjector:
         self._building = asyncio.Semaphore(building_at_once)
         self._opened: Manifest | None = None
         self._problem = "not started"
+        self.faults: Sequence[StorageFault] = ()
+        """What the last check found wrong with the ledger's storage."""
         self._fatal: Exception | None = None
         self._mismatch: LedgerMismatch | None = None
         """The mismatch found by the last check."""
@@ -111,7 +113,7 @@ class LiveProjector:
 
     @property
     def problems(self) -> list[str]:
-        """Why this worker is unhealthy, one sentence per problem; empty if it is healthy."""
+        """Why its views make no progress, one sentence per problem; empty if they do."""
         failed = [f"partition {task.partition}: {task.why}" for task in self.tasks if task.state is State.FAILED]
         return ([self._problem] if self._problem else []) + failed
 
@@ -306,6 +308,7 @@ class LiveProjector:
         """Check that the ledger is the same and that the views are there; update the tasks' ends and dead letters."""
         await self._check_manifest()
         await _with_timeout("the store of the views", self._identity.verify_ledger_identity(0, Checkpoint()))
+        self._report_faults(await _with_timeout("the ledger", self._ledger.faults()))
         ends = await _with_timeout("the ledger", self._ledger.ends())
         for task in [*self._tasks.values()]:
             task.end = max(task.end, ends[task.partition])
@@ -338,6 +341,12 @@ class LiveProjector:
         if problem and problem != self._problem:
             _log.warning("%s", problem)
         self._problem = problem
+
+    def _report_faults(self, faults: Sequence[StorageFault]) -> None:
+        for fault in faults:
+            if fault not in self.faults:
+                _log.warning("%s", fault)
+        self.faults = faults
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

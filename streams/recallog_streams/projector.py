@@ -42,6 +42,8 @@ class ProcessedBatch:
     outcome: Outcome
     traceparents: Sequence[str] = ()
     """See `Batch`."""
+    views: str = ""
+    """The name of the views, if the receiver is told."""
 
 
 class GenerationGone(Rebuilding):

@@ -18,12 +18,12 @@ from support.http import Stream
 class Server:
     """`recallog serve` as a process, on the ledger and the views of a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *options: str) -> None:
         port = free_port()
         self.url = f"http://{HOST}:{port}"
-        program = ["-m", "recallog_service", "serve", "--port", str(port), "--log-level", "warning"]
+        program = ["-m", "recallog_service", "serve", "--port", str(port), "--log-level", "warning", *options]
         self._worker = cluster.worker(program, RECALLOG_AFTER_WAIT_SECONDS=str(SECONDS))
-        wait_until(self._answers, "the server answers")
+        wait_until(self._answers, "the server answers", 2 * SECONDS)
 
     @property
     def log(self) -> str:

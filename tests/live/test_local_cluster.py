@@ -13,6 +13,7 @@ import redis
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from deploy.local import LocalRedis, LocalServerError
+from deploy.local.ports import free_port
 
 from live.conftest import NewKafka, NewRedis
 
@@ -113,6 +114,22 @@ def test_a_redis_with_snapshots_comes_back_with_its_dump(own_redis: NewRedis) ->
     assert (server.data / "dump.rdb").is_file()
     with closing(redis.Redis.from_url(server.url, decode_responses=True)) as client:
         assert client.get("key") == "saved"
+
+
+def test_a_server_listens_on_the_preferred_port_also_in_a_folder_that_had_another_one(
+    own_redis: NewRedis, tmp_path: Path
+) -> None:
+    with LocalRedis(tmp_path / "redis") as before:
+        ports = before.ports["server"], free_port()
+    assert ports[0] != ports[1]
+    with LocalRedis(tmp_path / "redis", preferred_port=ports[1]) as preferring:
+        assert preferring.ports["server"] == ports[1]
+
+
+def test_a_server_whose_preferred_port_is_in_use_listens_on_another_one(own_redis: NewRedis, tmp_path: Path) -> None:
+    taken = own_redis().ports["server"]
+    with LocalRedis(tmp_path / "redis", preferred_port=taken) as server:
+        assert server.ports["server"] != taken
 
 
 def test_a_server_ends_with_its_starter_even_if_that_is_killed(own_redis: NewRedis, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from recallog_projections.breaker import OPEN_SECONDS, Breaker
+from recallog_projections.patience import OUTAGE_SECONDS, patient
 from recallog_schemas.errors import StorageUnavailable
+from recallog_schemas.limits import PATIENT_SECONDS
 from support.virtual_time import run_in_virtual_time
 
 
@@ -183,3 +185,72 @@ def test_an_answer_that_arrived_while_this_process_was_busy_is_read() -> None:
 
     with there:
         assert asyncio.run(Breaker(StorageUnavailable, 0.2).call(asked)) == b"answer"
+
+
+@in_virtual_time
+async def test_a_patient_call_waits_as_long_as_a_worker(server: Dependency) -> None:
+    server.state = "silent"
+    with patient():
+        assert await server.error() == f"the server has said nothing for {PATIENT_SECONDS:g} s"
+    assert spent() == pytest.approx(PATIENT_SECONDS, abs=0.1)
+
+
+@pytest.mark.parametrize("state", ["silent", "refuses"])
+def test_a_patient_call_goes_on_after_an_outage(state: str) -> None:
+    async def scenario(server: Dependency) -> None:
+        assert await server.asked() == "answer"
+        server.state = state
+        asyncio.get_running_loop().call_later(OUTAGE_SECONDS / 2, setattr, server, "state", "answers")
+        with patient():
+            assert await server.asked() == "answer"
+        assert OUTAGE_SECONDS / 2 <= spent() <= OUTAGE_SECONDS / 2 + PATIENT_SECONDS + OPEN_SECONDS
+
+    run_in_virtual_time(scenario(Dependency()))
+
+
+@in_virtual_time
+async def test_a_patient_call_ends_if_the_outage_does_not(server: Dependency) -> None:
+    assert await server.asked() == "answer"
+    server.state = "refuses"
+    with patient():
+        assert "connection refused" in await server.error()
+    assert spent() == pytest.approx(OUTAGE_SECONDS, abs=2 * OPEN_SECONDS)
+
+
+@in_virtual_time
+async def test_a_patient_call_to_a_server_that_was_never_there_fails_at_once(server: Dependency) -> None:
+    server.state = "refuses"
+    with patient():
+        assert "connection refused" in await server.error()
+    assert spent() == 0
+
+
+@in_virtual_time
+async def test_a_patient_call_waits_until_an_open_breaker_lets_it_through(server: Dependency) -> None:
+    assert await server.asked() == "answer"
+    server.state = "refuses"
+    await server.error()
+    server.state = "answers"
+    with patient():
+        assert await server.asked() == "answer"
+    assert spent() == pytest.approx(OPEN_SECONDS, abs=0.2)
+
+
+@in_virtual_time
+async def test_work_that_must_not_be_repeated_is_done_once_also_patiently(server: Dependency) -> None:
+    assert await server.asked() == "answer"
+    server.state = "refuses"
+    with patient(), pytest.raises(StorageUnavailable):
+        await server.breaker.call(server.call, repeatable=False)
+    assert server.calls == 2
+
+
+@in_virtual_time
+async def test_a_question_beside_a_patient_call_gives_up_as_before(server: Dependency) -> None:
+    assert await server.asked() == "answer"
+    server.state = "silent"
+    with patient():
+        working = asyncio.create_task(server.asked())
+    assert await server.error() == "the server has said nothing for 2 s"
+    server.state = "answers"
+    assert await working == "answer"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from deploy.local.kafka.jars import kafka_version
+from deploy.local.ports import HOST, KAFKA_PORT, REDIS_PORT
 
 from recallog_projections.index.engines.server import VERSION_MIN
 from recallog_service.cli.serving import DEFAULT_PORT
@@ -37,6 +38,13 @@ def test_the_image_is_based_on_a_pinned_slim_python(base: str) -> None:
 
 def test_kafka_has_the_version_of_the_live_tests() -> None:
     assert IMAGES["kafka"] == f"apache/kafka:{kafka_version()}"
+
+
+def test_the_commands_of_the_docs_use_the_ports_on_which_make_cluster_listens() -> None:
+    docs = (REPOSITORY / "docs" / "cluster.md").read_text()
+    exported = dict(re.findall(r"^export (RECALLOG_LEDGER|RECALLOG_VIEWS)='(.+)'$", docs, re.MULTILINE))
+    ledger = f"kafka://{HOST}:{KAFKA_PORT}/recallog.events?partitions=8&replication=1"
+    assert exported == {"RECALLOG_LEDGER": ledger, "RECALLOG_VIEWS": f"redis://{HOST}:{REDIS_PORT}/0"}
 
 
 @pytest.mark.parametrize("name", IMAGES)

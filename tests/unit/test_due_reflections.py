@@ -66,6 +66,26 @@ def test_each_agent_that_is_due_costs_a_few_rows() -> None:
     assert (many - few) / 50 < 9  # half of them to find since when it is due
 
 
+async def _status(spaces: int) -> int:
+    """The calls of `status` with an agent that is due, and one that never reflects, in each space."""
+    store = CountingStore()
+    async with Memory(assemble(MemoryLedger(), lambda namespace: store)) as memory:
+        for number in range(spaces):
+            space = f"town-{number}"
+            late = event(space=space, agent="smith", turn=limits.UNREFLECTED_TURNS + 1)
+            await memory.publish_many([wants("baker", 1, space), seen(space), late])
+        await memory.catch_up()
+        store.calls = 0
+        status = await memory.admin.status()
+        assert (status.pending_total, status.unreflected_total) == (spaces, spaces)
+        return store.calls
+
+
+def test_the_status_makes_no_calls_for_each_space() -> None:
+    """Each is a round trip on a cluster."""
+    assert run(_status(200)) <= run(_status(5)) + 5
+
+
 # Calls of the reactor.
 
 

@@ -69,6 +69,7 @@ class LocalKafka(LocalServer):
         *,
         settings: dict[str, str] | None = None,
         short_lived: bool = False,
+        preferred_port: int | None = None,
         dies_with_starter: bool = True,
     ) -> None:
         """
@@ -76,9 +77,10 @@ class LocalKafka(LocalServer):
             folder: the folder of its data and its log.
             settings: broker settings that override `SETTINGS`, e.g. {"log.retention.ms": "1000"}.
             short_lived: use less CPU time to start and have a lower throughput, for tests.
+            preferred_port: see `LocalServer`.
             dies_with_starter: see `LocalServer`.
         """
-        super().__init__(folder, dies_with_starter=dies_with_starter)
+        super().__init__(folder, preferred_port=preferred_port, dies_with_starter=dies_with_starter)
         self._settings = {**SETTINGS, **(FEW_THREADS if short_lived else {}), **(settings or {})}
         self._java_options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") if short_lived else ()
 

@@ -247,7 +247,9 @@ class Service:
 
     def _memory(self, log_events: int) -> Memory:
         if log_events not in self._memories:
-            without_index = self._settings.model_copy(update={"index": "off", "log_events": log_events})
+            # Projections of a user's own are for the process that asks: their module may not be found here.
+            changed = {"index": "off", "log_events": log_events, "projections": None}
+            without_index = self._settings.model_copy(update=changed)
             components = replace(compose(without_index), index=self._index)
             # The process that asked counts what the answer shows.
             self._memories[log_events] = Memory(components, progress=_report, count_accesses=False)

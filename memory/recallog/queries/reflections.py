@@ -7,6 +7,7 @@ from typing import TypeVar
 from recallog.queries.salient import clock
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent, own_log
+from recallog_projections.stores.store import StoredRow
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, beliefs, due, episodic, reflection, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
@@ -84,28 +85,47 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
     """The due reflections of some spaces, or of all of a partition, by space and agent.
 
     Costs one row for each space in which agents reflect, and one row and two totals for each agent that is due; agents
-    that are not due cost nothing.
+    that are not due cost nothing, but for those that are read together with others.
     """
-    if spaces is None:
-        spaces = [item.space async for item, _ in reading.scan(reflection.SPACES.name)]
+    due = await _due_anywhere(reading) if spaces is None else await _due_in(reading, spaces)
+    for agents in _parts(due):
+        for trigger in await _pending_of(reading, agents):
+            yield trigger
+
+
+async def _due_anywhere(reading: ReadSession) -> list[tuple[str, str]]:
+    """The agents of a partition that fall due with the present number of shared events: space and name of each.
+
+    The spaces are read together, in a few calls: one call for each of them would cost more than its rows.
+    """
+    beyond = await _beyond(reading, [item.space async for item, _ in reading.scan(reflection.SPACES.name)])
+
+    def is_beyond(item: StoredRow) -> bool:
+        return item.space not in beyond or item.owner >= beyond[item.space]
+
+    rows = reading.scan(due.COUNT.name, first_items=_DUE_ROWS_FIRST, ends_space=is_beyond)
+    return sorted({(item.space, item.key) async for item, _ in rows})  # a row that moves meanwhile is read twice
+
+
+async def _due_in(reading: ReadSession, spaces: Sequence[str]) -> list[tuple[str, str]]:
+    """As `_due_anywhere`, of some spaces: it reads no other rows than theirs."""
+    found = set[tuple[str, str]]()
+    for space, beyond in (await _beyond(reading, spaces)).items():
+        async with aclosing(reading.scan(due.COUNT.name, space, first_items=_DUE_ROWS_FIRST)) as rows:
+            async for item, _ in rows:
+                if item.owner >= beyond:
+                    break
+                found.add((space, item.key))
+    return sorted(found)
+
+
+async def _beyond(reading: ReadSession, spaces: Sequence[str]) -> dict[str, str]:
+    """By space: the first owner of `due.count` whose agents are not due."""
+    found: dict[str, str] = {}
     for part in _parts(spaces):
         snapshot = await reading.snapshot(logs=[(LogName(episodic.SHARED.name, name), 0) for name in part])
-        for name in part:
-            due = await _due_in(reading, name, snapshot.tail(episodic.SHARED, name).total)
-            for agents in _parts(due):
-                for trigger in await _pending_of(reading, agents):
-                    yield trigger
-
-
-async def _due_in(reading: ReadSession, space: str, shared: int) -> list[tuple[str, str]]:
-    """The agents of `space` that fall due with at most `shared` shared events: space and name of each, by name."""
-    found, beyond = set[tuple[str, str]](), due.count_key(shared + 1)
-    async with aclosing(reading.scan(due.COUNT.name, space, first_items=_DUE_ROWS_FIRST)) as rows:
-        async for item, _ in rows:
-            if item.owner >= beyond:
-                break
-            found.add((space, item.key))  # a row that moves between two calls is read twice
-    return sorted(found)
+        found |= {name: due.count_key(snapshot.tail(episodic.SHARED, name).total + 1) for name in part}
+    return found
 
 
 async def _pending_of(reading: ReadSession, agents: Sequence[tuple[str, str]]) -> list[PendingTrigger]:
@@ -136,27 +156,29 @@ async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
 
     Agents whose events were all shared, such as narrators and visitors, are left out: they have no memory of their own.
     """
-    spaces = [
+    spaces = {
         item.space
         async for item, _ in reading.scan(salience.CLOCK.name)
         if salience.CLOCK.decode(item.data).turn > limits.UNREFLECTED_TURNS
-    ]
-    for space in spaces:
-        reflecting = {
-            item.owner
-            async for item, _ in reading.scan(reflection.AGENTS.name, space)
-            if reflection.AGENTS.decode(item.data).reflects
-        }
-        turns = {
-            item.owner: activity.AGENTS.decode(item.data).turn
-            async for item, _ in reading.scan(activity.AGENTS.name, space)
-            if item.owner not in reflecting
-        }
-        for agents in _parts([agent for agent, turn in turns.items() if turn > limits.UNREFLECTED_TURNS]):
-            snapshot = await reading.snapshot(logs=[log for agent in agents for log in episodic.logs(space, agent, 0)])
-            for agent in agents:
-                if snapshot.tail(episodic.OWN, space, agent).total:
-                    yield Unreflected(space=space, agent=agent, turn=turns[agent])
+    }
+
+    def is_young(item: StoredRow) -> bool:
+        return item.space not in spaces
+
+    # All spaces together, in a few calls: one call for each of them would cost more than its rows.
+    agents = reading.scan(reflection.AGENTS.name, ends_space=is_young)
+    reflecting = {(item.space, item.owner) async for item, _ in agents if reflection.AGENTS.decode(item.data).reflects}
+    turns = {
+        (item.space, item.owner): turn
+        async for item, _ in reading.scan(activity.AGENTS.name, ends_space=is_young)
+        if (item.space, item.owner) not in reflecting
+        and (turn := activity.AGENTS.decode(item.data).turn) > limits.UNREFLECTED_TURNS
+    }
+    for part in _parts(list(turns)):
+        snapshot = await reading.snapshot(logs=[log for agent in part for log in episodic.logs(*agent, 0)])
+        for space, agent in part:
+            if snapshot.tail(episodic.OWN, space, agent).total:
+                yield Unreflected.model_construct(space=space, agent=agent, turn=turns[space, agent])
 
 
 def _parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

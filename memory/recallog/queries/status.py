@@ -1,8 +1,8 @@
 """The status query: the state of the ledger, the views and the index. It folds nothing."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import reduce
-from typing import TypeVar
+from functools import partial, reduce
+from typing import ClassVar, TypeVar
 
 from recallog.components import Components
 from recallog.index.semantic_index import SemanticIndex
@@ -13,8 +13,15 @@ from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexUnavailable, Rebuilding, RecallogError, StorageError, ViewsTooNew
-from recallog_schemas.views import IndexStatus, PartitionStatus, PendingTrigger, Status, Unreflected
+from recallog_schemas.errors import (
+    IndexUnavailable,
+    Rebuilding,
+    RecallogError,
+    StorageError,
+    StorageUnavailable,
+    ViewsTooNew,
+)
+from recallog_schemas.views import IndexStatus, LedgerFault, PartitionStatus, PendingTrigger, Status, Unreflected
 from recallog_streams import dead_letters
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
@@ -58,26 +65,46 @@ async def status(components: Components) -> Status:
         views_bytes=sum([await views.store.size_bytes() for views in components.groups()]),
         index_bytes=index_bytes,
         index=index,
+        faults=tuple(LedgerFault(**fault._asdict()) for fault in await components.ledger.faults()),
     )
 
 
-async def check_ready(components: Components) -> None:
-    """Raise an error if the ledger, or the built-in views that workers maintain in all partitions, cannot be read.
+class NotReady(RecallogError):
+    """The memory cannot answer all questions now. The text says why, and names no host and no folder."""
 
-    One partition is enough: while workers of two versions replace each other, each version has some.
+    retryable: ClassVar[bool] = True
+    exit_code: ClassVar[int] = StorageUnavailable.exit_code
+
+
+async def check_ready(components: Components) -> None:
+    """Raise an error if the ledger cannot be read or loses events, or if views that workers maintain cannot be read.
+
+    Raises `NotReady` if that concerns a part of the partitions, which it names.
     """
-    ends = await components.ledger.ends()
-    if not components.ledger.folded_by_workers:
+    ledger = components.ledger
+    faults = [fault.problem for fault in await ledger.faults() if fault.severe]
+    if faults:
+        raise NotReady("; ".join(faults))
+    partitions = range(len(await ledger.ends()))
+    if not ledger.folded_by_workers:
         return
-    refused: RecallogError | None = None
-    for partition in range(len(ends)):
-        try:
-            await components.views.access.active(partition, None)
-            return
-        except (Rebuilding, ViewsTooNew) as error:
-            refused = refused or error
-    if refused is not None:
-        raise refused
+    for views in components.groups():
+        refused = await gathered(partial(_refusal, views), partitions)
+        reasons = [f"{partition} ({error})" for partition, error in enumerate(refused) if error]
+        if reasons:
+            some = ", ".join(reasons[: limits.FAULT_PARTITIONS]) + (", …" if reasons[limits.FAULT_PARTITIONS :] else "")
+            raise NotReady(
+                f"the {views.name} views of {len(reasons)} of {len(partitions)} partitions cannot be read: {some}"
+            )
+
+
+async def _refusal(views: ProjectionGroup, partition: int) -> str:
+    """Why the views of a partition cannot be read now, by the name of the error; "" if they can."""
+    try:
+        await (await views.access.reading(partition, None, None)).read()
+    except (Rebuilding, ViewsTooNew) as error:
+        return type(error).__name__
+    return ""
 
 
 async def _of_index(

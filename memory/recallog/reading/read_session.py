@@ -20,6 +20,8 @@ FirstRead = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], Awaitabl
 
 
 _STEADY_TRIES = 5
+_LAST_OWNER = "\U0010ffff"
+"""Greater than any owner: a scan after it goes on in the next space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +84,35 @@ class ReadSession:
         return Snapshot(await self.read(wanted_rows, wanted_logs), wanted_rows, wanted_logs)
 
     async def scan(
-        self, table: str, space: str | None = None, *, first_items: int = limits.SCAN_ITEMS
+        self,
+        table: str,
+        space: str | None = None,
+        *,
+        first_items: int = limits.SCAN_ITEMS,
+        ends_space: Callable[[StoredRow], bool] | None = None,
     ) -> AsyncGenerator[tuple[StoredRow, "ComputedAtFields"], None]:
         """All rows of a table, in key order, each with the checkpoint at which it was read; with `space`, only of it.
 
         The first call to the store reads `first_items` rows, and each further call ten times as many, up to
-        `limits.SCAN_ITEMS`: a caller that stops early has read few rows that it does not use.
+        `limits.SCAN_ITEMS`: a caller that stops early has read few rows that it does not use. A row for which
+        `ends_space` is true is left out together with all later rows of its space.
         """
         generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
         after, limit = None, first_items
         while True:
             chunk = await self.store.scan(generation, table, space=space, after=after, limit=limit)
             self.checkpoints.add(chunk.checkpoint.offset)
+            ended: str | None = None
             for item in chunk.items:
-                yield item, _computed_at(generation, chunk.checkpoint)
+                if ends_space is not None and (item.space == ended or ends_space(item)):
+                    ended = item.space
+                else:
+                    yield item, _computed_at(generation, chunk.checkpoint)
             if chunk.last:
                 return
-            after, limit = chunk.items[-1].row_key, min(10 * limit, limits.SCAN_ITEMS)
+            last = chunk.items[-1]
+            after = (last.space, _LAST_OWNER, "") if last.space == ended else last.row_key
+            limit = min(10 * limit, limits.SCAN_ITEMS)
 
     async def page(
         self,

@@ -157,8 +157,8 @@ class Admin:
         """The next offset of each partition."""
 
     def check_ready(self) -> None:
-        """Raise an error if the memory cannot answer now: the ledger cannot be read, or, where workers maintain the
-        views, those of no partition can be read by this version.
+        """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
+        maintain the views, those of a partition cannot be read by this version. The error names the partitions.
 
         It costs the same whatever the memory contains.
         """

@@ -29,6 +29,7 @@ from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoAnswer
 
 from recallog_projections.breaker import Breaker
+from recallog_projections.patience import is_patient
 from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
 
@@ -105,28 +106,39 @@ class RedisServer:
     twice. A commit compares before it writes: the second call answers "already there", or what it answers after another
     writer's commit. Creating a generation, the steps of garbage collection, and reads answer the same again. A cutover
     is sent once: a second one would answer that the generation is not the building one, as if it had been refused.
-    Calls that time out are not repeated either, since the server may be overloaded.
+    Calls that time out are not repeated either, since the server may be overloaded. Patient calls are: after a pause.
     """
 
     def __init__(self, url: str, breaker: Breaker | None = None) -> None:
         self.url = url
         self._breaker = breaker or breaker_of(url)
-        deadline_seconds = self._breaker.deadline_seconds
         try:
             self.address = address_of(url)
-            pool = BlockingConnectionPool.from_url(
-                url,
-                max_connections=CONNECTIONS_MAX,
-                timeout=2 * deadline_seconds,  # the breaker ends the call before
-                **connection_options(deadline_seconds),
-                protocol=2,
-                redis_connect_func=self._connected,
-            )
+            self._client = self._pooled(self._breaker.deadline_seconds)
         except (ValueError, TypeError) as error:
             raise _invalid_url(error) from None
-        self._client = Redis.from_pool(pool)
-        self._execute: Callable[..., Awaitable[Any]] = self._client.execute_command
         self._warned = False
+
+    def _pooled(self, deadline_seconds: float) -> Redis:
+        """A client whose connections wait for an answer at least `deadline_seconds`."""
+        pool = BlockingConnectionPool.from_url(
+            self.url,
+            max_connections=CONNECTIONS_MAX,
+            timeout=2 * deadline_seconds,  # the breaker ends the call before
+            **connection_options(deadline_seconds),
+            protocol=2,
+            redis_connect_func=self._connected,
+        )
+        return Redis.from_pool(pool)
+
+    @cached_property
+    def _patient_client(self) -> Redis:
+        """The client of calls that wait longer than a question does."""
+        return self._pooled(max(self._breaker.deadline_seconds, limits.PATIENT_SECONDS))
+
+    @property
+    def _present_client(self) -> Redis:
+        return self._patient_client if is_patient() else self._client
 
     async def run(self, script: Script, *arguments: Any) -> Any:
         """Run `script`; `arguments` begin with the number of keys. Raises as `command` does."""
@@ -146,30 +158,40 @@ class RedisServer:
             raise self._translated_error(error) from error
 
     async def _send(self, repeatable: bool, *words: Any) -> Any:
-        async with self._breaker.attempt():
+        execute: Callable[..., Awaitable[Any]] = self._present_client.execute_command
+
+        async def work() -> Any:
             with reaching():
                 try:
-                    return await self._execute(*words)
+                    return await execute(*words)
                 except NoConnection as error:
                     # Its subclasses are answers of the server, for example a wrong password: the same again.
                     if not repeatable or type(error) is not NoConnection:
                         raise
-                    return await self._execute(*words)
+                    return await execute(*words)
+
+        return await self._breaker.call(work, repeatable=repeatable)
 
     async def commands(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The answers to several commands in one pipeline. Raises as `command` does."""
-        try:
-            async with self._breaker.attempt(), self._client.pipeline(transaction=False) as pipeline:
+
+        async def work() -> list[Any]:
+            async with self._present_client.pipeline(transaction=False) as pipeline:
                 for words in commands:
                     pipeline.execute_command(*words)
                 with reaching():
                     return await pipeline.execute()
+
+        try:
+            return await self._breaker.call(work)
         except RedisError as error:
             raise self._translated_error(error) from error
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+        if "_patient_client" in vars(self):
+            await self._patient_client.aclose()
 
     async def _connected(self, connection: AbstractConnection) -> None:
         """Check the server of every new connection: after a failover it is another one."""

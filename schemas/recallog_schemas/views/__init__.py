@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.spaces import SpacesView as SpacesView
     from recallog_schemas.views.spaces import SpaceView as SpaceView
     from recallog_schemas.views.status import IndexStatus as IndexStatus
+    from recallog_schemas.views.status import LedgerFault as LedgerFault
     from recallog_schemas.views.status import PartitionStatus as PartitionStatus
     from recallog_schemas.views.status import Status as Status
     from recallog_schemas.views.stream import InsightsView as InsightsView
@@ -229,7 +230,7 @@ else:
                 "SpacesView",
                 "SpaceView",
             ],
-            "recallog_schemas.views.status": ["IndexStatus", "PartitionStatus", "Status"],
+            "recallog_schemas.views.status": ["IndexStatus", "LedgerFault", "PartitionStatus", "Status"],
             "recallog_schemas.views.stream": [
                 "InsightsView",
                 "StreamHit",

@@ -56,6 +56,22 @@ class IndexStatus(View):
         return f"index: {self.state}" + (f": {self.problem}" if self.problem else "")
 
 
+class LedgerFault(View):
+    """Something that is wrong with the ledger although it answers, such as a setting by which events get lost."""
+
+    problem: str
+    """What is wrong, and what follows."""
+    remedy: str
+    """What to do."""
+    severe: bool
+    """Whether the guarantees do not hold any more: then `/health` of workers and `/readyz` of servers are 503. If not,
+    it is a warning."""
+
+    def format(self) -> str:
+        """The problem and the remedy in one line."""
+        return f"{'ledger' if self.severe else 'warning'}: {self.problem}. {self.remedy}"
+
+
 class Status(View):
     """The state of the ledger and its views. Computing it folds no records."""
 
@@ -87,9 +103,12 @@ class Status(View):
     """The size of the semantic index."""
     index: IndexStatus | None = None
     """The state of the semantic index; None if it is off."""
+    faults: tuple[LedgerFault, ...] = ()
+    """What is wrong with the ledger's storage, such as settings of its topic that delete events."""
 
     def format(self) -> str:
-        """The counts, then the progress of each group of views, one per line."""
+        """The counts, then the progress of each group of views and what is wrong, one per line."""
         counts = f"{self.records:,} records, {self.spaces:,} spaces, {self.agents:,} agents, {self.sessions:,} sessions"
         index = [self.index.format()] if self.index is not None and self.index.problem else []
-        return "\n".join((counts, *(row.format() for row in self.partitions), *index))
+        faults = [fault.format() for fault in self.faults]
+        return "\n".join((counts, *(row.format() for row in self.partitions), *index, *faults))

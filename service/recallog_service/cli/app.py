@@ -18,6 +18,7 @@ from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.summaries import COMMANDS
 from recallog_streams.collector import collect_rarely
 
+_CLIENT = "recallog.kafka"
 DERIVED = "derived"
 """The module of the commands that are derived from operations."""
 
@@ -81,18 +82,19 @@ def _options(
 
 
 class Warnings(logging.Handler):
-    """Prints the warnings of Recallog to stderr, unless the command has configured logging."""
+    """Prints the warnings of Recallog to stderr, unless the command has configured logging.
+
+    What a client logs of its attempts to reconnect is left out: it says nothing that the error at the end does not.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not logging.getLogger().handlers:
+        if not logging.getLogger().handlers and record.name != _CLIENT:
             sys.stderr.write(f"warning: {harmless(record.getMessage())}\n")
 
 
 def main() -> None:
     """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
     collect_rarely()  # before modules are imported: that makes many objects, and no garbage
-    # A client's log of each attempt to reconnect says nothing that the error at the end does not.
-    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     logging.getLogger("recallog").addHandler(Warnings(logging.WARNING))
     # A command multiplies small matrices. OpenBLAS would start a thread for each core, which costs more than it saves.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -6,6 +6,7 @@ import typer
 
 from recallog import Settings
 from recallog.composition import ledger_at
+from recallog_projections.patience import patient
 from recallog_schemas.views import CopyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Json
@@ -29,7 +30,7 @@ def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = F
         settings = Settings.valid()
         origin, destination = ledger_at(source, settings), ledger_at(target, settings)
         try:
-            with terminal.bar("copying") as advance:
+            with terminal.bar("copying") as advance, patient():
                 return await copy(origin, destination, advance)
         finally:
             await origin.close()

@@ -134,6 +134,8 @@ class _Command:
         if _WAIT in line.operation.parameters:
             found["wait"] = made("wait", terminal.Wait, False)
             found["index"] = made("index", terminal.Index, None)
+        if self._line.operation.scope is Scope.OPERATE:
+            found["projections"] = made("projections", terminal.Projections, None)
         common = made("home", terminal.Home, None), made("as_json", terminal.Json, False)
         return [*found.values(), *self._output, *common]
 
@@ -149,14 +151,15 @@ class _Command:
     def _run(self, given: dict[str, Any]) -> None:
         """Print the answer; the exit code says whether what was requested was found or done."""
         home, as_json, index = given.pop("home"), given.pop("as_json"), given.pop("index", None)
-        wait = given.pop("wait", False)
+        wait, own = given.pop("wait", False), terminal.listed(given.pop("projections", None))
         output = {each.name: given.pop(each.name) for each in self._output}
         operation = self._selected(given)
         arguments = {name: value for name, value in given.items() if value is not None and value != []}
 
         async def work() -> tuple[Any, str | None]:
             valid = _validated(operation, arguments)
-            with terminal.opened(home, facade=self._facade, missing=_if_missing(operation), index=index) as (memory, _):
+            chosen = {"index": index, "projections": own}
+            with terminal.opened(home, facade=self._facade, missing=_if_missing(operation), **chosen) as (memory, _):
                 async with memory:
                     if wait:
                         await _wait_for_index(memory, valid["space"])

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from recallog import Memory, Position
+from recallog_projections.patience import patient
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent, StorageCorrupt
 from recallog_service.cli import console, terminal, unknown_names
@@ -41,7 +42,7 @@ def export_command(
         except OSError as error:
             raise typer.BadParameter(f"cannot write {output}: {error.strerror}") from None
         try:
-            with terminal.bar("exporting") as advance, terminal.opened(home) as (memory, _):
+            with patient(), terminal.bar("exporting") as advance, terminal.opened(home) as (memory, _):
                 async with memory:
                     async for batch in _records(memory, space, left_out if keep_going else None):
                         for offset, data in batch.records:

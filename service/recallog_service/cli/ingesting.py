@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from recallog import Memory
+from recallog_projections.patience import patient
 from recallog_schemas.errors import IndexUnavailable, InvalidEvent
 from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json
@@ -80,7 +81,7 @@ def ingest_command(
         options = Options(space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key)
         is_one = len(files) == 1 and not unrecognised
         results: list[IngestedFile] = []
-        with terminal.opened(home, missing="create") as (memory, _):
+        with patient(), terminal.opened(home, missing="create") as (memory, _):
             async with memory:
                 with terminal.bar(f"ingesting {files[0].name if is_one else f'{len(files):,} files'}") as advance:
                     for file in files:

@@ -8,13 +8,12 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from recallog import Memory, ReactionsView, Settings
+from recallog import Memory, ReactionsView, Settings, loading
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction
 from recallog_schemas.views.reflection import FAILURES
-from recallog_service import loading
 from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.rendering import print_based_on
@@ -48,10 +47,7 @@ def react_command(
         list[str] | None,
         typer.Option(metavar="MODULE:NAME", help="Reactors of your own, in Python. May be repeated."),
     ] = None,
-    projections: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Projections of your own that make triggers due. May be repeated."),
-    ] = None,
+    projections: terminal.Projections = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -78,15 +74,14 @@ def react_command(
 
     async def ready() -> Settings:
         """The settings, after building the views with a progress bar."""
-        with terminal.opened(home) as (memory, _):
+        own = terminal.listed(projections)
+        with terminal.opened(home, projections=own) as (memory, _):
             async with memory:
                 await memory.pending(space)
-        return terminal.settings(home, reflector=reflector, reflector_model=model)
+        return terminal.settings(home, reflector=reflector, reflector_model=model, projections=own)
 
     def opened(settings: Settings) -> Memory:
-        return Memory.open(
-            settings, reactors=loading.reactors(reactors or ()), projections=loading.projections(projections or ())
-        )
+        return Memory.open(settings, reactors=loading.reactors(reactors or ()))
 
     async def work() -> tuple[ReactionsView, Sequence[PendingTrigger]]:
         async with _closed(opened(await ready())) as memory:

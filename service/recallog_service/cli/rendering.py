@@ -300,6 +300,8 @@ def _status(status: "views.Status") -> None:
     index = f", index {status.index_bytes / 1e6:,.1f} MB" if status.index_bytes else ""
     sizes = f"ledger {status.ledger_bytes / 1e6:,.1f} MB, views {status.views_bytes / 1e6:,.1f} MB{index}\n"
     terminal.print_lines(sizes)
+    for fault in status.faults:
+        terminal.print_lines(f"{fault.format()}\n", "bold red" if fault.severe else "yellow")
     _table(
         ("views", "partition", "end", "checkpoint", "lag", "generation", "building", "dead letters"),
         [

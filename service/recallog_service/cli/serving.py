@@ -31,6 +31,7 @@ def serve(
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="The log has lines of this level and above.")
     ] = "info",
+    projections: terminal.Projections = None,
     home: terminal.Home = None,
     index: terminal.Index = None,
 ) -> None:
@@ -53,7 +54,7 @@ def serve(
     logs.to_stderr(log_level)
 
     async def is_interrupted() -> bool:
-        settings = terminal.settings(home, index=index)
+        settings = terminal.settings(home, index=index, projections=terminal.listed(projections))
         access = Access.of(settings)
         with exported(settings, "recallog-server"):
             async with Memory.open(settings, reactors=react) as memory:

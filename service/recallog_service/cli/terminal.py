@@ -45,6 +45,15 @@ Index = Annotated[
         show_default="embedded; off on a cluster",
     ),
 ]
+Projections = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--projections",
+        metavar="MODULE:NAME",
+        help="Projections of your own, in Python. May be repeated.",
+        show_default="RECALLOG_PROJECTIONS",
+    ),
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until the index contains all events.")]
 
 LINE_SECONDS = 10.0
@@ -108,6 +117,11 @@ def fail(error: RecallogError, *, as_json: bool = False, code: int | None = None
         with suppress(OSError):  # the exit code tells as much as a stderr that cannot be written
             console.print_error(str(error))
     raise typer.Exit(error.exit_code if code is None else code)
+
+
+def listed(names: Sequence[str] | None) -> str | None:
+    """The names of a repeated option as the value of a setting; None if there are none."""
+    return ",".join(names) if names else None
 
 
 def settings(home: Path | None, **more: Any) -> Settings:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from recallog import loading
 from recallog_schemas import extras
-from recallog_service import loading
 from recallog_service.cli import terminal
 from recallog_service.telemetry import exported
 
@@ -35,10 +35,7 @@ def worker_command(
         list[str] | None,
         typer.Option(metavar="MODULE:NAME", help="Reactors of your own, in Python. May be repeated."),
     ] = None,
-    projections: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODULE:NAME", help="Projections of your own. May be repeated."),
-    ] = None,
+    projections: terminal.Projections = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Maintain the views of a cluster and answer its triggers until SIGTERM. Workers share the partitions.
@@ -62,14 +59,10 @@ def worker_command(
     async def built() -> faust.App:
         roles = [name.strip() for name in only.split(",") if name.strip()]
         loading.reactors(reactors or ())  # what is wrong with them is said before the worker starts
-        settings = terminal.settings(None, worker_port=port, worker_host=host)
+        own = terminal.listed(projections)
+        settings = terminal.settings(None, worker_port=port, worker_host=host, projections=own)
         exporting.enter_context(exported(settings, "recallog-worker"))
-        return build(
-            settings,
-            loading.projections(projections or ()),
-            roles,
-            lambda: loading.reactors(reactors or ()),
-        )
+        return build(settings, only=roles, reactors=lambda: loading.reactors(reactors or ()))
 
     with ExitStack() as exporting:
         app = terminal.run(built)

@@ -13,6 +13,7 @@ from starlette.routing import Route as Endpoint
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recallog import Memory
+from recallog.queries.status import NotReady
 from recallog_schemas.errors import RecallogError, StorageUnavailable
 from recallog_service.access import CALLER, Access, Verb
 from recallog_service.http import derived, documents, metrics, requests
@@ -22,7 +23,7 @@ from recallog_service.http.events import Events
 from recallog_service.http.jobs import Jobs
 from recallog_service.http.routing import Routes
 from recallog_service.http.tailing import Tails
-from recallog_service.http.transport import Transport
+from recallog_service.http.transport import WAITS, Transport
 from recallog_streams.tracing import Tracing
 
 READY_SECONDS = 2.0
@@ -52,12 +53,12 @@ class Application:
         access: Access,
         *,
         limits: Limits | None = None,
-        hosts: Collection[str] = (),
+        hosts: Collection[str] | None = (),
         mounted: Collection[Mounted] = (),
         tracing: Tracing | None = None,
     ) -> None:
-        """`hosts` are the names under which the server answers; all, if it is empty. With `tracing`, spans belong to
-        the traces of clients."""
+        """`hosts` are the names under which the server answers; all, if it is empty. None: not known yet (see
+        `admit`). With `tracing`, spans belong to the traces of clients."""
         self._door = Door(memory, access, limits or Limits())
         self._tails = Tails(memory)
         self._jobs = Jobs(self._door)
@@ -84,6 +85,10 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
 
+    def admit(self, hosts: Collection[str]) -> None:
+        """Answer requests from now on, under these names. Until then `/healthz` and `/readyz` alone are answered."""
+        self._app.hosts = hosts
+
     async def close(self) -> None:
         """End all streams, each with its reason, and cancel the jobs."""
         self._tails.close()
@@ -101,10 +106,14 @@ class Application:
                 await self.close()
 
     async def _ready(self, request: Request) -> Response:
-        """200 if the memory can answer. It needs no key, and is asked every few seconds, so it reads very little."""
+        """200 if the memory can answer all questions. It needs no key, and reads little: it is asked often."""
+        if self._app.hosts is None:
+            raise StorageUnavailable(WAITS)
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await self._door.memory.admin.check_ready()
+        except NotReady as error:
+            raise StorageUnavailable(str(error)) from None
         except TimeoutError:
             raise StorageUnavailable(f"the memory has not answered within {READY_SECONDS:g} seconds") from None
         except RecallogError as error:

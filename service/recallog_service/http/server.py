@@ -12,15 +12,18 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recallog import Memory
-from recallog_schemas.errors import SettingsError
+from recallog_schemas.errors import SettingsError, StorageUnavailable
 from recallog_service import logs
 from recallog_service.access import Access
 from recallog_service.http.app import Application, Mounted
-from recallog_service.http.transport import ABORT, LOOPBACK
+from recallog_service.http.transport import ABORT, LOOPBACK, WAITS
+from recallog_streams.concurrency import ended
 from recallog_streams.tracing import Tracing
 
 CONNECTIONS_MAX = 2_000
 """More are answered 503 at once."""
+KEYS_SECONDS = 1.0
+"""How often a server that waits for the store of its keys tries to read them."""
 SHUTDOWN_SECONDS = 10
 """How long requests may take to end when the server is told to stop."""
 
@@ -114,21 +117,57 @@ async def server_of(
 ) -> AsyncGenerator[Server]:
     """A server of a memory, which is to be run with `serve`.
 
-    Raises `SettingsError` where callers need no key and others than programs of this machine could be callers.
+    If the store of the keys cannot be reached, the server waits for it: until then it answers its probes alone.
+
+    Raises `SettingsError`, also when the block ends, where callers need no key and others than programs of this machine
+    could be callers.
     """
     try:
-        is_open = await access.is_open()
-        if is_open and not is_loopback(host):
-            raise SettingsError(
-                f"without keys the server listens on this machine alone, not on {host}; make a key first: "
-                "recallog keys create NAME --space SPACE --agent AGENT"
-            )
-        if is_open:
-            logs.event("no keys: every program on this machine may do everything, until recallog keys create makes one")
-        hosts = LOOPBACK if is_open else ()
-        yield Server(Application(memory, access, hosts=hosts, mounted=mounted, tracing=tracing), host, port)
+        try:
+            hosts = await _hosts(access, host)
+        except StorageUnavailable as error:
+            logs.event(f"{WAITS}: {error}")
+            hosts = None
+        app = Application(memory, access, hosts=hosts, mounted=mounted, tracing=tracing)
+        server = Server(app, host, port)
+        waiting = None if hosts is not None else asyncio.create_task(_wait_for_keys(access, host, app, server))
+        try:
+            yield server
+            if waiting is not None and waiting.done():
+                waiting.result()
+        finally:
+            if waiting is not None:
+                await ended(waiting)
     finally:
         await access.close()
+
+
+async def _hosts(access: Access, host: str) -> Collection[str]:
+    """The names under which the server answers; all, if it is empty. Raises `StorageUnavailable`."""
+    is_open = await access.is_open()
+    if is_open and not is_loopback(host):
+        raise SettingsError(
+            f"without keys the server listens on this machine alone, not on {host}; make a key first: "
+            "recallog keys create NAME --space SPACE --agent AGENT"
+        )
+    if is_open:
+        logs.event("no keys: every program on this machine may do everything, until recallog keys create makes one")
+    return LOOPBACK if is_open else ()
+
+
+async def _wait_for_keys(access: Access, host: str, app: Application, server: Server) -> None:
+    """Let the server answer as soon as its keys can be read. What is wrong then ends it."""
+    while True:
+        try:
+            app.admit(await _hosts(access, host))
+        except StorageUnavailable:
+            await asyncio.sleep(KEYS_SECONDS)
+        except Exception:
+            server.should_exit = True
+            raise
+        else:
+            logs.event("the keys can be read: the server answers")
+            return
 
 
 def is_loopback(host: str) -> bool:

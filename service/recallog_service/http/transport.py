@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recallog_schemas.errors import Forbidden, RecallogError
+from recallog_schemas.errors import Forbidden, RecallogError, StorageUnavailable
 from recallog_service import logs
 from recallog_service.http import problems
 from recallog_service.http.metrics import Metrics
@@ -29,6 +29,10 @@ REQUEST_ID = "x-request-id"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """The names under which a server without keys answers: a page of another origin cannot reach it under one of its own
 (DNS rebinding)."""
+
+PROBES = frozenset({"/healthz", "/readyz"})
+"""The paths that say how the server is."""
+WAITS = "the server waits until its keys can be read"
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -52,15 +56,16 @@ class Transport:
         app: ASGIApp,
         metrics: Metrics,
         body_bytes_max: int,
-        hosts: Collection[str],
+        hosts: Collection[str] | None,
         tracing: Tracing | None = None,
     ) -> None:
-        """`hosts` are the names of this server that requests may use; all, if it is empty. With `tracing`, spans belong
-        to the trace that the client names in the header `traceparent`."""
+        """With `tracing`, spans belong to the trace that the client names in the header `traceparent`."""
         self._app = app
         self._metrics = metrics
         self._body_bytes_max = body_bytes_max
-        self._hosts = hosts
+        self.hosts = hosts
+        """The names of this server that requests may use; all, if it is empty. None: not known yet. Until then only the
+        paths of `PROBES` are answered."""
         self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,7 +93,7 @@ class Transport:
 
         self._metrics.begun()
         try:
-            self._check(headers)
+            self._check(scope["path"], headers)
             with self._traced(headers):
                 await self._app(scope, self._limited(headers, receive), answered)
         except ClientStalled:
@@ -107,9 +112,11 @@ class Transport:
             return nullcontext()
         return self._tracing.continued(headers.get(TRACEPARENT.encode(), b"").decode("latin-1"))
 
-    def _check(self, headers: dict[bytes, bytes]) -> None:
+    def _check(self, path: str, headers: dict[bytes, bytes]) -> None:
+        if self.hosts is None and path not in PROBES:
+            raise StorageUnavailable(WAITS)
         host = headers.get(b"host", b"").decode("latin-1")
-        if self._hosts and _host_name(host) not in self._hosts:
+        if self.hosts and _host_name(host) not in self.hosts:
             message = (
                 "a server that was started without keys answers only under the names of this machine, such as "
                 "127.0.0.1; make a key (recallog keys create), and start it again"

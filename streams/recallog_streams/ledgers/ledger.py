@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -50,6 +50,20 @@ class Batch(msgspec.Struct, frozen=True):
         )
 
 
+class StorageFault(NamedTuple):
+    """Something that is wrong with a ledger although it answers, such as a setting by which events get lost."""
+
+    problem: str
+    """What is wrong and what follows, in one sentence without a full stop. It names no host."""
+    remedy: str
+    """What to do, in one sentence."""
+    severe: bool
+    """Whether the guarantees do not hold any more. If not, it is a warning."""
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.remedy}"
+
+
 class Ledger(ABC):
     """Appends events durably and reads them back in order.
 
@@ -86,6 +100,10 @@ class Ledger(ABC):
     @abstractmethod
     async def ends(self) -> list[int]:
         """The next offset of each partition."""
+
+    async def faults(self) -> Sequence[StorageFault]:
+        """What is wrong with its storage although it answers; empty for a ledger without settings of its own."""
+        return ()
 
     async def partitions(self) -> int:
         """How many partitions it has, which never changes."""

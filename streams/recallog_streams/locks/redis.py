@@ -14,6 +14,7 @@ from redis.exceptions import LockError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from recallog_projections.breaker import Breaker
+from recallog_projections.patience import answer_seconds
 from recallog_projections.stores.redis_server import breaker_of, connection_options, reaching
 from recallog_schemas.errors import LockTimeout, StorageUnavailable
 from recallog_streams.concurrency import ended
@@ -38,7 +39,7 @@ class RedisLock:
 
     @asynccontextmanager
     async def __call__(self) -> AsyncIterator[None]:
-        options = connection_options(self._breaker.deadline_seconds)
+        options = connection_options(answer_seconds(self._breaker.deadline_seconds))
         async with redis.asyncio.from_url(self._url, **options) as connection:
             lock = connection.lock(f"{{{self._name}}}:lock", timeout=_HELD_SECONDS)
             try:

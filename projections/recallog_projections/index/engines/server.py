@@ -261,17 +261,20 @@ class ServerEngine(Engine):
         """The result of `call`, which is repeated once after a network error: idle connections break unnoticed."""
         if self._closed:
             raise closed_error()
-        with self._translated_errors():
-            async with self._breaker.attempt(seconds):
-                try:
-                    return await call()
-                except ResponseHandlingException as error:
-                    if not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
-                        raise self._no_answer(error) from error
-                try:
-                    return await call()
-                except ResponseHandlingException as error:
+
+        async def work() -> Result:
+            try:
+                return await call()
+            except ResponseHandlingException as error:
+                if not isinstance(error.source, httpx.NetworkError | httpx.RemoteProtocolError):
                     raise self._no_answer(error) from error
+            try:
+                return await call()
+            except ResponseHandlingException as error:
+                raise self._no_answer(error) from error
+
+        with self._translated_errors():
+            return await self._breaker.call(work, seconds)
 
     def _no_answer(self, error: ResponseHandlingException) -> _NoAnswer:
         if isinstance(error.source, httpx.TimeoutException):

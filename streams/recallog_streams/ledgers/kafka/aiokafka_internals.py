@@ -68,6 +68,8 @@ class TopicDescription(NamedTuple):
     id: bytes
     leaders: Sequence[int]
     """By partition; negative if it has none."""
+    copies: Sequence[int]
+    """By partition: the number of its replicas."""
 
 
 class FetchedPartition(NamedTuple):
@@ -106,7 +108,8 @@ class Client:
         response = await self._client.send(self._client.get_random_node(), _TopicRequest(topic))
         ((code, _, id_, _, partitions, *_),) = response.topics
         leaders = [leader for _, _, leader, *_ in partitions]
-        return TopicDescription(kafka.for_code(code), response.cluster_id or "", id_, leaders)
+        copies = [len(replicas) for _, _, _, _, replicas, *_ in partitions]
+        return TopicDescription(kafka.for_code(code), response.cluster_id or "", id_, leaders, copies)
 
     async def create(
         self, topic: str, partitions: int, replication: int, settings: Mapping[str, str], timeout_ms: int

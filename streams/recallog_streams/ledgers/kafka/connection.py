@@ -15,8 +15,10 @@ from aiokafka.errors import (
 )
 
 from recallog_projections.breaker import Breaker
+from recallog_projections.patience import answer_seconds
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageError, StorageUnavailable
+from recallog_streams.ledgers.kafka import client_log
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import Client, try_connecting
 from recallog_streams.ledgers.kafka.failures import named
@@ -40,10 +42,13 @@ class Connection:
 
     def __init__(self, address: KafkaAddress, deadline_seconds: float = limits.DEADLINE_SECONDS) -> None:
         """Raises `SettingsError` if the certificates of `address` cannot be read."""
+        client_log.limit()
         self.address = address
         self.deadline_seconds = min(deadline_seconds, address.timeout_seconds)
         self.settings = address.connection()
-        self._client: Client | None = None
+        self._clients: dict[float, Client] = {}
+        """By how long their requests may take."""
+        self._watched: set[str] = set()
         self._lock = asyncio.Lock()
         self._closed = False
         self._breaker = Breaker(
@@ -59,52 +64,64 @@ class Connection:
         """The result of `work`, one request or a few. `doing` describes it in errors.
 
         It is repeated after a temporary error, such as a partition without a leader, and ends after `patience_seconds`
-        (default: `deadline_seconds`).
+        (default: `deadline_seconds`, or longer in a patient call).
 
         Raises `StorageUnavailable` if the cluster does not answer in time, at once if it is known not to answer, and
         `StorageError` if it refuses.
         """
-        now = asyncio.get_running_loop().time
-        patience = self.deadline_seconds if patience_seconds is None else patience_seconds
-        give_up = now() + patience - RETRY_WAIT_SECONDS
+        deadline_seconds = answer_seconds(self.deadline_seconds)
+        patience = deadline_seconds if patience_seconds is None else patience_seconds
         try:
-            async with self._breaker.attempt(patience):
-                client = await self._connected()
-                while True:
-                    try:
-                        return await work(client)
-                    except KafkaError as error:
-                        if not error.retriable or now() > give_up:
-                            raise
-                    self.check_open()
-                    client.refresh_metadata()
-                    await asyncio.sleep(RETRY_WAIT_SECONDS)
+            return await self._breaker.call(lambda: self._asked(work, deadline_seconds, patience), patience)
         except (KafkaError, NotImplementedError) as error:
             raise named(error, self.address, doing) from error
+
+    async def _asked(
+        self, work: Callable[[Client], Awaitable[Result]], deadline_seconds: float, patience_seconds: float
+    ) -> Result:
+        now = asyncio.get_running_loop().time
+        give_up = now() + patience_seconds - RETRY_WAIT_SECONDS
+        client = await self._connected(deadline_seconds)
+        while True:
+            try:
+                return await work(client)
+            except KafkaError as error:
+                if not error.retriable or now() > give_up:
+                    raise
+            self.check_open()
+            client.refresh_metadata()
+            await asyncio.sleep(RETRY_WAIT_SECONDS)
+
+    async def watch(self, client: Client, topic: str) -> None:
+        """Let `client`, and all that connect later, know the leaders of the partitions of `topic` from now on."""
+        await client.watch(topic)
+        self._watched.add(topic)
 
     def check_open(self) -> None:
         """Raise `StorageError` if the ledger was closed."""
         if self._closed:
             raise StorageError(f"the memory is closed, and so is the ledger {self.address}; open it again")
 
-    async def _connected(self) -> Client:
+    async def _connected(self, deadline_seconds: float) -> Client:
         async with self._lock:
             self.check_open()
-            if self._client is None:
-                client = Client(self.settings | {"request_timeout_ms": self._request_ms()})
+            if deadline_seconds not in self._clients:
+                client = Client(self.settings | {"request_timeout_ms": self._request_ms(deadline_seconds)})
                 try:
                     await client.bootstrap()
+                    for topic in self._watched:
+                        await client.watch(topic)
                 except BaseException as error:
                     await client.close()
                     if isinstance(error, KafkaError):
                         raise await self._reason(error) from None
                     raise
-                self._client = client
-            return self._client
+                self._clients[deadline_seconds] = client
+            return self._clients[deadline_seconds]
 
-    def _request_ms(self) -> int:
+    def _request_ms(self, deadline_seconds: float) -> int:
         """The limit of one request: a little less than the deadline, or half of that if another server can be tried."""
-        return max(1, round(900 * self.deadline_seconds / min(2, len(self.address.servers))))
+        return max(1, round(900 * deadline_seconds / min(2, len(self.address.servers))))
 
     async def _reason(self, error: KafkaError) -> Exception:
         """Why no server accepts the connection: aiokafka only logs whether it was a password or a certificate."""
@@ -126,8 +143,8 @@ class Connection:
         self._closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(self.deadline_seconds), self._lock:
-                client, self._client = self._client, None
-                if client is not None:
+                clients, self._clients = [*self._clients.values()], {}
+                for client in clients:
                     await client.close()
 
 

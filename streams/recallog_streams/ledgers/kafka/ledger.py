@@ -14,9 +14,10 @@ from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connection
 from recallog_streams.ledgers.kafka.reading import Reader
-from recallog_streams.ledgers.kafka.topic import RECORD_OVERHEAD_BYTES, Topic, Topics
+from recallog_streams.ledgers.kafka.topic import Topic, Topics
+from recallog_streams.ledgers.kafka.topic_settings import RECORD_OVERHEAD_BYTES
 from recallog_streams.ledgers.kafka.writing import Message, Writer
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, encode_events
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, StorageFault, encode_events
 from recallog_streams.tracing import Tracing
 
 PARTITIONER: Final = "murmur2"
@@ -78,6 +79,7 @@ class KafkaLedger(Ledger):
             return []
         give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
         topic = await self._same_until(give_up)
+        await self._topics.check_keeps_events()
         traceparent = None if self._tracing is None else self._tracing.traceparent()
         messages = [
             Message(partition_of(event.space, topic.partitions), event, value, traceparent)
@@ -94,6 +96,14 @@ class KafkaLedger(Ledger):
                 if self._topics.opened is None or asyncio.get_running_loop().time() > give_up:
                     raise StorageUnavailable(f"nothing was written: {error}") from error
             await asyncio.sleep(RETRY_WAIT_SECONDS)
+
+    async def faults(self) -> Sequence[StorageFault]:
+        """As in `Ledger`: settings of the topic that lose or refuse events, and records that were deleted.
+
+        They are read again once in `topic.SETTINGS_SECONDS`, also by `append`, which refuses to write to a topic that
+        would lose events.
+        """
+        return [fault.described() for fault in await self._topics.faults()]
 
     async def partitions(self) -> int:
         """As in `Ledger`. Asks the cluster only once."""

@@ -3,25 +3,28 @@
 import asyncio
 import base64
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aiokafka import errors as kafka
 
-from recallog_schemas import limits
-from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign
+from recallog_schemas.errors import LedgerMismatch, StorageError, StorageForeign, StorageUnavailable
 from recallog_streams.concurrency import ended
 from recallog_streams.ledgers.kafka.address import DEFAULT_PARTITIONS, KafkaAddress
-from recallog_streams.ledgers.kafka.aiokafka_internals import Client
+from recallog_streams.ledgers.kafka.aiokafka_internals import EARLIEST, Client
 from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.topic_settings import MESSAGE_BYTES, Effect, TopicFault, faults_of
 
 CHECK_SECONDS: Final = 1.0
 """How long a topic that was recreated, or was given more partitions, can go unnoticed."""
 _GONE_SECONDS: Final = 3.0
 """How long brokers may take to learn of a topic that another one has created."""
-RECORD_OVERHEAD_BYTES: Final = 16 * 1024  # key, headers and the batch around an event of the largest size
-_MESSAGE_BYTES: Final = 1024 * 1024 + 12  # Kafka's own default, whatever this cluster's is
+SETTINGS_SECONDS: Final = 30.0
+"""How long a changed setting of the topic, or the loss of its first records, can go unnoticed."""
+FAULTY_SECONDS: Final = 5.0
+"""How long a setting that was corrected can go unnoticed."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,15 @@ class Topics:
         self._address = connection.address
         self._request: asyncio.Task[Topic] | None = None
         self.opened: Topic | None = None
-        self.message_bytes = _MESSAGE_BYTES
+        self.message_bytes = MESSAGE_BYTES
         """The largest batch that the topic takes."""
         self._checked_at = 0.0
+        self._faults: Sequence[TopicFault] = ()
+        self._faults_again_at = float("inf")
+        """When the settings are read again; they are read for the first time when the topic is opened."""
+        self._starts_are_known = False
+        """Whether `_faults` were found with the first offsets of the partitions, which opening does not read."""
+        self._reading_settings = asyncio.Lock()
 
     async def open(self) -> Topic:
         """The topic as it was at the first call, which creates it if it does not exist.
@@ -74,6 +83,44 @@ class Topics:
     async def compare(self) -> Topic:
         """The topic, which is still the same; always checked. Raises as `same` does."""
         return await self._shared(self._compare)
+
+    async def faults(self) -> Sequence[TopicFault]:
+        """What is wrong with the topic. Its settings are read again once in `SETTINGS_SECONDS`.
+
+        While the cluster does not answer, the last known faults are returned. Other calls report that.
+        """
+        await self.open()
+        async with self._reading_settings:
+            if not self._starts_are_known or time.monotonic() >= self._faults_again_at:
+                self._read_again_after(FAULTY_SECONDS)
+                with suppress(StorageUnavailable):
+                    await self._connection.ask("reading the topic's settings", self._read_faults)
+        return self._faults
+
+    async def check_keeps_events(self) -> None:
+        """Raise `StorageForeign` if the topic would lose what is written to it now."""
+        if time.monotonic() >= self._faults_again_at:
+            await self.faults()
+        for fault in self._faults:
+            if fault.effect is Effect.LOSES:
+                raise self._refused(fault, "nothing was written: ", "")
+
+    def _refused(self, fault: TopicFault, begin: str, end: str) -> StorageForeign:
+        what = f"the topic of {self._address} {fault.what}: {fault.consequence}"
+        return StorageForeign(f"{begin}{what}. {fault.remedy}{end}")
+
+    async def _read_faults(self, client: Client) -> None:
+        name, opened = self._address.topic, await self.open()
+        settings, described = await client.settings(name), await client.describe(name)
+        led = [partition for partition, leader in enumerate(described.leaders[: opened.partitions]) if leader >= 0]
+        starts = dict(zip(led, await client.offsets(name, led, EARLIEST), strict=True))
+        self._faults = faults_of(self._address, settings, min(described.copies, default=0), starts, opened.partitions)
+        self._starts_are_known = True
+        is_faulty = any(fault.effect is not Effect.SINGLE for fault in self._faults)
+        self._read_again_after(FAULTY_SECONDS if is_faulty else SETTINGS_SECONDS)
+
+    def _read_again_after(self, seconds: float) -> None:
+        self._faults_again_at = time.monotonic() + seconds
 
     async def close(self) -> None:
         """Cancel a request in progress."""
@@ -125,7 +172,7 @@ class Topics:
         if topic.leaderless:
             raise kafka.LeaderNotAvailableError(f"{topic.leaderless} of {topic.partitions} partitions have no leader")
         await self._check(client, topic)
-        await client.watch(self._address.topic)
+        await self._connection.watch(client, self._address.topic)
         return topic
 
     async def _check(self, client: Client, topic: Topic) -> None:
@@ -135,16 +182,12 @@ class Topics:
                 f"the topic of {self._address} has {topic.partitions} partitions, the address says {wanted}: spaces "
                 f"would continue in other partitions. Set partitions={topic.partitions}, or name another topic"
             )
-        settings = await client.settings(self._address.topic)
-        self.message_bytes = int(settings.get("max.message.bytes") or _MESSAGE_BYTES)
-        problem = _unsafe(settings)
-        if problem is not None:
-            name, needed, consequence = problem
-            raise StorageForeign(
-                f"the topic of {self._address} has {name}={settings[name]}: {consequence}. Set it with "
-                f"kafka-configs.sh --alter --topic {self._address.topic} --add-config {name}={needed}, or name another "
-                "topic"
-            )
+        settings, described = await client.settings(self._address.topic), await client.describe(self._address.topic)
+        self.message_bytes = int(settings.get("max.message.bytes") or MESSAGE_BYTES)
+        for fault in faults_of(self._address, settings, min(described.copies, default=0), {}, 0):
+            if fault.effect in (Effect.LOSES, Effect.REFUSES):
+                raise self._refused(fault, "", ", or name another topic")
+        self._read_again_after(SETTINGS_SECONDS)
 
     async def _still_there(self) -> Topic:
         since = time.monotonic()
@@ -184,7 +227,7 @@ async def _create(client: Client, address: KafkaAddress) -> None:
         "retention.bytes": "-1",
         "min.insync.replicas": str(address.insync),
         "compression.type": "producer",
-        "max.message.bytes": str(_MESSAGE_BYTES),
+        "max.message.bytes": str(MESSAGE_BYTES),
     }
     partitions = address.partitions or DEFAULT_PARTITIONS
     timeout_ms = round(address.timeout_seconds * 1000 / 3)
@@ -197,18 +240,3 @@ async def _create(client: Client, address: KafkaAddress) -> None:
     # Another process may have created it meanwhile. Its topic is checked like any other.
     if error not in (kafka.NoError, kafka.TopicAlreadyExistsError):
         raise error(f"creating the topic {address.topic}: {message}")
-
-
-def _unsafe(settings: dict[str, str | None]) -> tuple[str, str, str] | None:
-    """A setting that loses history or refuses events, the value that it must have, and its consequence."""
-    policies = (settings.get("cleanup.policy") or "").split(",")
-    if "compact" in policies:
-        return "cleanup.policy", "delete", "only the newest event of each space would be retained"
-    if "delete" in policies:
-        for name in ("retention.ms", "retention.bytes"):
-            if settings.get(name, "-1") != "-1":
-                return name, "-1", "events would be deleted after some time, and memory with them"
-    needed = limits.EVENT_BYTES_MAX + RECORD_OVERHEAD_BYTES
-    if int(settings.get("max.message.bytes") or needed) < needed:
-        return "max.message.bytes", str(_MESSAGE_BYTES), "large events would be refused"
-    return None

@@ -1,16 +1,19 @@
-"""Objects of a user's own that an option names: `--reactors module:name`."""
+"""Objects of a user's own that an option or a setting names: `--reactors module:name`, `RECALLOG_PROJECTIONS`."""
 
 import importlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from recallog.extending import Projection, Reactor
+from recallog_projections.projection import Projection
 from recallog_schemas.errors import SettingsError
 
+if TYPE_CHECKING:
+    from recallog.reactors.reactor import Reactor
 
-def reactors(names: Sequence[str]) -> list[Reactor]:
+
+def reactors(names: Sequence[str]) -> "list[Reactor]":
     """The reactors that `names` lead to, each `module:name`. See `_loaded`; each kind of triggers has one."""
     found = [each for name in names for each in _loaded("--reactors", name, "reactor", _is_reactor)]
     for kind, count in Counter(kind for reactor in found for kind in reactor.kinds).items():
@@ -19,9 +22,10 @@ def reactors(names: Sequence[str]) -> list[Reactor]:
     return found
 
 
-def projections(names: Sequence[str]) -> list[Projection]:
-    """The projections that `names` lead to, each `module:name`. See `_loaded`."""
-    return [each for name in names for each in _loaded("--projections", name, "projection", _is_projection)]
+def projections(names: str | None) -> list[Projection]:
+    """The projections that `names` lead to, each `module:name`, separated by commas. See `_loaded`."""
+    listed = [name.strip() for name in (names or "").split(",") if name.strip()]
+    return [each for name in listed for each in _loaded("RECALLOG_PROJECTIONS", name, "projection", _is_projection)]
 
 
 def _loaded(option: str, spec: str, what: str, is_one: Callable[[object], bool]) -> Sequence[Any]:
@@ -53,6 +57,8 @@ def _made(found: Any, is_one: Callable[[object], bool]) -> Any:
 
 
 def _is_reactor(found: object) -> bool:
+    from recallog.reactors.reactor import Reactor
+
     return isinstance(found, Reactor)
 
 
