@@ -228,14 +228,8 @@ class EdgeEngine(Engine):
             new.mkdir()
             _create_with_small_log(new, dimension)
             shard = qdrant.EdgeShard.load(str(new))
-            for field in KEYWORD_FIELDS:
-                keyword = qdrant.KeywordIndexParams(is_tenant=field == "space")
-                shard.update(qdrant.UpdateOperation.create_field_index(field, keyword))
-            for field in INTEGER_FIELDS:
-                integer = qdrant.IntegerIndexParams(lookup=False, range=True)
-                shard.update(qdrant.UpdateOperation.create_field_index(field, integer))
-            for field in FLOAT_FIELDS:
-                shard.update(qdrant.UpdateOperation.create_field_index(field, qdrant.FloatIndexParams()))
+            for field, index in _payload_indexes():
+                shard.update(qdrant.UpdateOperation.create_field_index(field, index))
             shard.flush()
             shard.close()
             new.rename(path)
@@ -497,6 +491,15 @@ def _config(dimension: int) -> qdrant.EdgeConfig:
     terms = qdrant.EdgeSparseVectorParams(modifier=qdrant.Modifier.Idf)
     # One thread: there is one segment, and the library's default of at least eight only costs switches between them.
     return qdrant.EdgeConfig(vectors={"dense": dense}, sparse_vectors={"terms": terms}, max_search_threads=1)
+
+
+def _payload_indexes() -> "Iterator[tuple[str, qdrant.PayloadSchemaParams]]":  # defined only in the stubs
+    for keyword in KEYWORD_FIELDS:
+        yield keyword, qdrant.KeywordIndexParams(is_tenant=keyword == "space")
+    for integer in INTEGER_FIELDS:
+        yield integer, qdrant.IntegerIndexParams(lookup=False, range=True)
+    for number in FLOAT_FIELDS:
+        yield number, qdrant.FloatIndexParams()
 
 
 def _size(point: Point) -> int:
