@@ -78,11 +78,14 @@ async def call(
     try:
         async with breaker.attempt(deadline_seconds) as attempt:
             try:
-                return await _called(home, message, progress, attempt, patient)
+                answer = await _called(home, message, progress, attempt, patient)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 raise ServiceAbsent(
                     f"the index of {home} is not being served ({error}); the next query starts it"
                 ) from error
+        if patient:  # a service that answers again is asked at once by calls that are not patient
+            _breakers.pop(home, None)
+        return answer
     except ServiceSilent:
         if attempt is not None and attempt.silent and await asyncio.to_thread(_remove_stale_address, home):
             _breakers.pop(home, None)
