@@ -138,8 +138,8 @@ class MemoryAccess:
         otherwise by `here`.
 
         With `wait`, which waits for a served index, it is executed there alone, and an index that cannot answer is an
-        error. If the other process ends meanwhile, the operation is executed again: one that writes must have the ids of its
-        events among its arguments.
+        error. If the other process ends meanwhile, the operation is executed again: one that writes must have the ids
+        of its events among its arguments.
         """
         self.check_open()
         if not operation.uses_index or (home := self.served_home) is None:

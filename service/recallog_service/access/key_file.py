@@ -9,6 +9,7 @@ from tempfile import NamedTemporaryFile
 from pydantic import TypeAdapter, ValidationError
 
 from recallog import layout
+from recallog_projections import private_files
 from recallog_projections.file_errors import storage_error
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageCorrupt
@@ -37,7 +38,7 @@ class KeyFile(KeyStore):
 
     async def put(self, key: Key) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            private_files.make_folder(self._path.parent)
             async with self._lock():
                 self._write(list({**self._keys(), key.id: key}.values()))
         except OSError as error:
