@@ -5,6 +5,7 @@ Only new ones are made so: what exists keeps the rights that its owner gave it.
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -49,12 +50,14 @@ def lock(path: Path, timeout: float = 0, *, thread_local: bool = True) -> "FileL
 
 
 def restrict(folder: Path) -> None:
-    """Take the rights of others from the files in a folder, which a library has created with the process's umask."""
+    """Make a folder and what is in it private: a library has created the files with the umask of this process."""
     for parent, _, names in os.walk(folder):
-        for path in (Path(parent), *(Path(parent) / name for name in names)):
-            try:
-                found = path.stat()
-                if found.st_mode & UMASK:
-                    path.chmod(stat.S_IMODE(found.st_mode) & ~UMASK)
-            except FileNotFoundError:  # a thread of the library has renamed or deleted it
-                continue
+        _restrict(Path(parent), FOLDER)
+        for name in names:
+            _restrict(Path(parent) / name, FILE)
+
+
+def _restrict(path: Path, mode: int) -> None:
+    with suppress(FileNotFoundError, PermissionError):  # the library has renamed or deleted it, or it is another user's
+        if stat.S_IMODE(path.stat().st_mode) != mode:
+            path.chmod(mode)

@@ -67,8 +67,9 @@ class KeyFile(KeyStore):
 
     def _write(self, keys: list[Key]) -> None:
         """Replace the file. Readers find the old or the new one, also after a crash."""
-        with NamedTemporaryFile(dir=self._path.parent, prefix=f".{layout.KEYS}.", delete=False) as file:  # mode 0600
+        with NamedTemporaryFile(dir=self._path.parent, prefix=f".{layout.KEYS}.", delete=False) as file:
             try:
+                Path(file.name).chmod(private_files.FILE)  # which it has already, unless the umask is unusual
                 file.write(_KEYS.dump_json(keys, indent=2))
                 file.flush()
                 os.fsync(file.fileno())
