@@ -17,7 +17,6 @@ import msgspec
 from recallog import layout
 from recallog.index import messages
 from recallog.settings import Settings
-from recallog_projections import private_files
 from recallog_projections.breaker import Attempt, Breaker
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas import limits
@@ -208,6 +207,8 @@ def _remove_stale_address(home: Path) -> bool:
     """Delete the address if no process serves the folder: another program listens there, and says nothing."""
     from filelock import Timeout
 
+    from recallog_projections import private_files
+
     with contextlib.suppress(OSError, NotImplementedError, Timeout), private_files.lock(home / layout.INDEX_LOCK):
         (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
         return True
@@ -349,6 +350,7 @@ class ServiceProcess:
     def _spawn(self) -> None:
         import subprocess  # most commands find a service that another one has started
 
+        from recallog_projections import private_files
         from recallog_projections.file_errors import has_space, why_not_writable
 
         folder = self._home / layout.INDEX
@@ -416,6 +418,8 @@ class ServiceProcess:
 
 def _log(path: Path) -> IO[bytes]:
     """The log for appending; a log that cannot be written is no reason not to serve."""
+    from recallog_projections import private_files
+
     try:
         return private_files.open_file(path, "ab")
     except OSError as error:
