@@ -127,13 +127,19 @@ class MemoryAccess:
         return await self.router.of_space(space, query)
 
     async def perform(
-        self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any], here: Perform
+        self,
+        operation: Operation,
+        valid: Mapping[str, Any],
+        callbacks: Mapping[str, Any],
+        here: Perform,
+        wait: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served;
         otherwise by `here`.
 
-        If the other process ends meanwhile, the operation is executed again: one that writes must have the ids of its
-        events among its arguments.
+        With `wait`, which waits for a served index, it is executed there alone, and an index that cannot answer is an
+        error. If the other process ends meanwhile, the operation is executed again: one that writes must have the ids
+        of its events among its arguments.
         """
         self.check_open()
         if not operation.uses_index or (home := self.served_home) is None:
@@ -144,11 +150,15 @@ class MemoryAccess:
         deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
 
         async def served() -> Any:
-            answer = await delegation.perform(home, name, valid, self.log_events, progress, deadline_seconds)
+            answer = await delegation.perform(
+                home, name, valid, self.log_events, progress, deadline_seconds, patient=wait is not None
+            )
             if operation.scope is not Scope.READ:
                 self._published()
             return operation.from_json(answer)
 
+        if wait is not None:
+            return self.answered(operation, valid, await delegation.answer_after(wait, served))
         answer = await delegation.answer(served, lambda: here(operation, valid, callbacks))
         return self.answered(operation, valid, answer)
 

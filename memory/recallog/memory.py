@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpack
@@ -27,7 +27,7 @@ from recallog.working import Working
 from recallog.workspace import Workspace
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Position, limits, views
-from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError
+from recallog_schemas.errors import IndexUnavailable, InvalidArgument, ProjectionError, RecallogError
 from recallog_streams import positions
 from recallog_streams.concurrency import gathered
 from recallog_streams.progress import Progress
@@ -336,10 +336,11 @@ class Memory(Facade):
         if is_here:
             self._access.check_open()
             return self._access.answered(operation, valid, await super()._perform(operation, valid, callbacks))
+        wait = None
         if valid.get("wait_index") and self._access.served_home is not None:
-            await self.catch_up_index(partition=await self.admin.partition_of(valid["space"]))
-            valid = {**valid, "wait_index": False}
-        return await self._access.perform(operation, valid, callbacks, super()._perform)
+            partition = await self.admin.partition_of(valid["space"])
+            wait = partial(self.catch_up_index, partition=partition)
+        return await self._access.perform(operation, valid, callbacks, super()._perform, wait)
 
     # Producers
 
@@ -647,13 +648,16 @@ class Memory(Facade):
         index = self._components.index
         if wait_index:
             await self.catch_up_index(partition=await self.admin.partition_of(space))
-        return await self._access.of_space(
+        found = await self._access.of_space(
             space,
             lambda reading: retrieval.recall.recall(
                 reading, index, self._access.term_cache, recall_query, self._access.log_events
             ),
             options,
         )
+        if wait_index and found.index is None and found.degraded is not None:
+            raise IndexUnavailable(f"the index was waited for, and cannot answer: {found.degraded}")
+        return found
 
     @operation(example="recallog entries village baker e-17 e-23 --json", gen_ai=GenAi.SEARCH, records="entries")
     async def entries(

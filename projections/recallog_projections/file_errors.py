@@ -2,6 +2,7 @@
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 from recallog_schemas.errors import StorageError, StorageFull, StorageReadOnly, StorageUnavailable
@@ -9,6 +10,7 @@ from recallog_schemas.errors import StorageError, StorageFull, StorageReadOnly, 
 ANOTHER_FOLDER = "name another folder with --home or RECALLOG_HOME"
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_PROBE_BYTES = 64 * 1024
 _NO_SUCH_PATH = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
 
 
@@ -61,6 +63,24 @@ def has_space(path: Path) -> bool:
     """Whether the file system of `path` has a free block and a free inode for this user."""
     status = _file_system(path)
     return status is None or (status.f_bavail > 0 and (status.f_favail > 0 or status.f_files == 0))
+
+
+def has_room(folder: Path, bytes_min: int) -> bool:
+    """Whether the file system of `folder`, which exists, has so many free bytes, and gives this user some of them.
+
+    Only the second says whether a quota is reached.
+    """
+    status = _file_system(folder)
+    if status is not None and status.f_bavail * status.f_frsize < bytes_min:
+        return False
+    if not hasattr(os, "posix_fallocate"):  # macOS, Windows
+        return True
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            os.posix_fallocate(probe.fileno(), 0, _PROBE_BYTES)
+    except OSError as error:
+        return error.errno not in _NO_SPACE
+    return True
 
 
 def _file_system(path: Path) -> "os.statvfs_result | None":

@@ -49,7 +49,7 @@ def answers(home: Path, folder: Path) -> Mapping[str, Any]:
                 place = folder / str(number)
                 place.mkdir()
                 try:
-                    found[question.name] = _content(question, await question.put(memory, place))
+                    found[question.name] = content(question, await question.put(memory, place))
                 except OutOfRange as error:
                     found[question.name] = str(error)
         return found
@@ -60,7 +60,7 @@ def answers(home: Path, folder: Path) -> Mapping[str, Any]:
         shutil.rmtree(folder)
 
 
-def _content(question: Question, answer: Any) -> Any:
+def content(question: Question, answer: Any) -> Any:
     if question.operation == "admin.status":
         return {"records": answer["records"], "ends": [row["end"] for row in answer["partitions"]]}
     if question.operation == "admin.verify":

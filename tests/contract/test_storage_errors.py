@@ -502,6 +502,8 @@ def test_an_error_about_an_unwritable_folder_names_the_missing_right(tmp_path: P
     if there:
         use_ledger(folder / "ledger.db")
         use_store(folder / "views.db")
+        for file in folder.iterdir():  # its owner lets others read it
+            file.chmod(0o644)
     before = sorted(file.name for file in folder.iterdir())
     heard = unprivileged(folder)
     assert [line.split(" | ")[0] for line in heard] == ["StorageReadOnly", "StorageReadOnly"]

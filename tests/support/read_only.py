@@ -30,6 +30,11 @@ def read_only(folder: Path) -> Iterator[Path]:
         place.rmdir()
 
 
+def resize(disk: Path, size_bytes: int) -> None:
+    """Give a small disk another size, which may be smaller than before, and no less than what is on it."""
+    _mount("-o", f"remount,size={size_bytes}", str(disk))
+
+
 @contextmanager
 def small_disk(place: Path) -> Iterator[Path]:
     """A new disk of `FULL_DISK_BYTES` at `place`."""

@@ -90,6 +90,22 @@ async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awa
         _reason.reset(before)
 
 
+async def answer_after(wait: Callable[[], Awaitable[None]], served: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The answer of the service, from `served`, after `wait` has waited for its index.
+
+    Nothing is answered without the index: raises `IndexUnavailable` if it cannot answer, and what `wait` raises.
+    """
+    tries_left = _TRIES
+    while True:
+        tries_left -= 1
+        await wait()
+        try:
+            return await served()
+        except ServiceAbsent:
+            if not tries_left:
+                raise
+
+
 def check_available() -> None:
     """Raise the reason why the query that is being executed cannot use the index, if there is one."""
     reason = _reason.get()

@@ -262,13 +262,13 @@ class Indexer:
         if checkpoint is not None:
             with suppress(StorageCorrupt):  # a damaged record of the ledger is no other ledger
                 await Projector(self.ledger, self.rows, []).verify_ledger_identity(partition, checkpoint)
-        self._examined.add(active.id)
         try:
             found = await damage(self.rows, self.engine, active)
         except Rebuilding:
-            return
+            found = ""
         except IndexDamaged as error:
             found = str(error)
+        self._examined.add(active.id)
         if found:
             self.note_damage(partition, f"files of the index are damaged: {found}")
             self._loss[partition] = self._damage.get(partition, found)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recallog import layout
+from recallog_projections import private_files
 from recallog_projections.file_errors import storage_error
 from recallog_schemas.errors import IndexUnavailable
 
@@ -41,9 +42,7 @@ class Ownership:
 
     @cached_property
     def _lock(self) -> "FileLock":
-        from filelock import FileLock
-
-        return FileLock(self._home / layout.INDEX_LOCK, timeout=0, thread_local=False)
+        return private_files.lock(self._home / layout.INDEX_LOCK, thread_local=False)
 
     def has_index(self) -> bool:
         """Whether the folder has an index."""
@@ -63,10 +62,11 @@ class Ownership:
 
         file = self._home / layout.INDEX_OWNER
         try:
-            (self._home / layout.INDEX).mkdir(parents=True, exist_ok=True)
+            private_files.make_folder(self._home / layout.INDEX)
             self._lock.acquire()
             aside = file.with_suffix(".new")
-            aside.write_bytes(msgspec.json.encode(self._owner))
+            with private_files.open_file(aside, "wb") as written:
+                written.write(msgspec.json.encode(self._owner))
             aside.replace(file)
         except Timeout:
             raise self._held() from None
@@ -96,13 +96,13 @@ def owner_of(home: Path) -> Owner | None:
 
     The file alone is no proof: a process that was killed leaves it behind.
     """
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     owner = _written(home)
     if owner is None:
         return None
     try:
-        with FileLock(home / layout.INDEX_LOCK, timeout=0):
+        with private_files.lock(home / layout.INDEX_LOCK):
             (home / layout.INDEX_OWNER).unlink(missing_ok=True)
     except Timeout:
         return owner

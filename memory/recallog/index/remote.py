@@ -55,6 +55,10 @@ class ServiceAbsent(IndexUnavailable):
     """No process serves the index, or the one that did ended before it answered."""
 
 
+class ServiceKilled(IndexUnavailable):
+    """The process that this one has started for the index was ended by a signal."""
+
+
 class ServiceSilent(IndexUnavailable):
     """The process that serves the index says nothing."""
 
@@ -78,11 +82,14 @@ async def call(
     try:
         async with breaker.attempt(deadline_seconds) as attempt:
             try:
-                return await _called(home, message, progress, attempt, patient)
+                answer = await _called(home, message, progress, attempt, patient)
             except (OSError, EOFError, msgspec.MsgspecError) as error:
                 raise ServiceAbsent(
                     f"the index of {home} is not being served ({error}); the next query starts it"
                 ) from error
+        if patient:  # a service that answers again is asked at once by calls that are not patient
+            _breakers.pop(home, None)
+        return answer
     except ServiceSilent:
         if attempt is not None and attempt.silent and await asyncio.to_thread(_remove_stale_address, home):
             _breakers.pop(home, None)
@@ -198,9 +205,11 @@ def _exists(pid: int) -> bool:
 
 def _remove_stale_address(home: Path) -> bool:
     """Delete the address if no process serves the folder: another program listens there, and says nothing."""
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
-    with contextlib.suppress(OSError, NotImplementedError, Timeout), FileLock(home / layout.INDEX_LOCK, timeout=0):
+    from recallog_projections import private_files
+
+    with contextlib.suppress(OSError, NotImplementedError, Timeout), private_files.lock(home / layout.INDEX_LOCK):
         (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
         return True
     return False
@@ -223,7 +232,8 @@ class ServiceProcess:
         """Whether the last process that was started here ended at once, because another one held the lock."""
         self._failures = 0
         """How many processes in succession have failed before they served."""
-        self._failure = ""
+        self._failure: IndexUnavailable = IndexUnavailable()
+        """Why the last of them has failed."""
         self._retry_at = 0.0
         self._closed = False
 
@@ -265,7 +275,7 @@ class ServiceProcess:
         give_up = time.monotonic() + wait_seconds
         sign: object = None
         signed_at = time.monotonic()
-        while (health := await self.begin(patient=patient)) is None:
+        while (health := await self._begin_again(give_up) if patient else await self.begin()) is None:
             if (latest := self._sign_of_life()) != sign:
                 sign, signed_at = latest, time.monotonic()
             if time.monotonic() - signed_at > self._settings.deadline_seconds:
@@ -278,6 +288,15 @@ class ServiceProcess:
                 raise IndexUnavailable("the index is starting; try again in a moment")
             await asyncio.sleep(_POLL_SECONDS)
         return health
+
+    async def _begin_again(self, give_up: float) -> messages.HealthReport | None:
+        """A patient `begin`; until `give_up`, a process that was killed is no error: another one is started."""
+        try:
+            return await self.begin(patient=True)
+        except ServiceKilled:
+            if time.monotonic() > give_up:
+                raise
+            return None
 
     def _sign_of_life(self) -> object:
         """A value that changes while a process that starts to serve the folder is alive."""
@@ -298,11 +317,12 @@ class ServiceProcess:
             if self._process is not None and self._process.returncode != 0:
                 if self._has_served(self._process.pid):
                     self._failures = 0
-                self._note_failure(_ended(self._process.returncode, self._home / layout.INDEX_LOG))
+                why = _ended(self._process.returncode, self._home / layout.INDEX_LOG)
+                self._note_failure(ServiceKilled(why) if self._process.returncode < 0 else IndexUnavailable(why))
                 self._end_process()
-                raise IndexUnavailable(self._failure)  # the next query tries again
+                raise self._failure  # the next query tries again
             if time.monotonic() < self._retry_at:
-                raise IndexUnavailable(self._failure)
+                raise self._failure
             self._found_another = self._process is not None and time.monotonic() < self._spawned_at + OTHER_SECONDS
             if time.monotonic() < self._spawned_at + SPAWN_SECONDS_MIN:
                 return
@@ -310,8 +330,8 @@ class ServiceProcess:
             try:
                 self._spawn()
             except OSError as error:
-                self._note_failure(f"the index's process cannot be started: {error}")
-                raise IndexUnavailable(self._failure) from error
+                self._note_failure(IndexUnavailable(f"the index's process cannot be started: {error}"))
+                raise self._failure from error
 
     def _has_served(self, pid: int) -> bool:
         """Whether the process `pid` came so far as to leave its address behind."""
@@ -320,7 +340,7 @@ class ServiceProcess:
         except (OSError, msgspec.MsgspecError):
             return False
 
-    def _note_failure(self, failure: str) -> None:
+    def _note_failure(self, failure: IndexUnavailable) -> None:
         """Wait longer after each failure but the first one, so that no process is started for each query in vain."""
         wait_seconds = min(RETRY_SECONDS_MAX, 2.0**self._failures) if self._failures else 0.0
         self._failures += 1
@@ -330,6 +350,7 @@ class ServiceProcess:
     def _spawn(self) -> None:
         import subprocess  # most commands find a service that another one has started
 
+        from recallog_projections import private_files
         from recallog_projections.file_errors import has_space, why_not_writable
 
         folder = self._home / layout.INDEX
@@ -339,7 +360,7 @@ class ServiceProcess:
         if why and has_space(self._home):
             raise IndexUnavailable(f"the index in {folder} cannot be served: {why}")
         self._spawned_at = time.monotonic()
-        folder.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(folder)
         with _log(self._home / layout.INDEX_LOG) as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "recallog.index_service"],
@@ -397,20 +418,27 @@ class ServiceProcess:
 
 def _log(path: Path) -> IO[bytes]:
     """The log for appending; a log that cannot be written is no reason not to serve."""
+    from recallog_projections import private_files
+
     try:
-        return path.open("ab")
+        return private_files.open_file(path, "ab")
     except OSError as error:
         _logger.warning("the log of the index's process cannot be written, which then has none: %s", error)
         return Path(os.devnull).open("wb")
 
 
 def _ended(code: int, log: Path) -> str:
-    """Why a process ended, and what to do: its last line in the log, or that the engine's files may be damaged."""
+    """Why a process ended, and what to do: its last line in the log, a full disk, or files that may be damaged."""
+    from recallog_projections.file_errors import has_room
+    from recallog_projections.index.engines.folder import OPENING_BYTES_MIN
+
     how, then = f"exit code {code}", ""
     if code < 0:
         with contextlib.suppress(ValueError):
             how = signal.Signals(-code).name
-    if how in _CRASHES:
+    if log.parent.exists() and not has_room(log.parent, OPENING_BYTES_MIN):
+        then = f". The disk of {log.parent} is full: free some space, and the index goes on by itself"
+    elif how in _CRASHES:
         then = f". A file in {log.parent} may be damaged: try again; after some crashes the index is built again"
     last = ""
     with contextlib.suppress(OSError), log.open("rb") as file:

@@ -37,15 +37,18 @@ _log = logging.getLogger("recallog.index")
 
 def main() -> None:
     """Serve the folder that standard input names; return at once if another process serves it."""
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
+    from recallog_projections import private_files
+
+    os.umask(private_files.UMASK)  # the engine's library creates files too
     line = _line(0)
     home = Path(json.loads(line)["home"])
-    (home / layout.INDEX).mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(home / layout.INDEX)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
     try:
-        with FileLock(home / layout.INDEX_LOCK, timeout=0), crashes(home) as alive, _starting(home) as started:
+        with private_files.lock(home / layout.INDEX_LOCK), crashes(home) as alive, _starting(home) as started:
             from recallog.index_service.service import serve
 
             serve(line, started, alive)
@@ -78,12 +81,19 @@ def _starting(home: Path) -> Iterator[Event]:
 def crashes(home: Path) -> Iterator[Callable[[], None]]:
     """Record where this process crashes or hangs, after setting aside the engine's files if earlier ones did.
 
+    While the disk is full, no crash counts: the engine writes through memory maps, and the system ends its process.
+
     What is returned is to be called again and again: the process ends `HANG_SECONDS` after the last call.
     """
+    from recallog_projections.file_errors import has_room
+    from recallog_projections.index.engines.folder import OPENING_BYTES_MIN
+
     with (home / layout.INDEX_CRASHES).open("a+b") as file:
         if time.time() - os.fstat(file.fileno()).st_mtime > CRASH_SECONDS:
             file.truncate(0)
         file.seek(0)
+        if not has_room(home / layout.INDEX, OPENING_BYTES_MIN):
+            file.truncate(0)  # the full disk has ended the process, which damages no file
         if sum(_ENGINE in report for report in _REPORTS.split(file.read())) >= CRASHES:
             set_aside(home / layout.INDEX_ENGINE, f"the process that served it crashed {CRASHES} times")
             file.truncate(0)

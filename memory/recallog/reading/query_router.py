@@ -6,12 +6,12 @@ from typing import TypeVar
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf, check_size, travel
+from recallog_projections.stores.store import Generation
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position
 from recallog_schemas.errors import (
     DeadLettered,
-    InvariantViolation,
     Rebuilding,
     RecallogError,
     StorageCorrupt,
@@ -30,6 +30,7 @@ VIEWS_UNUSABLE = (StorageUnavailable, StorageCorrupt, StorageForeign, UnknownOut
 """Errors of views that cannot be read, or not be brought up to date, although the ledger may be read."""
 
 _READ_TRIES = 5
+"""How often a question is put whose views were replaced or lost meanwhile."""
 
 
 class QueryRouter:
@@ -73,26 +74,35 @@ class QueryRouter:
         after: Position | None = None,
         space: str | None = None,
     ) -> Result:
-        """The result on the active generation; repeated if a cutover has replaced it meanwhile.
+        """The result on the active generation; repeated if a cutover has replaced it meanwhile, or another process has
+        moved on the views that a fold in memory began from.
 
         If the views cannot be read or brought up to date, it is the result of a fold in memory; of `space` alone, if
         the query is about one.
         """
         views = views or self._views
         cause: RecallogError | None = None
-        for tries_left in reversed(range(_READ_TRIES)):
+        end, seen, tries_left = None, None, _READ_TRIES
+        while True:
             try:
                 if cause is None:
-                    return await query(await views.access.reading(partition, after, self._progress))
+                    return await query(await views.access.reading(partition, after, self._progress, end))
                 return await query(await views.access.in_memory(partition, space, cause, self._progress))
             except Rebuilding as error:
+                seen, before = await views.access.progress_of_others(partition), seen
+                if not _has_advanced(before, seen):
+                    tries_left -= 1
                 if not tries_left:
                     raise await views.access.unavailable(partition, error) from error
+                # Others may have brought the views up to date: they are read again, and need not have more records than
+                # the ledger has now. So each commit of others that disturbs this question leaves fewer that can.
+                cause = None
+                if end is None and seen is not None:
+                    end = (await self._ledger.ends())[partition]
             except VIEWS_UNUSABLE as error:
                 if cause is not None:
                     raise
                 cause = error
-        raise InvariantViolation("the last try neither answered nor raised")
 
     async def of_all(
         self,
@@ -131,6 +141,11 @@ class QueryRouter:
             past = past or await travel(ledger, views.projections, space, as_of, self._progress)
             await erasures.apply(past, await erasures.fold(ledger, space, self._progress), space)
         return past
+
+
+def _has_advanced(before: tuple[Generation, int] | None, now: tuple[Generation, int] | None) -> bool:
+    """Whether the same generation has processed more records than before."""
+    return before is not None and now is not None and before[0] == now[0] and before[1] < now[1]
 
 
 async def _refuse_dead_letter(reading: ReadSession, after: Position) -> None:

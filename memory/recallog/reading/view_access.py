@@ -7,7 +7,6 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 
 from recallog.reading.folds_in_memory import FoldsInMemory
 from recallog.reading.read_session import ReadSession
@@ -15,7 +14,7 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Checkpoint, Generation, ReadResult
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Position
-from recallog_schemas.errors import LockTimeout, Rebuilding, RecallogError, ViewsBehind
+from recallog_schemas.errors import LockTimeout, Rebuilding, RecallogError, StorageError, ViewsBehind
 from recallog_streams import generations
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Projector
@@ -30,10 +29,14 @@ class ViewAccess(ABC):
     """Finds the generation to read from."""
 
     @abstractmethod
-    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
+    async def reading(
+        self, partition: int, after: Position | None, progress: Progress | None, end: int | None = None
+    ) -> ReadSession:
         """A session whose reads show at least the records up to `after`.
 
-        This call and the first read raise `Rebuilding`, `ViewsTooNew`, `ViewsBehind`, `LedgerMismatch`.
+        Embedded, they show those that the ledger holds now or, for a question that is put again, those below `end`: its
+        end when it was put first. This call and the first read raise `Rebuilding`, `ViewsTooNew`, `ViewsBehind`,
+        `LedgerMismatch`.
         """
 
     @abstractmethod
@@ -54,6 +57,11 @@ class ViewAccess(ABC):
         """The active generation. Raises as `reading` does."""
 
     @abstractmethod
+    async def progress_of_others(self, partition: int) -> tuple[Generation, int] | None:
+        """The active generation and the last offset that it has processed, if other processes bring it up to date while
+        a question reads it in vain; None otherwise, and if they cannot be read."""
+
+    @abstractmethod
     async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
         """The error to raise for a query that found no views: `error`, or one that says what the query waits for."""
 
@@ -72,11 +80,16 @@ class CatchUpOnRead(ViewAccess):
         self._held: LockTimeout | None = None
         self._held_until = 0.0
 
-    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
+    async def reading(
+        self, partition: int, after: Position | None, progress: Progress | None, end: int | None = None
+    ) -> ReadSession:
         projector, store = self._projector, self._projector.store
 
+        def ledger_end() -> int | None:
+            return projector.ledger.end_here(partition) if end is None else end
+
         async def first_read(rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]) -> ReadResult:
-            found = await store.read_current(partition, rows, logs, partial(projector.ledger.end_here, partition))
+            found = await store.read_current(partition, rows, logs, ledger_end)
             if found is not None and found.generation.code == projector.fold.code:
                 await projector.verify_once(found.generation, found.checkpoint)
                 return found
@@ -109,6 +122,14 @@ class CatchUpOnRead(ViewAccess):
     async def active(self, partition: int, progress: Progress | None) -> Generation:
         return await generations.current(self._projector, partition, progress)
 
+    async def progress_of_others(self, partition: int) -> tuple[Generation, int] | None:
+        try:
+            active = (await self._projector.store.pointer(partition)).active
+            checkpoint = await self._projector.store.checkpoint(active) if active is not None else None
+        except StorageError:
+            return None
+        return None if active is None or checkpoint is None else (active, checkpoint.offset)
+
     async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
         return error
 
@@ -123,7 +144,9 @@ class WaitForWorkers(ViewAccess):
         self._wait_seconds = wait_seconds
         self._verified = False
 
-    async def reading(self, partition: int, after: Position | None, progress: Progress | None) -> ReadSession:
+    async def reading(
+        self, partition: int, after: Position | None, progress: Progress | None, end: int | None = None
+    ) -> ReadSession:
         if not self._verified and (await self._store.pointer(partition)).active is not None:
             # Once per process: workers verify it every second. An empty store is left to the workers, since the first
             # verification binds a store to its ledger.
@@ -153,6 +176,9 @@ class WaitForWorkers(ViewAccess):
             raise await self.unavailable(partition, Rebuilding("no views yet"))
         generations.check_readable(active.code, self._code)
         return active
+
+    async def progress_of_others(self, partition: int) -> tuple[Generation, int] | None:
+        return None
 
     async def unavailable(self, partition: int, error: Rebuilding) -> Rebuilding:
         pointer = await self._store.pointer(partition)

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
+from recallog_projections import private_files
 from recallog_projections.sqlite.connecting import PAGE_BYTES, connect
 from recallog_projections.sqlite.format import FileFormat
 from recallog_projections.sqlite.write_ahead_log import inode_of
@@ -26,18 +27,19 @@ def create(
 
     Raises `LockTimeout` if another process has been creating the file for more than `wait_seconds`.
     """
-    from filelock import FileLock, Timeout  # needed only here: opening an existing file takes no lock
+    from filelock import Timeout  # needed only here: opening an existing file takes no lock
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_files.make_folder(path.parent)
     new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     try:
-        with closing(connect(new, "rwc", wait_seconds)) as connection:
+        private_files.open_file(new, "xb").close()  # SQLite gives its rights to `-wal` and `-shm`
+        with closing(connect(new, "rw", wait_seconds)) as connection:
             connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA application_id={format.application_id}")
             connection.execute(f"PRAGMA user_version={format.version}")
             connection.executescript(format.schema)
-        with FileLock(f"{path}.making", timeout=wait_seconds):
+        with private_files.lock(Path(f"{path}.making"), wait_seconds):
             replaces = instead_of is not None and inode_of(str(path)) == instead_of
             if replaces:
                 _remove(path, aside)

@@ -9,6 +9,7 @@ from tempfile import NamedTemporaryFile
 from pydantic import TypeAdapter, ValidationError
 
 from recallog import layout
+from recallog_projections import private_files
 from recallog_projections.file_errors import storage_error
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageCorrupt
@@ -37,7 +38,7 @@ class KeyFile(KeyStore):
 
     async def put(self, key: Key) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            private_files.make_folder(self._path.parent)
             async with self._lock():
                 self._write(list({**self._keys(), key.id: key}.values()))
         except OSError as error:
@@ -66,8 +67,9 @@ class KeyFile(KeyStore):
 
     def _write(self, keys: list[Key]) -> None:
         """Replace the file. Readers find the old or the new one, also after a crash."""
-        with NamedTemporaryFile(dir=self._path.parent, prefix=f".{layout.KEYS}.", delete=False) as file:  # mode 0600
+        with NamedTemporaryFile(dir=self._path.parent, prefix=f".{layout.KEYS}.", delete=False) as file:
             try:
+                Path(file.name).chmod(private_files.FILE)  # which it has already, unless the umask is unusual
                 file.write(_KEYS.dump_json(keys, indent=2))
                 file.flush()
                 os.fsync(file.fileno())

@@ -161,8 +161,8 @@ class _Command:
             chosen = {"index": index, "projections": own}
             with terminal.opened(home, facade=self._facade, missing=_if_missing(operation), **chosen) as (memory, _):
                 async with memory:
-                    if wait:
-                        await _wait_for_index(memory, valid["space"])
+                    if wait and await _wait_for_index(memory, valid["space"]) and _WAIT in operation.parameters:
+                        valid = {**valid, _WAIT: True}  # an index that has ended since is an error
                     with terminal.bar(operation.name.replace("_", " ")) as advance:
                         return await _answered(memory, operation, valid, advance)
 
@@ -249,14 +249,16 @@ async def _answered(
         raise
 
 
-async def _wait_for_index(memory: Memory, space: str) -> None:
-    """Wait until the index has processed all present events. An unavailable index is not waited for: the answer says
-    that it is degraded."""
+async def _wait_for_index(memory: Memory, space: str) -> bool:
+    """Wait until the index has processed all present events. An unavailable index is not waited for, which a note says:
+    the answer is degraded."""
     with terminal.bar("indexing") as advance:
         try:
             await memory.catch_up_index(advance, partition=await memory.admin.partition_of(space))
         except (IndexUnavailable, ViewsBehind) as error:
             terminal.note(f"not waiting for the index: {error}")
+            return False
+    return True
 
 
 def _output_parameters(operation: Operation) -> list[inspect.Parameter]:

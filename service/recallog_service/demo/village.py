@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from recallog import (
     ContextView,
@@ -23,6 +23,7 @@ from recallog import (
     layout,
 )
 from recallog.retrieval.channels import KEYWORD
+from recallog_projections import private_files
 from recallog_schemas import codec
 from recallog_schemas.errors import IndexUnavailable, RecallogError, ViewsBehind
 from recallog_schemas.views import Belief, LedgerDigests, Remembered, VerifyReport
@@ -142,7 +143,7 @@ def _remove_index(home: Path) -> None:
     if not folder.exists():
         return
     try:
-        with FileLock(home / layout.INDEX_LOCK, timeout=INDEX_WAIT_SECONDS):
+        with private_files.lock(home / layout.INDEX_LOCK, INDEX_WAIT_SECONDS):
             shutil.rmtree(folder)
     except Timeout:
         raise RecallogError(f"{folder} is in use. End the programs that use this memory, or use --home demo") from None

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recallog_projections import private_files
 from recallog_projections.file_errors import storage_error
 from recallog_schemas.errors import LockTimeout
 
@@ -27,9 +28,7 @@ class FolderLock:
 
     @cached_property
     def _among_processes(self) -> "FileLock":
-        from filelock import FileLock  # a query that finds the views up to date takes no lock
-
-        return FileLock(self._path, timeout=0)
+        return private_files.lock(self._path)
 
     @asynccontextmanager
     async def __call__(self) -> AsyncIterator[None]:

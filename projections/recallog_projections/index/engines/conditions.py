@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from recallog_projections.index.engines.engine import Filter, Hit, Search, Sparse, StoredPoint, past_of
+from recallog_projections.index.engines.engine import (
+    Filter,
+    FloatField,
+    Hit,
+    IntegerField,
+    KeywordField,
+    Search,
+    Sparse,
+    StoredPoint,
+    past_of,
+)
 from recallog_projections.index.engines.folder import NAME
 from recallog_schemas.errors import InvariantViolation
 
@@ -21,7 +31,7 @@ def check_name(collection: str) -> None:
 class AnyOf:
     """The field, or one of its elements, is one of `values`. Without values nothing matches."""
 
-    field: str
+    field: KeywordField
     values: list[str]
 
 
@@ -29,7 +39,7 @@ class AnyOf:
 class NoneOf:
     """The field is none of `values`."""
 
-    field: str
+    field: KeywordField
     values: list[str]
 
 
@@ -37,7 +47,7 @@ class NoneOf:
 class Between:
     """The field is within the bounds that are not None."""
 
-    field: str
+    field: IntegerField | FloatField
     at_least: float | None = None
     below: int | None = None
     at_most: int | None = None
@@ -47,7 +57,7 @@ class Between:
 class NotBetween:
     """The field is not within the bounds that are not None, or the point does not have it."""
 
-    field: str
+    field: IntegerField
     above: int | None = None
     at_most: int | None = None
 

@@ -27,9 +27,11 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 import qdrant_edge as qdrant
-from filelock import FileLock, Timeout
+from filelock import Timeout
 from numpy.typing import NDArray
 
+from recallog_projections import private_files
+from recallog_projections.file_errors import has_room
 from recallog_projections.index.engines.conditions import (
     AnyOf,
     Between,
@@ -57,7 +59,7 @@ from recallog_projections.index.engines.engine import (
     StoredPoint,
     closed_error,
 )
-from recallog_projections.index.engines.folder import collections_in, disk_bytes
+from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable, RecallogError
@@ -83,7 +85,8 @@ NEAREST_FACTOR = 4
 """How many times the limits of the searches by a vector are first searched without their filters."""
 
 FREE_BYTES_MIN = 256 * 1024 * 1024
-"""The library writes through memory maps: on a full disk the system kills the process."""
+"""What must be free to write points. The library writes through memory maps: on a full disk the system kills the
+process (SIGBUS)."""
 
 READ_AHEAD_BYTES_MAX = 2 * 1024 * 1024 * 1024
 """Payloads, which include token vectors, of about 500,000 memories."""
@@ -100,6 +103,7 @@ _NOT_DAMAGE = (
     "no space left",
     "disk quota",
     "too many open files",
+    "file too large",
     "permission denied",
     "read-only file system",
     "cannot allocate memory",
@@ -224,20 +228,16 @@ class EdgeEngine(Engine):
             if path.exists():
                 return
             self._delete_leftovers()
+            self._check_space(OPENING_BYTES_MIN)
             new = self._folder / f"{collection}.new"
-            new.mkdir()
+            private_files.make_folder(new)
             _create_with_small_log(new, dimension)
             shard = qdrant.EdgeShard.load(str(new))
-            for field in KEYWORD_FIELDS:
-                keyword = qdrant.KeywordIndexParams(is_tenant=field == "space")
-                shard.update(qdrant.UpdateOperation.create_field_index(field, keyword))
-            for field in INTEGER_FIELDS:
-                integer = qdrant.IntegerIndexParams(lookup=False, range=True)
-                shard.update(qdrant.UpdateOperation.create_field_index(field, integer))
-            for field in FLOAT_FIELDS:
-                shard.update(qdrant.UpdateOperation.create_field_index(field, qdrant.FloatIndexParams()))
+            for field, index in _payload_indexes():
+                shard.update(qdrant.UpdateOperation.create_field_index(field, index))
             shard.flush()
             shard.close()
+            private_files.restrict(new)
             new.rename(path)
             _sync_file(self._folder)
 
@@ -259,10 +259,7 @@ class EdgeEngine(Engine):
                 shutil.rmtree(entry)
 
     def _upsert(self, collection: str, points: Sequence[Point]) -> None:
-        if shutil.disk_usage(self._folder).free < FREE_BYTES_MIN:
-            raise IndexUnavailable(
-                f"less than {FREE_BYTES_MIN >> 20} MiB are free on the disk of {self._folder}: free some space"
-            )
+        self._check_space(FREE_BYTES_MIN)
         found = self._shard(collection)
         found.shard.update(qdrant.UpdateOperation.upsert_points([_written(point) for point in points]))
         for record in found.shard.retrieve([point.id for point in points], False, True):
@@ -275,6 +272,7 @@ class EdgeEngine(Engine):
             found.unflushed_bytes = 0
 
     def _delete(self, collection: str, ids: Sequence[str]) -> None:
+        self._check_space(OPENING_BYTES_MIN)
         found = self._shard(collection)
         found.shard.update(qdrant.UpdateOperation.delete_points(list(ids)))
         found.counts.clear()
@@ -320,6 +318,14 @@ class EdgeEngine(Engine):
             found.counts[key] = found.shard.count(qdrant.CountRequest(exact=True, filter=_Filters().of(filter)))
         return found.counts[key]
 
+    def _check_space(self, bytes_min: int) -> None:
+        """Raise `IndexUnavailable` unless so many bytes are free, and some can be taken: a quota may be reached."""
+        if not has_room(self._folder, bytes_min):
+            raise IndexUnavailable(
+                f"the disk is full: less than {bytes_min >> 20} MiB are free for the semantic index in {self._folder}. "
+                "Free some space, and the index goes on by itself"
+            )
+
     def _close(self) -> None:
         self._close_shards()
 
@@ -333,6 +339,7 @@ class EdgeEngine(Engine):
         try:
             if found is not None:
                 found.shard.close()
+                private_files.restrict(self._path(collection))
         except BaseException as error:
             if not _is_of_library(error):
                 raise
@@ -350,11 +357,13 @@ class EdgeEngine(Engine):
         self._close_shard(collection)
         if inode == -1:
             raise self._lost(collection)
+        self._check_space(OPENING_BYTES_MIN)
         try:
             shard = _loaded(path)
         except IndexDamaged as error:
             self._set_aside(collection, str(error))
             raise self._lost(collection) from error
+        private_files.restrict(path)
         opened = _OpenShard(shard, inode)
         self._open[collection] = opened
         with suppress(OSError):  # reading ahead is optional, and threads of the library rename and delete files
@@ -381,9 +390,9 @@ class EdgeEngine(Engine):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(self._folder)
         try:
-            with FileLock(self._folder / ".lock", timeout=limits.DEADLINE_SECONDS):
+            with private_files.lock(self._folder / ".lock", limits.DEADLINE_SECONDS):
                 yield
         except Timeout as error:
             raise IndexUnavailable(
@@ -497,6 +506,15 @@ def _config(dimension: int) -> qdrant.EdgeConfig:
     terms = qdrant.EdgeSparseVectorParams(modifier=qdrant.Modifier.Idf)
     # One thread: there is one segment, and the library's default of at least eight only costs switches between them.
     return qdrant.EdgeConfig(vectors={"dense": dense}, sparse_vectors={"terms": terms}, max_search_threads=1)
+
+
+def _payload_indexes() -> "Iterator[tuple[str, qdrant.PayloadSchemaParams]]":  # defined only in the stubs
+    for keyword in KEYWORD_FIELDS:
+        yield keyword, qdrant.KeywordIndexParams(is_tenant=keyword == "space")
+    for integer in INTEGER_FIELDS:
+        yield integer, qdrant.IntegerIndexParams(lookup=False, range=True)
+    for number in FLOAT_FIELDS:
+        yield number, qdrant.FloatIndexParams()
 
 
 def _size(point: Point) -> int:

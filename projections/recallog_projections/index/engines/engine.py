@@ -7,7 +7,7 @@ interrupted commit can be repeated.
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -21,10 +21,15 @@ EVERYBODY = "*"
 _PAST, _DOCUMENTS = "-", "+"
 """No name of a space begins with them."""
 
-KEYWORD_FIELDS = ("space", "readers", "agent", "kind", "session", "tier")
-INTEGER_FIELDS = ("offset", "at", "since", "since_at", "until", "until_at")
-FLOAT_FIELDS = ("importance",)
-"""Fields of the payload that filters use. The engine indexes them, `space` as the tenant."""
+KeywordField = Literal["space", "readers", "agent", "kind", "type", "tier", "session"]
+IntegerField = Literal["offset", "at", "since", "since_at", "until", "until_at"]
+FloatField = Literal["importance"]
+"""Fields of the payload that the conditions of filters may name."""
+KEYWORD_FIELDS: tuple[KeywordField, ...] = get_args(KeywordField)
+INTEGER_FIELDS: tuple[IntegerField, ...] = get_args(IntegerField)
+FLOAT_FIELDS: tuple[FloatField, ...] = get_args(FloatField)
+"""The same fields: the engine indexes all of them, `space` as the tenant. A server in strict mode refuses a filter on a
+field without an index."""
 
 
 def past_of(space: str) -> str:

@@ -8,6 +8,10 @@ from pathlib import Path
 NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """The names of collections."""
 
+OPENING_BYTES_MIN = 128 * 1024 * 1024
+"""What must be free to create or open a shard, or to delete points: opening one has taken 53 MB on a tmpfs. An open
+shard is searched without writing."""
+
 
 def disk_bytes(folder: Path) -> int:
     """The blocks that a folder takes on disk, in bytes. Its files are sparse."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
@@ -66,6 +66,8 @@ _NUMBER_BYTES = 22
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ADDRESS = "write https://host:6333, with ?api_key=… at the end if the server needs a key, percent-encoded"
 
+_FieldIndex = qdrant.KeywordIndexParams | qdrant.IntegerIndexParams | qdrant.FloatIndexParams
+
 Result = TypeVar("Result")
 
 
@@ -103,6 +105,8 @@ class ServerEngine(Engine):
             self._address = url
         self._client = client
         self._version: tuple[int, int] | None = None
+        self._complete: set[str] = set()
+        """The collections whose missing payload indexes this process has created or requested."""
         self._closed = False
         self._breaker = Breaker(
             lambda reason: IndexUnavailable(
@@ -146,10 +150,33 @@ class ServerEngine(Engine):
                 # Another process may have created it meanwhile.
                 if not await self._write(lambda: self._client.collection_exists(name)):
                     raise
-        indexed = (await self._write(lambda: self._client.get_collection(name))).payload_schema
-        for field, schema in _payload_indexes().items():
-            if field not in indexed:
-                await self._write(partial(self._client.create_payload_index, name, field, schema, wait=True))
+        await self._create_missing_indexes(name)
+
+    async def _create_missing_indexes(self, name: str) -> None:
+        """Index the fields of filters. A server in strict mode refuses a filter on a field without an index."""
+        for field, schema in await self._missing_indexes(name, self._write):
+            await self._write(partial(self._client.create_payload_index, name, field, schema, wait=True))
+        self._complete.add(name)
+
+    async def _missing_indexes(
+        self, name: str, run: "Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]"
+    ) -> list[tuple[str, _FieldIndex]]:
+        indexed = (await run(lambda: self._client.get_collection(name))).payload_schema
+        return [(field, schema) for field, schema in _payload_indexes().items() if field not in indexed]
+
+    async def _request_missing_indexes(self, name: str) -> None:
+        """The same for the first question to a collection, which an older version may have made.
+
+        It does not wait for the server to build them. A key that may only read cannot request them; the process that
+        writes the collection does.
+        """
+        if name in self._complete:
+            return
+        missing = await self._missing_indexes(name, self._run)
+        self._complete.add(name)
+        with suppress(IndexUnavailable):
+            for field, schema in missing:
+                await self._run(partial(self._client.create_payload_index, name, field, schema, wait=False))
 
     async def collections(self) -> set[str]:
         found = await self._run(self._client.get_collections)
@@ -164,6 +191,8 @@ class ServerEngine(Engine):
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         name = self._name(collection)
         await self._checked()
+        if name not in self._complete:
+            await self._create_missing_indexes(name)
         if not points:
             await self._require(name)
         for part in _requests(points):
@@ -182,6 +211,7 @@ class ServerEngine(Engine):
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         name = self._name(collection)
         await self._checked()
+        await self._request_missing_indexes(name)
         numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
         requests = [_request(searches[number]) for number in numbers]
         found: list[list[Hit]] = [[] for _ in searches]
@@ -217,6 +247,8 @@ class ServerEngine(Engine):
     async def count(self, collection: str, filter: Filter | None = None) -> int:  # noqa: A002
         name = self._name(collection)
         wanted = None if filter is None else _filter(filter)
+        if wanted is not None:
+            await self._request_missing_indexes(name)
         return (await self._run(lambda: self._client.count(name, wanted, exact=True))).count
 
     async def size_bytes(self) -> None:
@@ -329,20 +361,22 @@ def _parameters(dimension: int, version: tuple[int, int]) -> dict[str, Any]:
     return {"vectors_config": {"dense": dense}, "sparse_vectors_config": {"terms": terms}}
 
 
-def _payload_indexes() -> dict[str, qdrant.KeywordIndexParams | qdrant.IntegerIndexParams | qdrant.FloatIndexParams]:
-    keywords = {
+def _payload_indexes() -> dict[str, _FieldIndex]:
+    keywords: dict[str, _FieldIndex] = {
         field: qdrant.KeywordIndexParams(
             type=qdrant.KeywordIndexType.KEYWORD, is_tenant=field == "space", enable_hnsw=field == "space"
         )
         for field in KEYWORD_FIELDS
     }
-    integers = {
+    integers: dict[str, _FieldIndex] = {
         field: qdrant.IntegerIndexParams(
             type=qdrant.IntegerIndexType.INTEGER, lookup=False, range=True, enable_hnsw=False
         )
         for field in INTEGER_FIELDS
     }
-    floats = {field: qdrant.FloatIndexParams(type=qdrant.FloatIndexType.FLOAT) for field in FLOAT_FIELDS}
+    floats: dict[str, _FieldIndex] = {
+        field: qdrant.FloatIndexParams(type=qdrant.FloatIndexType.FLOAT) for field in FLOAT_FIELDS
+    }
     return keywords | integers | floats
 
 
