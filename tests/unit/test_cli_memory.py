@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from filelock import FileLock
 
 from recallog import ContextView, Memory
+from recallog_service.cli.rendering import age_of
 from support.chat_server import ChatServer, belief, status
 from support.cli import Result, environment_of, recallog, without_events
 from support.events import event, run
@@ -462,6 +464,34 @@ def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) 
         "set a threshold: recallog publish village smith agent.configured "
         """--payload '{"reflection_threshold": 20}'\n"""
     )
+
+
+def test_status_says_how_long_the_oldest_trigger_has_waited_and_what_it_is(home: Path) -> None:
+    ended = datetime.now(UTC) - timedelta(hours=2, minutes=5)
+    note = {"namespace": ["working"], "key": "notes", "value": "LESSON: Bread burns after forty minutes."}
+    publish(
+        home,
+        event("item.put", payload=note),
+        event("session.ended", session="s-1", payload={}, at=ended.isoformat()),
+    )
+    clean(recallog("scene", "village", "--home", home))
+    shown = clean(recallog("status", "--home", home)).out
+    assert ", the oldest since 2 h 5 min (migration.due of baker in village): recallog react" in " ".join(shown.split())
+    oldest = json.loads(clean(recallog("status", "--home", home, "--json")).out)["oldest_pending"]
+    assert (oldest["kind"], oldest["agent"]) == ("migration.due", "baker")
+
+
+@pytest.mark.parametrize(
+    ("age", "shown"),
+    [
+        (timedelta(), "0 s"),
+        (timedelta(seconds=61), "1 min 1 s"),
+        (timedelta(minutes=60), "1 h"),
+        (timedelta(days=3, hours=2, minutes=5), "3 d 2 h"),
+    ],
+)
+def test_a_duration_is_shown_in_its_two_largest_units(age: timedelta, shown: str) -> None:
+    assert age_of(age) == shown
 
 
 def test_status_shows_ten_agents_and_how_many_more(home: Path) -> None:

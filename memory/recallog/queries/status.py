@@ -1,6 +1,7 @@
 """The status query: the state of the ledger, the views and the index. It folds nothing."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial, reduce
 from typing import ClassVar, TypeVar
 
@@ -45,6 +46,8 @@ async def status(components: Components) -> Status:
             unreflected += silent
         else:
             of_views = await _of_partitions(views.name, views.store, ends)
+            if views in components.due_groups():
+                pending += await _of_own(views, [row for row, _ in of_views])
         partitions += [row for row, _ in of_views]
     of_index, index_bytes, index = await _of_index(components.index, ends)
     partitions = await _compared_with_end(components.ledger, [*partitions, *of_index])
@@ -59,6 +62,7 @@ async def status(components: Components) -> Status:
         partitions=tuple(partitions),
         pending=tuple(pending[: limits.STATUS_ITEMS]),
         pending_total=len(pending),
+        oldest_pending=min((each for each in pending if each.since is not None), key=_since, default=None),
         unreflected=tuple(unreflected[: limits.STATUS_ITEMS]),
         unreflected_total=len(unreflected),
         ledger_bytes=await components.ledger.size_bytes(),
@@ -165,6 +169,23 @@ async def _of_built_in(
         except Rebuilding:
             continue  # a generation was replaced, or lost by damage that this call has found: its totals do not count
         return of_views, [each for due, _ in found for each in due], [each for _, silent in found for each in silent]
+
+
+async def _of_own(views: ProjectionGroup, rows: Sequence[PartitionStatus]) -> list[PendingTrigger]:
+    """What a user's projection has made due; nothing from partitions whose views are replaced at this moment."""
+
+    async def of_partition(row: PartitionStatus) -> list[PendingTrigger]:
+        try:
+            return await _items(views, row, due.pending_work)
+        except Rebuilding:
+            return []
+
+    found = await gathered(of_partition, [row for row in rows if row.generation is not None])
+    return [trigger for triggers in found for trigger in triggers]
+
+
+def _since(trigger: PendingTrigger) -> datetime:
+    return trigger.since or datetime.max.replace(tzinfo=UTC)
 
 
 async def _items(

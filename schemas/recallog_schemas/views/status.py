@@ -88,9 +88,9 @@ class Status(View):
     partitions: tuple[PartitionStatus, ...]
     """The progress of each group of views in each partition."""
     pending: tuple[PendingTrigger, ...]
-    """Due reflections: the first 100 of `pending_total`."""
+    """The triggers that are due, by space and agent: the first 100 of `pending_total`."""
     pending_total: int
-    """The number of due reflections."""
+    """The number of triggers that are due."""
     unreflected: tuple[Unreflected, ...]
     """Agents past turn 30 whose reflection is off: the first 100 of `unreflected_total`."""
     unreflected_total: int
@@ -103,6 +103,9 @@ class Status(View):
     """The size of the semantic index."""
     index: IndexStatus | None = None
     """The state of the semantic index; None if it is off."""
+    oldest_pending: PendingTrigger | None = None
+    """Of the triggers that are due, the one that has waited longest by the time of the event that made it due. None if
+    only reflections are due: `recallog pending` computes their times."""
     faults: tuple[LedgerFault, ...] = ()
     """What is wrong with the ledger's storage, such as settings of its topic that delete events."""
 

@@ -5,7 +5,7 @@ The keyword-only parameters of a function become options of the commands that an
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -341,10 +341,35 @@ def _status_pending(status: "views.Status") -> None:
         return
     one = status.pending_total == 1
     due = "trigger is" if one else "triggers are"
-    terminal.print_lines(f"\n{status.pending_total:,} {due} due: recallog react")
+    terminal.print_lines(
+        f"\n{status.pending_total:,} {due} due{_waiting(status.oldest_pending)}: {_answered_by(status)}"
+    )
     shown = status.pending[:_SHOWN_MAX]
     _table(_DUE_COLUMNS, _due(shown))
     _more(status.pending_total - len(shown))
+
+
+def _waiting(oldest: "views.PendingTrigger | None") -> str:
+    if oldest is None or oldest.since is None:
+        return ""
+    age = max(timedelta(), datetime.now(UTC) - oldest.since)
+    return f", the oldest since {age_of(age)} ({oldest.kind} of {oldest.agent} in {oldest.space})"
+
+
+def _answered_by(status: "views.Status") -> str:
+    if status.ledger.startswith("kafka:"):
+        return "workers in the role reactors answer them, and their /health says what keeps them from it"
+    return "recallog react"
+
+
+def age_of(age: timedelta) -> str:
+    """A duration in its two largest units, such as `2 h 5 min`."""
+    seconds = round(age.total_seconds())
+    parts = [(seconds // 86_400, "d"), (seconds // 3_600 % 24, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")]
+    first = next((number for number, (amount, _) in enumerate(parts) if amount), len(parts) - 1)
+    return " ".join(
+        f"{amount} {unit}" for amount, unit in parts[first : first + 2] if amount or first == len(parts) - 1
+    )
 
 
 def _status_unreflected(status: "views.Status") -> None:
