@@ -8,7 +8,6 @@ from recallog.access import MemoryAccess
 from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, checked, operation
-from recallog.settings import Settings
 from recallog_schemas import Position, views
 from recallog_schemas.errors import IndexUnavailable, OutOfRange, Rebuilding, SettingsError, StorageError
 from recallog_streams import positions
@@ -165,6 +164,7 @@ class Admin(Facade):
         what: parameters.Rebuilt = "views",
         *,
         accept: parameters.Accept = False,
+        drop: parameters.Drop = False,
         progress: parameters.Report = None,
     ) -> "RebuildReports":
         """Rebuild the views or the index from offset zero beside the live ones, then cut over.
@@ -173,9 +173,13 @@ class Admin(Facade):
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
 
-        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has.
+        With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
+        another one, or an older copy: what it lacks is gone from the memory.
+
+        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
+        `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
         """
-        reports = await queries.rebuilds.rebuild(self._components, what, progress, accept=accept)
+        reports = await queries.rebuilds.rebuild(self._components, what, progress, accept=accept, drop=drop)
         return views.RebuildReports(items=tuple(reports))
 
     @operation(
@@ -231,7 +235,7 @@ class Admin(Facade):
         from recallog import composition
         from recallog_streams import migration
 
-        destination = composition.ledger_at(target, Settings.valid())
+        destination = await composition.target_of_copy(target)
         try:
             return await migration.copy(self._components.ledger, destination, progress)
         finally:

@@ -107,6 +107,14 @@ class IndexStore(Store):
     def location(self) -> str:
         return self._rows.location
 
+    async def exists(self) -> bool:
+        return await self._rows.exists()
+
+    async def clear(self) -> None:
+        await self._rows.clear()
+        for name in await self._engine.collections():
+            await self._engine.drop(name)
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         return await self._rows.remember_manifest(manifest)
 

@@ -59,6 +59,8 @@ class SqliteFile:
         self._log = WriteAheadLog(path)
         self._file: LockedFile | UnlockedFile | None = None
         self._inode = -1
+        self.openings = 0
+        """How often a file was opened in this place. If it is the same in two transactions, both had the same file."""
         self._identity: object = None
         self._impatient_until = 0.0
         self._closed = False
@@ -92,6 +94,17 @@ class SqliteFile:
             raise passing.error from None
         finally:
             self._in_use.release()
+
+    async def replace(self) -> None:
+        """Put a new, empty file in place of the present one, if there is one. Only for a disposable format."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._replace)
+
+    def _replace(self) -> None:
+        with self._in_use, self._errors.translated(lambda: self._waits.write_seconds):
+            inode = inode_of(str(self.path))
+            if inode is not None:
+                self._create(instead_of=inode)
+            self._close()
 
     async def close(self) -> None:
         """Close the file; later calls of `run` raise `StorageError`."""
@@ -136,6 +149,7 @@ class SqliteFile:
                     file = self._file
                     if file is None or file.is_closed:
                         file = self._file = self._open(write)
+                        self.openings += 1
                     return file.run(checked, write=write)
             raise self._errors.changing()
 

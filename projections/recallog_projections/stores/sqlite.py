@@ -96,6 +96,13 @@ class SqliteStore(Store):
             # The views were deleted: they are built again in a new file.
             return await self._file.run(work, write=write, keep_damaged=keep_damaged)
 
+    async def exists(self) -> bool:
+        return self._file.path.exists()
+
+    async def clear(self) -> None:
+        """As in `Store`: a new, empty file replaces this one, also a damaged one."""
+        await self._file.replace()
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         def work(connection: sqlite3.Connection) -> bytes:
             stored = _manifest(connection)

@@ -1,14 +1,21 @@
 """The ledger port: an ordered, durable, append-only log of events in partitions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from recallog_schemas import Event, Position, codec, limits, repeats
 from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
+
+
+class AppendGuard(Protocol):
+    """What accepts a ledger before something is appended to it."""
+
+    async def check(self, partitions: Collection[int], opening: object) -> None:
+        """Raise `LedgerMismatch` if nothing may be appended to one of `partitions` of the present `opening`."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -66,6 +73,18 @@ class Ledger(ABC):
         """Its file or address without passwords, for messages; "" if it has none."""
         return ""
 
+    @property
+    def opening(self) -> object:
+        """A value that changes whenever other storage may have replaced the one that was read before.
+
+        Always the same for a ledger that does not notice that, or that refuses the other storage itself.
+        """
+        return None
+
+    async def exists(self) -> bool:
+        """Whether there is storage of it. A ledger that does not exist is created by the first call that needs it."""
+        return True
+
     @abstractmethod
     async def open(self) -> None:
         """Connect. `partition_of` needs it; the other methods connect by themselves."""
@@ -82,6 +101,16 @@ class Ledger(ABC):
         content raises `IdConflict` before anything is written. Raises `UnknownOutcome` if the events may or may not be
         written: sending them again is safe.
         """
+
+    async def append_guarded(self, events: Sequence[Event], guard: AppendGuard) -> list[Position]:
+        """`append`, once `guard` has accepted the partitions of `events`.
+
+        An adapter whose storage can be replaced while it is open overrides it: what was accepted and what is written
+        must be the same storage.
+        """
+        await self.open()
+        await guard.check({self.partition_of(space) for space in {event.space for event in events}}, self.opening)
+        return await self.append(events)
 
     @abstractmethod
     async def ends(self) -> list[int]:
