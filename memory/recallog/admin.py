@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         LedgerDigests,
         RebuildPlans,
         RebuildReports,
+        RepairReport,
         RetryReport,
         Status,
         VerifyReport,
@@ -132,8 +133,8 @@ class Admin(Facade):
     ) -> "VerifyReport":
         """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-        Names the records that are damaged, missing, or not those that the views were computed from, and the rows that
-        differ or are damaged.
+        Names the records that are damaged, missing, or not those that the views were computed from, the rows that
+        differ or are damaged, and what else of the files is damaged: `repair` computes that again.
 
         Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
         """
@@ -147,6 +148,16 @@ class Admin(Facade):
                 missing = views.NotCompared(views="index", partition=None, reason=str(error))
                 reports[0] = reports[0].model_copy(update={"not_compared": (*reports[0].not_compared, missing)})
         return queries.verification.combined(reports)
+
+    @operation(example="recallog verify --repair", scope=Scope.OPERATE, idempotent=True, command="verify --repair")
+    async def repair(self, *, progress: parameters.Report = None) -> "RepairReport":
+        """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
+
+        These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
+        No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
+        the ledger as free space, and can be interrupted and run again.
+        """
+        return await queries.verification.repair(self._components, progress)
 
     @operation(example="recallog digest", scope=Scope.OPERATE, read_only=True)
     async def digest(self) -> "LedgerDigests":

@@ -248,6 +248,9 @@ class IndexStore(Store):
             last_id = stored[-1].id if stored else last_id
         return Chunk(checkpoint, items, last)
 
+    async def find_problems(self) -> list[str]:
+        return await self._rows.find_problems()
+
     async def size_bytes(self) -> int:
         return await self._rows.size_bytes() + (await self._engine.size_bytes() or 0)
 

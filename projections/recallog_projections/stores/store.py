@@ -230,6 +230,10 @@ class Store(ABC):
         Raises `Rebuilding` if the generation does not exist.
         """
 
+    async def find_problems(self) -> list[str]:
+        """What is wrong with its storage apart from the values of rows, which reading them finds. Repairs nothing."""
+        return []
+
     @abstractmethod
     async def size_bytes(self) -> int:
         """The size of the store on disk or in memory."""

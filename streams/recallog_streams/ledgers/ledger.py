@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
 from typing import ClassVar, Protocol
 
@@ -26,6 +28,31 @@ class Manifest(msgspec.Struct, frozen=True):
     partitions: int
     partitioner: str
     """The rule that assigns spaces to partitions. Under another rule, the events of a space would lose their order."""
+
+
+class Part(Enum):
+    """A part of the storage of a ledger."""
+
+    RECORDS = "the tree of the records"
+    IDS = "the index of ids"
+    SPACE_INDEX = "the index of spaces"
+    SPACES = "the table of spaces"
+    NAMES = "the index of the names of spaces"
+    FREE_PAGES = "the list of free pages"
+    SCHEMA = "the schema"
+
+
+@dataclass(frozen=True, slots=True)
+class PartProblem:
+    """What is wrong with a part of the storage."""
+
+    part: Part
+    reason: str
+
+    @property
+    def repairable(self) -> bool:
+        """Whether the part follows from the records, so that it can be computed again."""
+        return self.part is not Part.RECORDS
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -134,6 +161,17 @@ class Ledger(ABC):
         A batch holds at most `limits.READ_BATCH_RECORDS` records and `limits.READ_BATCH_BYTES` bytes, or one record
         that is larger. The `next` of the last batch is `until`, even if the range ends in holes. `until` must not be
         past the end.
+        """
+
+    async def find_problems(self) -> list[PartProblem]:
+        """What is wrong with its storage apart from the values of records, which reading them finds."""
+        return []
+
+    async def repair(self) -> None:  # noqa: B027 - most ledgers have nothing that follows from their records
+        """Compute again what follows from the records. Changes no record.
+
+        After an interruption the storage is as before, or as right as afterwards; a later call continues. Raises
+        `StorageCorrupt` if the records do not allow it.
         """
 
     @abstractmethod

@@ -17,7 +17,17 @@ from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.sqlite.format import FileFormat
 from recallog_schemas import Event, Position, limits
 from recallog_streams.ledgers import sqlite_records as records
-from recallog_streams.ledgers.ledger import AppendGuard, Batch, Ledger, Manifest, check_repeat, encode_events
+from recallog_streams.ledgers import sqlite_structure
+from recallog_streams.ledgers.ledger import (
+    AppendGuard,
+    Batch,
+    Ledger,
+    Manifest,
+    Part,
+    PartProblem,
+    check_repeat,
+    encode_events,
+)
 
 _LARGE_EVENTS = 100_000
 """The upgrade of a ledger with at least as many takes more than a few seconds."""
@@ -54,6 +64,7 @@ LEDGER = FileFormat(
     application_id=0x52634C67,  # "RcLg"
     version=2,
     remedy="Keep a copy of it, then restore your backup of the folder",
+    repair="before that, `recallog verify` says what is damaged, and whether `recallog verify --repair` can repair it",
     salvage="without one, `recallog export --keep-going` writes the records that can still be read",
     synchronous="FULL",  # an acknowledged event survives a power failure
     identity="SELECT id FROM manifest",
@@ -190,8 +201,31 @@ class SqliteLedger(Ledger):
             "storage",
             ("index of spaces", self._file.path),
             f"the index of spaces in the ledger {self._file.path} is damaged; a read of one space reads all records "
-            "instead. To repair it, move to a new folder: recallog export --output FILE, then recallog ingest FILE",
+            "instead. To repair it: recallog verify --repair",
         )
+
+    async def find_problems(self) -> list[PartProblem]:
+        beside = self._beside()  # appends and questions go on meanwhile
+        try:
+            return await beside.run(partial(sqlite_structure.find_problems, schema=LEDGER.schema))
+        finally:
+            await beside.close()
+
+    async def repair(self) -> None:
+        """As in `Ledger`. Other processes may use the file meanwhile; their appends wait."""
+        found = {problem.part for problem in await self.find_problems()}
+        beside = self._beside()
+        try:
+            if found - {Part.FREE_PAGES, Part.RECORDS}:
+                await beside.run(partial(sqlite_structure.recompute, schema=LEDGER.schema), write=True, last=True)
+            if found - {Part.RECORDS}:
+                await beside.rewrite()
+        finally:
+            await beside.close()
+
+    def _beside(self) -> SqliteFile:
+        """The same file, in a thread of its own."""
+        return SqliteFile(self._file.path, LEDGER)
 
     def partition_of(self, space: str) -> int:
         return 0
