@@ -22,9 +22,7 @@ _REMEDIES: Mapping[str, str] = {
 _REBUILD = "The ledger is the source of truth. Build the views again: recallog rebuild"
 _REBUILD_INDEX = "The ledger is the source of truth. Build the index again: recallog rebuild index"
 _REPAIR = "It follows from the records of the ledger. Compute it again: recallog verify --repair"
-_REPAIR_LATER = (
-    "Decide about the damaged records first, see above. Then: recallog verify --repair"
-)
+_REPAIR_LATER = "Decide about the damaged records first, see above. Then: recallog verify --repair"
 _DROP_INDEX = "The index follows from the ledger. Build it again in new files: recallog rebuild index --drop"
 _LEDGER_FIRST = "The ledger now gives other rows than the views have. Decide about its records first, see above"
 _COMPARE = "Compare the range with a backup from before that digest was kept; more kept digests narrow the range"
