@@ -13,7 +13,7 @@ from recallog_schemas import Event, Position, codec, limits, repeats
 from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
 
 
-class AppendGuard(Protocol):
+class Guard(Protocol):
     """What accepts a ledger before something is appended to it."""
 
     async def check(self, partitions: Collection[int], opening: object) -> None:
@@ -129,7 +129,7 @@ class Ledger(ABC):
         written: sending them again is safe.
         """
 
-    async def append_guarded(self, events: Sequence[Event], guard: AppendGuard) -> list[Position]:
+    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
         """`append`, once `guard` has accepted the partitions of `events`.
 
         An adapter whose storage can be replaced while it is open overrides it: what was accepted and what is written

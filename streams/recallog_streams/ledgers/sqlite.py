@@ -19,8 +19,8 @@ from recallog_schemas import Event, Position, limits
 from recallog_streams.ledgers import sqlite_records as records
 from recallog_streams.ledgers import sqlite_structure
 from recallog_streams.ledgers.ledger import (
-    AppendGuard,
     Batch,
+    Guard,
     Ledger,
     Manifest,
     Part,
@@ -125,7 +125,7 @@ class SqliteLedger(Ledger):
     async def append(self, events: Sequence[Event]) -> list[Position]:
         return await self._append(events, None)
 
-    async def append_guarded(self, events: Sequence[Event], guard: AppendGuard) -> list[Position]:
+    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
         """As in `Ledger`. The transaction makes sure that the file is the one that `guard` has accepted."""
         if not self._file.openings and await self.exists():
             await self._file.run(_nothing, write=True)  # a write waits longer for a lock than what `guard` reads

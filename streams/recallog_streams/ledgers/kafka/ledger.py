@@ -16,7 +16,7 @@ from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connec
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import RECORD_OVERHEAD_BYTES, Topic, Topics
 from recallog_streams.ledgers.kafka.writing import Message, Writer
-from recallog_streams.ledgers.ledger import AppendGuard, Batch, Ledger, Manifest, encode_events
+from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, encode_events
 from recallog_streams.tracing import Tracing
 
 PARTITIONER: Final = "murmur2"
@@ -77,10 +77,10 @@ class KafkaLedger(Ledger):
     async def append(self, events: Sequence[Event]) -> list[Position]:
         return await self._append(events, None)
 
-    async def append_guarded(self, events: Sequence[Event], guard: AppendGuard) -> list[Position]:
+    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
         return await self._append(events, guard)
 
-    async def _append(self, events: Sequence[Event], guard: AppendGuard | None) -> list[Position]:
+    async def _append(self, events: Sequence[Event], guard: Guard | None) -> list[Position]:
         values = encode_events(events)
         if not events:
             return []
