@@ -116,7 +116,7 @@ class MemoryAccess:
         return positions
 
     async def _append(self, events: Sequence[Event]) -> list[Position]:
-        return await self.components.ledger.append(events)
+        return await self.components.append(events)
 
     async def of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
         """The result of a query about one space, of the state that `at` names."""

@@ -9,7 +9,6 @@ from recallog.access import MemoryAccess
 from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, checked, operation
-from recallog.settings import Settings
 from recallog_projections.patience import patient
 from recallog_schemas import Position, views
 from recallog_schemas.errors import IndexUnavailable, OutOfRange, Rebuilding, SettingsError, StorageError
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         LedgerDigests,
         RebuildPlans,
         RebuildReports,
+        RepairReport,
         RetryReport,
         Status,
         VerifyReport,
@@ -142,8 +142,8 @@ class Admin(Facade):
     ) -> "VerifyReport":
         """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-        Names the records that are damaged, missing, or not those that the views were computed from, and the rows that
-        differ or are damaged.
+        Names the records that are damaged, missing, or not those that the views were computed from, the rows that
+        differ or are damaged, and what else of the files is damaged: `repair` computes that again.
 
         Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
         """
@@ -157,6 +157,16 @@ class Admin(Facade):
                 missing = views.NotCompared(views="index", partition=None, reason=str(error))
                 reports[0] = reports[0].model_copy(update={"not_compared": (*reports[0].not_compared, missing)})
         return queries.verification.combined(reports)
+
+    @operation(example="recallog verify --repair", scope=Scope.OPERATE, idempotent=True, command="verify --repair")
+    async def repair(self, *, progress: parameters.Report = None) -> "RepairReport":
+        """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
+
+        These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
+        No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
+        the ledger as free space, and can be interrupted and run again.
+        """
+        return await queries.verification.repair(self._components, progress)
 
     @operation(example="recallog digest", scope=Scope.OPERATE, read_only=True)
     async def digest(self) -> "LedgerDigests":
@@ -174,6 +184,7 @@ class Admin(Facade):
         what: parameters.Rebuilt = "views",
         *,
         accept: parameters.Accept = False,
+        drop: parameters.Drop = False,
         progress: parameters.Report = None,
     ) -> "RebuildReports":
         """Rebuild the views or the index from offset zero beside the live ones, then cut over.
@@ -182,9 +193,13 @@ class Admin(Facade):
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
 
-        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has.
+        With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
+        another one, or an older copy: what it lacks is gone from the memory.
+
+        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
+        `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
         """
-        reports = await queries.rebuilds.rebuild(self._components, what, progress, accept=accept)
+        reports = await queries.rebuilds.rebuild(self._components, what, progress, accept=accept, drop=drop)
         return views.RebuildReports(items=tuple(reports))
 
     @operation(
@@ -240,7 +255,7 @@ class Admin(Facade):
         from recallog import composition
         from recallog_streams import migration
 
-        destination = composition.ledger_at(target, Settings.valid())
+        destination = await composition.target_of_copy(target)
         try:
             return await migration.copy(self._components.ledger, destination, progress)
         finally:

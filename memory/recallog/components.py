@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.projection_group import ProjectionGroup
 from recallog_projections.views import due
-from recallog_schemas import limits
+from recallog_schemas import Event, Position, limits
+from recallog_streams.append_guard import AppendGuard
 from recallog_streams.ledgers.ledger import Ledger
 
 Lock = Callable[[], AbstractAsyncContextManager[Any]]
@@ -30,6 +31,16 @@ class Components:
     """None: the semantic index is off."""
     log_events: int = limits.LOG_EVENTS_KEPT
     """How many of the newest events each log of the views retains."""
+
+    guard: AppendGuard = field(init=False)
+    """Compares the ledger with the views before something is appended."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guard", AppendGuard([group.builder for group in self.groups()]))
+
+    async def append(self, events: Sequence[Event]) -> list[Position]:
+        """Append events to the ledger. Raises `LedgerMismatch` if it has lost records that the views have processed."""
+        return await self.ledger.append_guarded(events, self.guard)
 
     def groups(self) -> list[ProjectionGroup]:
         """The built-in views, then those of the user's projections."""

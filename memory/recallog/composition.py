@@ -134,12 +134,13 @@ def assemble(
     def group(name: str, namespace: str, projections: Sequence[Projection]) -> ProjectionGroup:
         store = stores(namespace)
         report = None if processed is None else partial(_named, processed, name)
-        builder = Projector(ledger, store, projections, processed=report)
+        drop = "recallog rebuild --drop" + (" --projections module:name" if namespace else "")
+        builder = Projector(ledger, store, projections, processed=report, drop=drop)
         access: ViewAccess
         if ledger.folded_by_workers:
             access = WaitForWorkers(builder, after_wait_seconds)
         else:
-            access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace)), projections)
+            access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace), drop=drop), projections)
         return ProjectionGroup(name, store, projections, builder, access)
 
     return Components(
@@ -186,6 +187,29 @@ def ledger_at(url: str, settings: Settings) -> Ledger:
         )
     ledger: Ledger = factory(url)
     return ledger
+
+
+async def target_of_copy(url: str) -> Ledger:
+    """The ledger at a URL, or in a folder, to which another one is copied.
+
+    Raises `SettingsError`, or `LedgerMismatch` if its views are ahead of it: those in the folder, or those of the
+    environment's settings if they name the same ledger.
+    """
+    settings = Settings.valid()
+    if "://" not in url:
+        settings = Settings.valid(home=Path(url), ledger=None, views=None, index="off")
+    elif url != settings.ledger or settings.views is None:
+        return ledger_at(url, settings)
+    components = compose(settings.model_copy(update={"index": "off"}))
+    try:
+        await components.guard.check(range(await components.ledger.partitions()), components.ledger.opening)
+    except BaseException:
+        await components.ledger.close()
+        raise
+    finally:
+        for group in components.groups():
+            await group.store.close()
+    return components.ledger
 
 
 def address_of(ledger_url: str) -> "KafkaAddress":

@@ -26,6 +26,7 @@ WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms sta
 
 # Appending and reading.
 APPEND_EVENTS_MAX = 10_000
+APPEND_CHECK_SECONDS = 10.0  # how often a process compares the ledger with the views before it appends
 READ_BATCH_RECORDS = 4_000
 READ_BATCH_BYTES = 8 * 1024 * 1024
 CLUSTER_BATCH_RECORDS = 1_000  # so that a commit blocks Redis, which executes one command at a time, for under 20 ms

@@ -73,8 +73,12 @@ class Projector:
         processed: Callable[[ProcessedBatch], None] | None = None,
         batch_records: int | None = None,
         batch_bytes: int | None = None,
+        drop: str = "recallog rebuild --drop",
     ) -> None:
-        """`batch_records` and `batch_bytes` are the maxima of a commit; None means those of the ledger's batches."""
+        """`batch_records` and `batch_bytes` are the maxima of a commit; None means those of the ledger's batches.
+
+        `drop` is how an operator drops the views, for messages.
+        """
         self.ledger = ledger
         self.store = store
         self.fold = Fold(
@@ -89,9 +93,11 @@ class Projector:
         self._on_processed = processed
         self._batch_records = batch_records
         self._batch_bytes = batch_bytes
+        self._drop = drop
         self._caches: dict[str, _Cache] = {}
         """By generation, in the order of their last commits."""
-        self._verified: set[str] = set()
+        self._verified: dict[str, object] = {}
+        """By generation: the opening of the ledger that it was compared with."""
 
     def new_generation(self, partition: int, until: int) -> Generation:
         """A generation of this code, not yet known to the store."""
@@ -150,10 +156,12 @@ class Projector:
         return checkpoint
 
     async def verify_once(self, generation: Generation, checkpoint: Checkpoint) -> None:
-        """`verify_ledger_identity`, the first time that the generation is used here. Raises `LedgerMismatch`."""
-        if generation.id not in self._verified:
+        """`verify_ledger_identity`, the first time that the generation is used here, and after the ledger was opened
+        again. Raises `LedgerMismatch`."""
+        opening = self.ledger.opening
+        if generation.id not in self._verified or self._verified[generation.id] != opening:
             await self.verify_ledger_identity(generation.partition, checkpoint)
-            self._verified.add(generation.id)
+            self._verified[generation.id] = opening
 
     async def process(
         self, generation: Generation, batch: Batch, checkpoint: Checkpoint | None = None
@@ -252,6 +260,31 @@ class Projector:
             gone = "is missing" if data is None else "is another one"
             raise self.mismatch(partition, checkpoint.record, gone)
 
+    async def verify_not_ahead(self, partition: int) -> None:
+        """Make sure that the ledger has all records that any generation has processed, of this code or another one.
+
+        Raises `LedgerMismatch`. Creates nothing, neither a ledger nor views.
+        """
+        if not await self.store.exists():
+            return
+        # The views are read before the ledger, which others may extend meanwhile.
+        pointer = await self.store.pointer(partition)
+        known = [generation for generation in (pointer.active, pointer.building) if generation is not None]
+        stored = [await self.store.checkpoint(generation) for generation in known]
+        last = max((each for each in stored if each is not None), key=lambda each: each.record, default=None)
+        if last is None:
+            return
+        if not await self.ledger.exists():
+            raise LedgerMismatch(
+                f"the ledger {self.ledger.location} is missing, and {self._views} were computed from it. "
+                f"{self._if_replaced}"
+            )
+        begun_until = 0 if pointer.building is None else pointer.building.until
+        processed = max(last.record, begun_until - 1)
+        if processed >= (await self.ledger.ends())[partition]:
+            raise self.mismatch(partition, processed, "is missing")
+        await self.verify_ledger_identity(partition, last)
+
     def mismatch(self, partition: int, offset: int, gone: str) -> LedgerMismatch:
         """The error that a record, which the views have processed, is missing or another one: `gone` says which."""
         return LedgerMismatch(
@@ -267,11 +300,7 @@ class Projector:
 
     @property
     def _if_replaced(self) -> str:
-        location = self.store.location
-        return (
-            "Put the ledger back that they belong to; or, to keep this one, delete the views"
-            f"{f': rm {location}*' if location else ''}, and they are built again from it"
-        )
+        return f"Put the ledger back that they belong to; or, if this one is right, drop the views: {self._drop}"
 
 
 def _shown(stored: bytes, manifest: bytes) -> str:

@@ -124,6 +124,19 @@ class StoreContract(ABC):
 
     # The ledger it belongs to.
 
+    def test_a_cleared_store_is_a_new_one(self, store: Store) -> None:
+        assert run(store.remember_manifest(b"this ledger")) == b"this ledger"
+        activate(store, A, 5, row(b"old"))
+        build(store, B, 3)
+        activate(store, ELSEWHERE, 2)
+        run(store.clear())
+        assert run(store.pointer(0)) == run(store.pointer(1)) == Pointer()
+        assert run(store.checkpoint(A)) is None
+        assert commit(store, A, 5, 6) is Outcome.RETIRED
+        assert run(store.remember_manifest(b"that ledger")) == b"that ledger"
+        activate(store, C, 9)
+        assert run(store.read(0, [ROW])).rows == [None]
+
     def test_the_first_manifest_is_not_replaced(self, store: Store) -> None:
         assert run(store.remember_manifest(b"first")) == b"first"
         assert run(store.remember_manifest(b"second")) == b"first"

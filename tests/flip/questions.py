@@ -162,6 +162,7 @@ REINDEX = Question("admin.reindex", {"model": "toy"})
 REPAIRS: Sequence[Question] = [
     *_of("admin.rebuild", {}, {"what": "index"}),
     *_of("admin.retry_dead_letters", {}),
+    *_of("admin.repair", {}),
     REINDEX,
 ]
 """What computes the views or the index again."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,10 +14,14 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from live.conftest import NewKafka, NewRedis
 from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from recallog import Event, Memory
+from recallog_projections.rows import Changes
 from recallog_projections.stores.redis import RedisStore
+from recallog_projections.stores.store import Checkpoint
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas.errors import LedgerMismatch, Rebuilding, RecallogError, StorageUnavailable
+from recallog_streams.ledgers.kafka.address import KafkaAddress
+from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 from support.events import event, numbered
 
 SPACES = [f"space-{number}" for number in range(12)]
@@ -148,6 +152,68 @@ def test_flushed_or_restored_views_are_repaired_without_new_events(
         cluster.assert_views_are_the_fold(30 * len(SPACES))
 
 
+def append(cluster: Cluster, events: Sequence[Event]) -> None:
+    """Append as a producer does that knows nothing of the views."""
+
+    async def work() -> None:
+        ledger = KafkaLedger(KafkaAddress.parse(str(cluster.settings.ledger)))
+        try:
+            await ledger.append(events)
+        finally:
+            await ledger.close()
+
+    asyncio.run(work())
+
+
+def test_an_open_memory_appends_nothing_to_a_topic_that_was_recreated(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        cluster.live_worker()
+        cluster.publish(events_of_turns(range(10)))
+        admin = Admin(cluster)
+
+        async def refused(memory: Memory) -> list[RecallogError]:
+            await memory.publish_many(events_of_turns(range(10, 11)))
+            admin.delete()
+            admin.create()
+            errors = []
+            for turn in range(20, 23):
+                with pytest.raises(RecallogError) as raised:
+                    await memory.publish_many(events_of_turns(range(turn, turn + 1)))
+                errors.append(raised.value)
+            return errors
+
+        assert isinstance(cluster.ask(refused)[-1], LedgerMismatch)
+
+
+def test_records_that_a_topic_has_lost_are_missed_before_an_append(
+    kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
+) -> None:
+    """As after an unclean leader election: the views are ahead of the same topic."""
+    with Cluster(kafka, topic, own_redis().url, tmp_path) as cluster:
+        worker = cluster.live_worker()
+        cluster.publish(events_of_turns(range(10)))
+        worker.terminate()
+
+        async def ahead() -> None:
+            store = RedisStore(cluster.redis_url)
+            try:
+                for partition in range(PARTITIONS):
+                    active = (await store.pointer(partition)).active
+                    done = await store.checkpoint(active) if active else None
+                    if active is not None and done is not None:
+                        later = Checkpoint(done.offset + 5, done.record + 5, done.digest, done.chain)
+                        await store.commit(active, done, later, Changes())
+            finally:
+                await store.close()
+
+        asyncio.run(ahead())
+        error = cluster.refusal(lambda memory: memory.publish(event(space=SPACES[0])))
+        assert isinstance(error, LedgerMismatch)
+        assert "is missing" in str(error)
+
+
 def flip_rows(cluster: Cluster) -> None:
     """Flip one bit in every row of the table of spaces."""
     with closing(redis.Redis.from_url(cluster.redis_url)) as client:
@@ -194,11 +260,14 @@ def test_another_topic_of_the_same_name_is_refused_until_the_views_are_deleted(
 
         admin.delete()
         admin.create()
-        cluster.publish_only(events_of_turns(range(30)))
+        error = cluster.refusal(lambda memory: memory.publish_many(events_of_turns(range(30))))
+        assert isinstance(error, LedgerMismatch)
+        assert "recallog rebuild --drop" in str(error)
+        append(cluster, events_of_turns(range(30)))
         worker.wait_until_red("the views were computed from another ledger")
         assert counts(cluster) == before  # nothing of the new topic is in them
 
-        flush(cluster)
+        cluster.ask(lambda memory: memory.admin.rebuild(drop=True))
         worker.wait_until_live()
         cluster.assert_views_are_the_fold(30 * len(SPACES))
         assert counts(cluster) == dict.fromkeys(SPACES, 30)
@@ -228,7 +297,7 @@ def test_the_ledger_of_another_cluster_is_refused_under_the_same_views(
         worker = cluster.live_worker()
         cluster.publish(events_of_turns(range(10)))
         with Cluster(own_kafka().bootstrap, topic, url, tmp_path) as other:
-            other.publish_only(events_of_turns(range(20)))
+            append(other, events_of_turns(range(20)))
             stranger = other.worker()
             stranger.wait_until_red("the views were computed from another ledger")
             worker.wait_until_live()

@@ -154,6 +154,9 @@ class SteppedStore(Store):
         await Pause()
         return answer
 
+    async def clear(self) -> None:
+        await self._write(self._inner.clear)
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         return await self._touch(lambda: self._inner.remember_manifest(manifest))
 

@@ -139,7 +139,11 @@ def test_the_ledger_of_another_folder_under_these_views(home: Path, tmp_path: Pa
     recallog("publish", "village", "baker", "agent.spoke", "Bread!", "--home", tmp_path / "other")
     without_log(tmp_path / "other" / "ledger.db")
     shutil.copy(tmp_path / "other" / "ledger.db", home / "ledger.db")
-    failed(recallog("episodic", "village", "baker", "--home", home), 3, "another ledger.*delete the views")
+    failed(
+        recallog("episodic", "village", "baker", "--home", home),
+        3,
+        "another ledger.*recallog rebuild --drop",
+    )
 
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_another_ledger_under_the_same_views_is_refused_with_a_remedy(tmp_path: 
         shutil.copy(yours / "ledger.db", mine / "ledger.db")
         async with Memory.open(mine) as memory:
             for question in (memory.episodic("village", "baker"), memory.admin.rebuild(), memory.admin.verify()):
-                with pytest.raises(LedgerMismatch, match=r"another ledger.*delete the views"):
+                with pytest.raises(LedgerMismatch, match=r"another ledger.*drop the views: recallog rebuild --drop"):
                     await question
         delete_views(mine)
         async with Memory.open(mine) as memory:
@@ -201,7 +201,7 @@ def test_an_older_copy_of_the_ledger_is_refused_with_a_remedy(tmp_path: Path) ->
             await memory.episodic("village", "baker")
         shutil.copy(tmp_path / "backup.db", tmp_path / "ledger.db")
         async with Memory.open(tmp_path) as memory:
-            with pytest.raises(LedgerMismatch, match=r"0:299.*missing.*delete the views"):
+            with pytest.raises(LedgerMismatch, match=r"0:299.*missing.*drop the views: recallog rebuild --drop"):
                 await memory.episodic("village", "baker")
 
     run(work())

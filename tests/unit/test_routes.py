@@ -48,7 +48,8 @@ def test_what_changes_something_is_never_a_get() -> None:
 
 def test_work_for_all_agents_that_reports_its_progress_is_a_job() -> None:
     jobs = {name for name, route in ROUTES.items() if route.is_job}
-    of_operators = {"admin.verify", "admin.rebuild", "admin.reindex", "admin.retry_dead_letters", "admin.copy"}
+    of_operators = {"admin.verify", "admin.repair", "admin.rebuild", "admin.reindex", "admin.copy"}
+    of_operators |= {"admin.retry_dead_letters"}
     assert jobs == {*of_operators, "react"}
 
 

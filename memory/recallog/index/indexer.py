@@ -59,6 +59,9 @@ ROUND_RECORDS = 8 * limits.INDEX_BATCH_RECORDS
 
 _log = logging.getLogger("recallog.index")
 
+DROP = "recallog rebuild index --drop"
+"""How an operator drops the index."""
+
 
 @dataclass(frozen=True, slots=True)
 class IndexSnapshot:
@@ -261,7 +264,7 @@ class Indexer:
         checkpoint = await self.rows.checkpoint(active)
         if checkpoint is not None:
             with suppress(StorageCorrupt):  # a damaged record of the ledger is no other ledger
-                await Projector(self.ledger, self.rows, []).verify_ledger_identity(partition, checkpoint)
+                await Projector(self.ledger, self.rows, [], drop=DROP).verify_ledger_identity(partition, checkpoint)
         try:
             found = await damage(self.rows, self.engine, active)
         except Rebuilding:
@@ -324,6 +327,7 @@ class Indexer:
                 projections,
                 batch_records=limits.INDEX_BATCH_RECORDS,
                 batch_bytes=limits.INDEX_BATCH_BYTES,
+                drop=DROP,
             )
             self._views[made] = ProjectionGroup(INDEX, store, projections, projector, CatchUpOnRead(projector))
         return self._views[made]

@@ -770,6 +770,10 @@ Digests = Annotated[
     ),
 ]
 Accept = Annotated[bool, Field(description="Cut over even if there are new dead letters.")]
+Drop = Annotated[
+    bool,
+    Field(description="Delete the present ones first: for a ledger that was replaced, or has lost its end."),
+]
 Model = Annotated[
     str, Field(description="minilm, sentence-transformers[:FOLDER], onnx:FOLDER or http(s)://host/v1#model.")
 ]

@@ -36,12 +36,20 @@ async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
 
 
 async def rebuild(
-    components: Components, what: str, progress: Progress | None, *, accept: bool = False
+    components: Components, what: str, progress: Progress | None, *, accept: bool = False, drop: bool = False
 ) -> list[RebuildReport]:
-    """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions."""
+    """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions.
+
+    With `drop`, what was built before is deleted first, of whatever ledger it is.
+    """
+    concerned = await groups(components, what)
+    if drop:
+        await components.ledger.ends()  # a ledger that cannot be read must not cost the views
+        for views in concerned:
+            await views.store.clear()
     return [
         report
-        for views in await groups(components, what)
+        for views in concerned
         for report in await rebuilding.rebuild(views.name, views.builder, progress, accept=accept)
     ]
 

@@ -7,25 +7,36 @@ from dataclasses import dataclass
 
 from recallog.components import Components
 from recallog.queries.rebuilds import groups
-from recallog.reading.projection_group import ProjectionGroup
+from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.query_router import VIEWS_UNUSABLE
 from recallog.reading.read_session import position
 from recallog_projections.stores.store import CHAIN_START, Generation
 from recallog_schemas import Position
-from recallog_schemas.errors import LedgerMismatch, OutOfRange, Rebuilding, RecallogError, StorageError, StorageFull
+from recallog_schemas.errors import (
+    LedgerMismatch,
+    OutOfRange,
+    Rebuilding,
+    RecallogError,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+)
 from recallog_schemas.views import (
     Difference,
     DigestCheck,
+    FileFinding,
     LedgerDigest,
     LedgerDigests,
     LedgerFinding,
     NotCompared,
+    RepairReport,
     RowAddress,
     TableCheck,
     VerifyReport,
 )
 from recallog_streams import chain, ledger_check, positions
 from recallog_streams.ledger_check import RecordsProblem
+from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import CombinedProgress, Progress
 from recallog_streams.verify import TableComparison, Verification
 from recallog_streams.verify import verify as compare
@@ -57,6 +68,7 @@ async def verify(components: Components, what: str, digests: Sequence[str], prog
     checks: list[TableCheck] = []
     findings: list[LedgerFinding] = []
     not_compared: list[NotCompared] = []
+    files = [] if what == INDEX else await _of_ledger(components.ledger)
     for views in await groups(components, what):
         overall = CombinedProgress(progress, dict(enumerate(ends)))
         for partition in range(len(ends)):  # one at a time: the fresh fold of a partition is held in memory
@@ -66,8 +78,9 @@ async def verify(components: Components, what: str, digests: Sequence[str], prog
             findings += [_finding(views, partition, records) for records in compared.records]
             if compared.not_compared:
                 not_compared.append(NotCompared(views=views.name, partition=partition, reason=compared.not_compared))
+        files += [_of_views(views, problem) for problem in (await views.store.find_problems())[:1]]
     compared_digests = await _compared_digests(components, kept, findings)
-    return _report(sum(ends), checks, findings, compared_digests, not_compared)
+    return _report(sum(ends), checks, findings, compared_digests, not_compared, files)
 
 
 def combined(reports: Sequence[VerifyReport]) -> VerifyReport:
@@ -78,6 +91,7 @@ def combined(reports: Sequence[VerifyReport]) -> VerifyReport:
         [finding for report in reports for finding in report.ledger],
         reports[0].digests,
         [views for report in reports for views in report.not_compared],
+        [file for report in reports for file in report.files],
     )
 
 
@@ -87,6 +101,7 @@ def _report(
     findings: Iterable[LedgerFinding],
     digests: Sequence[DigestCheck],
     not_compared: Sequence[NotCompared],
+    files: Sequence[FileFinding],
 ) -> VerifyReport:
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
     # Each group of views reads the ledger: what it cannot read is named once.
@@ -98,6 +113,46 @@ def _report(
         ledger=tuple(sorted(once.values(), key=lambda each: (each.first, each.last))),
         digests=tuple(digests),
         not_compared=tuple(not_compared),
+        files=tuple(files),
+    )
+
+
+async def repair(components: Components, progress: Progress | None) -> RepairReport:
+    """Compute again what follows from the records, in the ledger and in files of views, then verify both."""
+    repaired, problem = list[FileFinding](), ""
+    before = await _of_ledger(components.ledger)
+    if any(each.repairable for each in before):
+        try:
+            await components.ledger.repair()
+        except StorageCorrupt as error:
+            problem = str(error)
+        left = {each.part for each in await _of_ledger(components.ledger)}
+        repaired += [each for each in before if each.part not in left]
+    for views in components.groups():
+        for found in (await views.store.find_problems())[:1]:
+            await views.store.clear()
+            repaired.append(_of_views(views, found))
+    return RepairReport(
+        repaired=tuple(repaired), problem=problem, verified=await verify(components, "views", (), progress)
+    )
+
+
+async def _of_ledger(ledger: Ledger) -> list[FileFinding]:
+    return [
+        FileFinding(
+            views="",
+            file=f"the ledger {ledger.location}",
+            part=each.part.value,
+            reason=each.reason,
+            repairable=each.repairable,
+        )
+        for each in await ledger.find_problems()
+    ]
+
+
+def _of_views(views: ProjectionGroup, reason: str) -> FileFinding:
+    return FileFinding(
+        views=views.name, file=views.store.location, part="a page or a tree", reason=reason, repairable=True
     )
 
 

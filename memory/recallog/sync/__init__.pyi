@@ -78,6 +78,7 @@ from recallog import (
     RecallogError,
     ReflectionView,
     Remembered,
+    RepairReport,
     ResumeView,
     Retained,
     RetryReport,
@@ -198,10 +199,18 @@ class Admin:
     ) -> VerifyReport:
         """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-        Names the records that are damaged, missing, or not those that the views were computed from, and the rows that
-        differ or are damaged.
+        Names the records that are damaged, missing, or not those that the views were computed from, the rows that
+        differ or are damaged, and what else of the files is damaged: `repair` computes that again.
 
         Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
+        """
+
+    def repair(self, *, progress: Callable[[int, int], None] | None = None) -> RepairReport:
+        """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
+
+        These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
+        No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
+        the ledger as free space, and can be interrupted and run again.
         """
 
     def digest(self) -> LedgerDigests:
@@ -217,6 +226,7 @@ class Admin:
         what: Literal["views", "index"] = "views",
         *,
         accept: bool = False,
+        drop: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> RebuildReports:
         """Rebuild the views or the index from offset zero beside the live ones, then cut over.
@@ -225,7 +235,11 @@ class Admin:
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
 
-        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has.
+        With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
+        another one, or an older copy: what it lacks is gone from the memory.
+
+        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
+        `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
         """
 
     def plan_rebuild(self, what: Literal["views", "index"] = "views") -> RebuildPlans:
@@ -1716,10 +1730,18 @@ class RemoteAdmin:
     ) -> VerifyReport:
         """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-        Names the records that are damaged, missing, or not those that the views were computed from, and the rows that
-        differ or are damaged.
+        Names the records that are damaged, missing, or not those that the views were computed from, the rows that
+        differ or are damaged, and what else of the files is damaged: `repair` computes that again.
 
         Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
+        """
+
+    def repair(self, *, progress: Callable[[int, int], None] | None = None) -> RepairReport:
+        """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
+
+        These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
+        No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
+        the ledger as free space, and can be interrupted and run again.
         """
 
     def digest(self) -> LedgerDigests:
@@ -1735,6 +1757,7 @@ class RemoteAdmin:
         what: Literal["views", "index"] = "views",
         *,
         accept: bool = False,
+        drop: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> RebuildReports:
         """Rebuild the views or the index from offset zero beside the live ones, then cut over.
@@ -1743,7 +1766,11 @@ class RemoteAdmin:
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
 
-        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has.
+        With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
+        another one, or an older copy: what it lacks is gone from the memory.
+
+        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
+        `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
         """
 
     def plan_rebuild(self, what: Literal["views", "index"] = "views") -> RebuildPlans:

@@ -107,6 +107,14 @@ class IndexStore(Store):
     def location(self) -> str:
         return self._rows.location
 
+    async def exists(self) -> bool:
+        return await self._rows.exists()
+
+    async def clear(self) -> None:
+        await self._rows.clear()
+        for name in await self._engine.collections():
+            await self._engine.drop(name)
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         return await self._rows.remember_manifest(manifest)
 
@@ -239,6 +247,9 @@ class IndexStore(Store):
             last = len(stored) < limit
             last_id = stored[-1].id if stored else last_id
         return Chunk(checkpoint, items, last)
+
+    async def find_problems(self) -> list[str]:
+        return await self._rows.find_problems()
 
     async def size_bytes(self) -> int:
         return await self._rows.size_bytes() + (await self._engine.size_bytes() or 0)

@@ -42,11 +42,12 @@ class Damaged(Exception):
 class FileErrors:
     """The errors about the file at `path`, which is a `what`, for example a ledger."""
 
-    def __init__(self, what: str, path: Path, remedy: str, salvage: str, *, disposable: bool) -> None:
+    def __init__(self, what: str, path: Path, remedy: str, repair: str, salvage: str, *, disposable: bool) -> None:
         self._what = what
         self._path = path
         self._file = f"the {what} {path}"
         self._remedy = remedy
+        self._repair = repair
         self._salvage = salvage
         self._disposable = disposable
 
@@ -57,7 +58,8 @@ class FileErrors:
         return StorageCorrupt(f"{self._file} is truncated", remedy=self._remedy)
 
     def damaged(self, reason: Exception, *, position: str = "", until: int | None = None) -> StorageCorrupt:
-        remedy = f"{self._remedy}; {self._salvage}" if position and self._salvage else self._remedy
+        more = self._salvage if position else self._repair
+        remedy = f"{self._remedy}; {more}" if more else self._remedy
         return StorageCorrupt(f"{self._file} is damaged ({reason})", remedy=remedy, position=position, until=until)
 
     def foreign(self) -> StorageForeign:

@@ -59,6 +59,8 @@ class SqliteFile:
         self._log = WriteAheadLog(path)
         self._file: LockedFile | UnlockedFile | None = None
         self._inode = -1
+        self.openings = 0
+        """How often a file was opened in this place. If it is the same in two transactions, both had the same file."""
         self._identity: object = None
         self._impatient_until = 0.0
         self._closed = False
@@ -70,17 +72,25 @@ class SqliteFile:
         return self._file is not None and not self._file.is_closed
 
     async def run(
-        self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False, keep_damaged: bool = False
+        self,
+        work: Callable[[sqlite3.Connection], Result],
+        *,
+        write: bool = False,
+        keep_damaged: bool = False,
+        last: bool = False,
     ) -> Result:
         """Run `work` in one transaction and return its result.
 
         A damaged file of a disposable format is replaced by a new one, and `work` runs again, unless `keep_damaged`.
+        With `last` the connection is closed afterwards, because `work` has changed the schema behind its back.
 
         Raises `StorageError`, and then nothing was written, or `UnknownOutcome`.
         """
         if self._closed:
             raise StorageError(f"the memory is closed, and with it the {self._format.what} {self.path}; open it again")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work, write, keep_damaged)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._run, work, write, keep_damaged, last
+        )
 
     def run_here(self, work: Callable[[sqlite3.Connection], Result]) -> Result | None:
         """`run` for a read, in the calling thread; None while another thread uses the file, and once it is closed."""
@@ -92,6 +102,31 @@ class SqliteFile:
             raise passing.error from None
         finally:
             self._in_use.release()
+
+    async def rewrite(self) -> None:
+        """Write the whole file anew in one atomic step, without the pages that belong to nothing.
+
+        It needs as much free space as the file has, twice. Raises as `run` does.
+        """
+        await self.run(lambda connection: None, write=True)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._rewrite)
+
+    def _rewrite(self) -> None:
+        with self._in_use, self._errors.translated(lambda: self._waits.write_seconds):
+            if not isinstance(self._file, LockedFile) or self._file.is_closed:
+                raise self._errors.changing()
+            self._file.rewrite()
+
+    async def replace(self) -> None:
+        """Put a new, empty file in place of the present one, if there is one. Only for a disposable format."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._replace)
+
+    def _replace(self) -> None:
+        with self._in_use, self._errors.translated(lambda: self._waits.write_seconds):
+            inode = inode_of(str(self.path))
+            if inode is not None:
+                self._create(instead_of=inode)
+            self._close()
 
     async def close(self) -> None:
         """Close the file; later calls of `run` raise `StorageError`."""
@@ -107,7 +142,7 @@ class SqliteFile:
     def _size_bytes(self) -> int:
         return sum(path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists())
 
-    def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool, keep_damaged: bool) -> Result:
+    def _run(self, work: Callable[[sqlite3.Connection], Result], write: bool, keep_damaged: bool, last: bool) -> Result:
         with self._in_use:
             try:
                 try:
@@ -119,6 +154,9 @@ class SqliteFile:
                 return self._transaction(work, write)
             except _Passing as passing:
                 raise passing.error from None
+            finally:
+                if last:
+                    self._close()
 
     def _transaction(self, work: Callable[[sqlite3.Connection], Result], write: bool) -> Result:
         def checked(connection: sqlite3.Connection) -> Result:
@@ -136,6 +174,7 @@ class SqliteFile:
                     file = self._file
                     if file is None or file.is_closed:
                         file = self._file = self._open(write)
+                        self.openings += 1
                     return file.run(checked, write=write)
             raise self._errors.changing()
 

@@ -21,6 +21,8 @@ class FileFormat:
     remedy: str
     """What to do about a damaged file, for messages."""
     synchronous: str
+    repair: str = ""
+    """What to do before, for messages about damage that is not one of a record."""
     salvage: str = ""
     """What can be done besides if records of it cannot be read, for messages."""
     disposable: bool = False
@@ -33,7 +35,7 @@ class FileFormat:
 
     def errors(self, path: Path) -> FileErrors:
         """The errors about a file of this format."""
-        return FileErrors(self.what, path, self.remedy, self.salvage, disposable=self.disposable)
+        return FileErrors(self.what, path, self.remedy, self.repair, self.salvage, disposable=self.disposable)
 
 
 def check_not_empty(path: Path, errors: FileErrors) -> None:

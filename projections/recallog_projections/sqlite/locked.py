@@ -152,6 +152,14 @@ class LockedFile:
                 self._check_what_was_read()
         return result
 
+    def rewrite(self) -> None:
+        """Write the file anew. SQLite does it in one transaction, which takes the lock of writers."""
+        if self._connection is None or not self._is_in_place():
+            raise Moved
+        self._connection.execute("VACUUM")
+        if not self._is_in_place():
+            self._confirm()
+
     def finish(self) -> None:
         """Close the file for good. A deleted log is moved into the file first, as far as that is possible."""
         if self._connection is not None and inode_of(self._name) == self._inode:

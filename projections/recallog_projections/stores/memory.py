@@ -50,6 +50,9 @@ class MemoryStore(Store):
         self._sorted: dict[str, list[StoredRow]] = {}
         """By table: its items in the order of scans, at the generation and offset `_sorted_at`. A commit empties it."""
 
+    async def clear(self) -> None:
+        self._manifest, self._pointers, self._tables, self._sorted_at = None, {}, {}, None
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         self._manifest = self._manifest or manifest
         return self._manifest

@@ -42,6 +42,9 @@ class OverlayStore(Store):
     def location(self) -> str:
         return self._base.location
 
+    async def clear(self) -> None:
+        raise InvariantViolation("an overlay writes nothing to the store below it")
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         return await self._base.remember_manifest(manifest)
 

@@ -113,6 +113,16 @@ class RedisStore(Store):
     def _prefix(self, generation: Generation) -> str:
         return f"{{{self._namespace}:{generation.partition}}}:{generation.id}:"
 
+    async def clear(self) -> None:
+        """As in `Store`. The manifest is deleted last: until then no other ledger is accepted."""
+        partitions = [int(each) for each in await self._server.command("SMEMBERS", f"{{{self._namespace}}}:partitions")]
+        for partition in partitions:
+            await self._server.command("DEL", self._partition(partition) + "pointer")
+            await self._delete_checkpoints(partition)
+        await self._server.command("DEL", f"{{{self._namespace}}}:manifest")
+        for partition in partitions:
+            await self.collect_garbage(partition)
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         key, value = f"{{{self._namespace}}}:manifest", sealed(manifest, _MANIFEST)
         if await self._server.command("SETNX", key, value):

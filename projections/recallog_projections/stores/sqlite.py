@@ -8,12 +8,14 @@ views are built again from the ledger.
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from recallog_projections.rows import Changes
+from recallog_projections.sqlite import integrity
 from recallog_projections.sqlite.errors import Damaged
 from recallog_projections.sqlite.file import Result, SqliteFile
 from recallog_projections.sqlite.format import FileFormat
@@ -35,7 +37,7 @@ from recallog_projections.stores.store import (
 )
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
-from recallog_schemas.errors import Rebuilding, StorageReplaced
+from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageReplaced
 
 VIEWS = FileFormat(
     what="views file",
@@ -95,6 +97,13 @@ class SqliteStore(Store):
         except StorageReplaced:
             # The views were deleted: they are built again in a new file.
             return await self._file.run(work, write=write, keep_damaged=keep_damaged)
+
+    async def exists(self) -> bool:
+        return self._file.path.exists()
+
+    async def clear(self) -> None:
+        """As in `Store`: a new, empty file replaces this one, also a damaged one."""
+        await self._file.replace()
 
     async def remember_manifest(self, manifest: bytes) -> bytes:
         def work(connection: sqlite3.Connection) -> bytes:
@@ -239,6 +248,15 @@ class SqliteStore(Store):
             return Chunk(checkpoint, page, last)
 
         return await self._run(work, keep_damaged=damaged is not None)
+
+    async def find_problems(self) -> list[str]:
+        beside = SqliteFile(self._file.path, VIEWS)  # in a thread of its own: questions go on meanwhile
+        try:
+            return await beside.run(partial(integrity.find_problems, schema=VIEWS.schema), keep_damaged=True)
+        except StorageCorrupt as error:
+            return [error.finding]
+        finally:
+            await beside.close()
 
     async def size_bytes(self) -> int:
         return await self._file.size_bytes()

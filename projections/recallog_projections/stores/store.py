@@ -117,6 +117,17 @@ class Store(ABC):
         """Its file or address, for messages; "" if it has none."""
         return ""
 
+    async def exists(self) -> bool:
+        """Whether anything was stored. A store that does not exist is created by the first call of another method."""
+        return True
+
+    @abstractmethod
+    async def clear(self) -> None:
+        """Drop all generations, and the manifest: the store then is a new one, and belongs to no ledger.
+
+        After an interruption, a later call continues.
+        """
+
     @abstractmethod
     async def remember_manifest(self, manifest: bytes) -> bytes:
         """Store the manifest of the ledger that the views belong to, unless one is stored. Returns the stored one."""
@@ -218,6 +229,10 @@ class Store(ABC):
 
         Raises `Rebuilding` if the generation does not exist.
         """
+
+    async def find_problems(self) -> list[str]:
+        """What is wrong with its storage apart from the values of rows, which reading them finds. Repairs nothing."""
+        return []
 
     @abstractmethod
     async def size_bytes(self) -> int:

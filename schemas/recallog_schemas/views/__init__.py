@@ -116,10 +116,12 @@ if TYPE_CHECKING:
     from recallog_schemas.views.tiers import TierStats as TierStats
     from recallog_schemas.views.verification import Difference as Difference
     from recallog_schemas.views.verification import DigestCheck as DigestCheck
+    from recallog_schemas.views.verification import FileFinding as FileFinding
     from recallog_schemas.views.verification import LedgerDigest as LedgerDigest
     from recallog_schemas.views.verification import LedgerDigests as LedgerDigests
     from recallog_schemas.views.verification import LedgerFinding as LedgerFinding
     from recallog_schemas.views.verification import NotCompared as NotCompared
+    from recallog_schemas.views.verification import RepairReport as RepairReport
     from recallog_schemas.views.verification import RowAddress as RowAddress
     from recallog_schemas.views.verification import TableCheck as TableCheck
     from recallog_schemas.views.verification import VerifyReport as VerifyReport
@@ -253,10 +255,12 @@ else:
             "recallog_schemas.views.verification": [
                 "Difference",
                 "DigestCheck",
+                "FileFinding",
                 "LedgerDigest",
                 "LedgerDigests",
                 "LedgerFinding",
                 "NotCompared",
+                "RepairReport",
                 "RowAddress",
                 "TableCheck",
                 "VerifyReport",

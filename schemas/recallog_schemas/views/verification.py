@@ -21,6 +21,9 @@ _REMEDIES: Mapping[str, str] = {
 """What to do, by the problem of a range of records; for changed ones the commands follow."""
 _REBUILD = "The ledger is the source of truth. Build the views again: recallog rebuild"
 _REBUILD_INDEX = "The ledger is the source of truth. Build the index again: recallog rebuild index"
+_REPAIR = "It follows from the records of the ledger. Compute it again: recallog verify --repair"
+_REPAIR_LATER = "Decide about the damaged records first, see above. Then: recallog verify --repair"
+_DROP_INDEX = "The index follows from the ledger. Build it again in new files: recallog rebuild index --drop"
 _LEDGER_FIRST = "The ledger now gives other rows than the views have. Decide about its records first, see above"
 _COMPARE = "Compare the range with a backup from before that digest was kept; more kept digests narrow the range"
 
@@ -122,6 +125,25 @@ class NotCompared(View):
     """Why, and what to do."""
 
 
+class FileFinding(View):
+    """A part of a file that is damaged, apart from the records of the ledger and the rows of the views."""
+
+    views: str
+    """The group of views that the file has; "" for the ledger."""
+    file: str
+    """The file."""
+    part: str
+    """What of it is damaged, for example "the index of ids"."""
+    reason: str
+    """What is wrong with it."""
+    repairable: bool
+    """Whether it follows from the records, so that `recallog verify --repair` computes it again."""
+
+    def summary(self) -> str:
+        """What is wrong, in one line."""
+        return f"{self.part} in {self.file} is damaged: {self.reason}"
+
+
 class DigestCheck(View):
     """A digest that was kept elsewhere, compared with the ledger."""
 
@@ -177,6 +199,8 @@ class VerifyReport(View):
     """The digests that were given, compared with the ledger."""
     not_compared: tuple[NotCompared, ...] = ()
     """The views that could not be compared."""
+    files: tuple[FileFinding, ...] = ()
+    """What is wrong with files apart from records and rows: indexes, tables that follow from others, free pages."""
 
     @property
     def clean(self) -> bool:
@@ -189,7 +213,7 @@ class VerifyReport(View):
 
     def findings(self) -> list[Finding]:
         """Everything that was found, those with the same remedy one after the other. Empty if there is nothing."""
-        return [*self._of_ledger(), *self._of_rows(), *self._of_comparison()]
+        return [*self._of_ledger(), *self._of_files(), *self._of_rows(), *self._of_comparison()]
 
     def _of_ledger(self) -> list[Finding]:
         changed = {each.views == _INDEX for each in self.ledger if each.problem == "changed"}
@@ -203,6 +227,18 @@ class VerifyReport(View):
         found += [
             Finding(each.summary(), _COMPARE if each.found else _RESTORE) for each in self.digests if not each.matches
         ]
+        return sorted(found, key=attrgetter("remedy"))
+
+    def _of_files(self) -> list[Finding]:
+        damaged = any(each.problem == "damaged" for each in self.ledger)
+        found = []
+        for each in self.files:
+            if each.views == _INDEX:
+                found.append(Finding(each.summary(), _DROP_INDEX))
+            elif each.repairable:
+                found.append(Finding(each.summary(), _REPAIR_LATER if damaged and not each.views else _REPAIR))
+            elif not damaged:  # otherwise the damaged records say it
+                found.append(Finding(each.summary(), _REMEDIES["damaged"]))
         return sorted(found, key=attrgetter("remedy"))
 
     def _of_rows(self) -> list[Finding]:
@@ -236,6 +272,32 @@ class VerifyReport(View):
             rows = sum(table.rows for table in self.tables)
             lines.append(f"clean {self.records:,} records, {rows:,} rows, digest {self.digest[:16]}")
         return "\n".join(lines)
+
+
+class RepairReport(View):
+    """What was computed again from the records of the ledger, and a verification afterwards."""
+
+    repaired: tuple[FileFinding, ...]
+    """What was damaged, and is not any more."""
+    problem: str
+    """Why something could not be repaired, and what to do; "" if all was."""
+    verified: VerifyReport
+    """The verification of ledger and views after the repair."""
+
+    @property
+    def ok(self) -> bool:
+        return self.verified.clean
+
+    def format_repairs(self) -> str:
+        """What was repaired, and why something was not."""
+        lines = [f"repaired {each.part} in {each.file}: {each.reason}" for each in self.repaired]
+        if self.problem:
+            lines.append(f"not repaired: {self.problem}")
+        return "\n".join(lines or ["nothing to repair"])
+
+    def format(self) -> str:
+        """What was repaired, then the verification."""
+        return f"{self.format_repairs()}\n{self.verified.format()}"
 
 
 def _address(*parts: str) -> str:

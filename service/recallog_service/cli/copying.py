@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from recallog import Settings
-from recallog.composition import ledger_at
+from recallog.composition import ledger_at, target_of_copy
 from recallog_projections.patience import patient
 from recallog_schemas.views import CopyReport
 from recallog_service.cli import terminal
@@ -28,13 +28,17 @@ def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = F
 
     async def work() -> CopyReport:
         settings = Settings.valid()
-        origin, destination = ledger_at(source, settings), ledger_at(target, settings)
+        origin = ledger_at(source, settings)
         try:
-            with terminal.bar("copying") as advance, patient():
-                return await copy(origin, destination, advance)
+            with patient():
+                destination = await target_of_copy(target)
+                try:
+                    with terminal.bar("copying") as advance:
+                        return await copy(origin, destination, advance)
+                finally:
+                    await destination.close()
         finally:
             await origin.close()
-            await destination.close()
 
     report = terminal.run(work, as_json=as_json)
     if as_json:

@@ -409,6 +409,11 @@ def print_verified(report: "views.VerifyReport") -> None:
             terminal.print_lines(f"  → {remedy}")
 
 
+def _repaired(report: "views.RepairReport") -> None:
+    terminal.print_lines(report.format_repairs(), "bold red" if report.problem else "")
+    print_verified(report.verified)
+
+
 def _digests(digests: "views.LedgerDigests") -> None:
     """Stdout contains only the lines that `verify --digest` takes."""
     if digests.items:
@@ -502,4 +507,5 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "WorkspaceHits": _workspace_hits,
     "LedgerDigests": _digests,
     "VerifyReport": print_verified,
+    "RepairReport": _repaired,
 }

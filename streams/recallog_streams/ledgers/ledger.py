@@ -1,14 +1,23 @@
 """The ledger port: an ordered, durable, append-only log of events in partitions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from recallog_schemas import Event, Position, codec, limits, repeats
 from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
+
+
+class Guard(Protocol):
+    """What accepts a ledger before something is appended to it."""
+
+    async def check(self, partitions: Collection[int], opening: object) -> None:
+        """Raise `LedgerMismatch` if nothing may be appended to one of `partitions` of the present `opening`."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -19,6 +28,31 @@ class Manifest(msgspec.Struct, frozen=True):
     partitions: int
     partitioner: str
     """The rule that assigns spaces to partitions. Under another rule, the events of a space would lose their order."""
+
+
+class Part(Enum):
+    """A part of the storage of a ledger."""
+
+    RECORDS = "the tree of the records"
+    IDS = "the index of ids"
+    SPACE_INDEX = "the index of spaces"
+    SPACES = "the table of spaces"
+    NAMES = "the index of the names of spaces"
+    FREE_PAGES = "the list of free pages"
+    SCHEMA = "the schema"
+
+
+@dataclass(frozen=True, slots=True)
+class PartProblem:
+    """What is wrong with a part of the storage."""
+
+    part: Part
+    reason: str
+
+    @property
+    def repairable(self) -> bool:
+        """Whether the part follows from the records, so that it can be computed again."""
+        return self.part is not Part.RECORDS
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -80,6 +114,18 @@ class Ledger(ABC):
         """Its file or address without passwords, for messages; "" if it has none."""
         return ""
 
+    @property
+    def opening(self) -> object:
+        """A value that changes whenever other storage may have replaced the one that was read before.
+
+        Always the same for a ledger that does not notice that, or that refuses the other storage itself.
+        """
+        return None
+
+    async def exists(self) -> bool:
+        """Whether there is storage of it. A ledger that does not exist is created by the first call that needs it."""
+        return True
+
     @abstractmethod
     async def open(self) -> None:
         """Connect. `partition_of` needs it; the other methods connect by themselves."""
@@ -96,6 +142,16 @@ class Ledger(ABC):
         content raises `IdConflict` before anything is written. Raises `UnknownOutcome` if the events may or may not be
         written: sending them again is safe.
         """
+
+    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
+        """`append`, once `guard` has accepted the partitions of `events`.
+
+        An adapter whose storage can be replaced while it is open overrides it: what was accepted and what is written
+        must be the same storage.
+        """
+        await self.open()
+        await guard.check({self.partition_of(space) for space in {event.space for event in events}}, self.opening)
+        return await self.append(events)
 
     @abstractmethod
     async def ends(self) -> list[int]:
@@ -123,6 +179,17 @@ class Ledger(ABC):
         A batch holds at most `limits.READ_BATCH_RECORDS` records and `limits.READ_BATCH_BYTES` bytes, or one record
         that is larger. The `next` of the last batch is `until`, even if the range ends in holes. `until` must not be
         past the end.
+        """
+
+    async def find_problems(self) -> list[PartProblem]:
+        """What is wrong with its storage apart from the values of records, which reading them finds."""
+        return []
+
+    async def repair(self) -> None:  # noqa: B027 - most ledgers have nothing that follows from their records
+        """Compute again what follows from the records. Changes no record.
+
+        After an interruption the storage is as before, or as right as afterwards; a later call continues. Raises
+        `StorageCorrupt` if the records do not allow it.
         """
 
     @abstractmethod

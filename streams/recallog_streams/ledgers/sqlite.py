@@ -6,6 +6,7 @@ an offset without a record, raises `StorageCorrupt`, after the records before it
 
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -16,7 +17,17 @@ from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.sqlite.format import FileFormat
 from recallog_schemas import Event, Position, limits
 from recallog_streams.ledgers import sqlite_records as records
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_repeat, encode_events
+from recallog_streams.ledgers import sqlite_structure
+from recallog_streams.ledgers.ledger import (
+    Batch,
+    Guard,
+    Ledger,
+    Manifest,
+    Part,
+    PartProblem,
+    check_repeat,
+    encode_events,
+)
 
 _LARGE_EVENTS = 100_000
 """The upgrade of a ledger with at least as many takes more than a few seconds."""
@@ -53,6 +64,7 @@ LEDGER = FileFormat(
     application_id=0x52634C67,  # "RcLg"
     version=2,
     remedy="Keep a copy of it, then restore your backup of the folder",
+    repair="before that, `recallog verify` says what is damaged, and whether `recallog verify --repair` can repair it",
     salvage="without one, `recallog export --keep-going` writes the records that can still be read",
     synchronous="FULL",  # an acknowledged event survives a power failure
     identity="SELECT id FROM manifest",
@@ -71,6 +83,10 @@ LEDGER = FileFormat(
 )
 
 
+class _OtherOpening(Exception):
+    """The file was opened again since the guard has accepted it."""
+
+
 class SqliteLedger(Ledger):
     """A ledger in SQLite: WAL, synchronous=FULL, unique ids. Any number of processes may append and read at once."""
 
@@ -84,6 +100,8 @@ class SqliteLedger(Ledger):
     ) -> None:
         """`append` waits `lock_wait_seconds` for a lock, and reading waits `deadline_seconds` (default: as long)."""
         self._file = SqliteFile(path, LEDGER, lock_wait_seconds, deadline_seconds)
+        self._end = self._losses = 0
+        """The largest end that was seen, and how often it was smaller afterwards."""
 
     @property
     def location(self) -> str:
@@ -95,12 +113,37 @@ class SqliteLedger(Ledger):
     async def manifest(self) -> Manifest:
         return Manifest(ledger=f"sqlite:{await self._file.run(_id)}", partitions=1, partitioner="one")
 
+    @property
+    def opening(self) -> tuple[int, int]:
+        """How often the file was opened, and how often it has lost its end while it was open: an older copy may have
+        been written into the same file."""
+        return self._file.openings, self._losses
+
+    async def exists(self) -> bool:
+        return self._file.path.exists()
+
     async def append(self, events: Sequence[Event]) -> list[Position]:
+        return await self._append(events, None)
+
+    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
+        """As in `Ledger`. The transaction makes sure that the file is the one that `guard` has accepted."""
+        if not self._file.openings and await self.exists():
+            await self._file.run(_nothing, write=True)  # a write waits longer for a lock than what `guard` reads
+        while True:
+            opening = self.opening
+            await guard.check((0,), opening)
+            with suppress(_OtherOpening):
+                return await self._append(events, opening)
+
+    async def _append(self, events: Sequence[Event], opening: object) -> list[Position]:
+        """`append`, to the file of that opening alone, unless it is None. Raises `_OtherOpening`."""
         values = [(event.space, event.id, data) for event, data in zip(events, encode_events(events), strict=True)]
 
         def work(connection: sqlite3.Connection) -> list[int]:
+            start = self._seen_end(connection)
+            if opening not in (None, self.opening):
+                raise _OtherOpening
             spaces = {name: _space(connection, name) for name in {space for space, _, _ in values}}
-            start = records.end_of(connection)
             rows = [
                 (offset, number := spaces[space], id_, data, records.event_checksum(offset, number, id_, data))
                 for offset, (space, id_, data) in enumerate(values, start)
@@ -117,13 +160,22 @@ class SqliteLedger(Ledger):
                 ]
             return list(range(start, start + len(rows)))
 
-        return [Position(0, offset) for offset in await self._file.run(work, write=True)]
+        offsets = await self._file.run(work, write=True)
+        self._end = max([self._end, *(offset + 1 for offset in offsets[-1:])])
+        return [Position(0, offset) for offset in offsets]
+
+    def _seen_end(self, connection: sqlite3.Connection) -> int:
+        end = records.end_of(connection)
+        if end < self._end:
+            self._losses += 1
+        self._end = end
+        return end
 
     async def ends(self) -> list[int]:
-        return [await self._file.run(records.end_of)]
+        return [await self._file.run(self._seen_end)]
 
     def end_here(self, partition: int) -> int | None:
-        return self._file.run_here(records.end_of)
+        return self._file.run_here(self._seen_end)
 
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         select = records.ALL_RECORDS
@@ -149,8 +201,31 @@ class SqliteLedger(Ledger):
             "storage",
             ("index of spaces", self._file.path),
             f"the index of spaces in the ledger {self._file.path} is damaged; a read of one space reads all records "
-            "instead. To repair it, move to a new folder: recallog export --output FILE, then recallog ingest FILE",
+            "instead. To repair it: recallog verify --repair",
         )
+
+    async def find_problems(self) -> list[PartProblem]:
+        beside = self._beside()  # appends and questions go on meanwhile
+        try:
+            return await beside.run(partial(sqlite_structure.find_problems, schema=LEDGER.schema))
+        finally:
+            await beside.close()
+
+    async def repair(self) -> None:
+        """As in `Ledger`. Other processes may use the file meanwhile; their appends wait."""
+        found = {problem.part for problem in await self.find_problems()}
+        beside = self._beside()
+        try:
+            if found - {Part.FREE_PAGES, Part.RECORDS}:
+                await beside.run(partial(sqlite_structure.recompute, schema=LEDGER.schema), write=True, last=True)
+            if found - {Part.RECORDS}:
+                await beside.rewrite()
+        finally:
+            await beside.close()
+
+    def _beside(self) -> SqliteFile:
+        """The same file, in a thread of its own."""
+        return SqliteFile(self._file.path, LEDGER)
 
     def partition_of(self, space: str) -> int:
         return 0
@@ -160,6 +235,10 @@ class SqliteLedger(Ledger):
 
     async def close(self) -> None:
         await self._file.close()
+
+
+def _nothing(connection: sqlite3.Connection) -> None:
+    """The transaction that only opens the file."""
 
 
 def _id(connection: sqlite3.Connection) -> str:

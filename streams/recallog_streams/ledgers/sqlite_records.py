@@ -37,7 +37,7 @@ def event_checksum(offset: int, space: int, id_: str, value: bytes) -> int:
     return crc32(value, crc32(id_.encode(), offset)) ^ space
 
 
-def _is_intact(offset: int, space: Any, id_: Any, value: Any, crc: object) -> bool:
+def is_intact_record(offset: int, space: Any, id_: Any, value: Any, crc: object) -> bool:
     """Whether a record has its checksum. In a damaged file the columns can be of any type."""
     try:
         return event_checksum(offset, space, id_, value) == crc
@@ -80,7 +80,7 @@ def find(connection: sqlite3.Connection, space: int, id_: str) -> tuple[int, byt
     if row is None:
         return None
     offset, value, crc = row
-    if not _is_intact(offset, space, id_, value, crc):
+    if not is_intact_record(offset, space, id_, value, crc):
         raise _damaged_record(offset)
     return int(offset), value
 
@@ -160,7 +160,7 @@ def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, s
                 break
             if dense and offset > following:
                 break
-            if not _is_intact(offset, space, id_, value, crc):
+            if not is_intact_record(offset, space, id_, value, crc):
                 damage = _damaged_record(offset)
                 break
             if only is None or space == only:

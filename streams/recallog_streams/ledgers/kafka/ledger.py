@@ -1,7 +1,7 @@
 """The ledger on Apache Kafka: one topic in which the space is the key, so that its events are in one partition."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache
 from typing import Any, ClassVar, Final
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, InvariantViolation, OutOfRange, StorageUnavailable
+from recallog_schemas.errors import InvalidEvent, InvariantViolation, LedgerMismatch, OutOfRange, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connection
@@ -17,7 +17,7 @@ from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import Topic, Topics
 from recallog_streams.ledgers.kafka.topic_settings import RECORD_OVERHEAD_BYTES
 from recallog_streams.ledgers.kafka.writing import Message, Writer
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, StorageFault, encode_events
+from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, StorageFault, encode_events
 from recallog_streams.tracing import Tracing
 
 PARTITIONER: Final = "murmur2"
@@ -55,6 +55,8 @@ class KafkaLedger(Ledger):
         self._reader = Reader(self._connection, batch_records)
         self._writer = Writer(self._connection)
         self._tracing = tracing
+        self._ends: dict[int, int] = {}
+        """By partition: the end after the last event that was acknowledged here."""
 
     @property
     def location(self) -> str:
@@ -74,6 +76,12 @@ class KafkaLedger(Ledger):
         )
 
     async def append(self, events: Sequence[Event]) -> list[Position]:
+        return await self._append(events, None)
+
+    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
+        return await self._append(events, guard)
+
+    async def _append(self, events: Sequence[Event], guard: Guard | None) -> list[Position]:
         values = encode_events(events)
         if not events:
             return []
@@ -85,7 +93,30 @@ class KafkaLedger(Ledger):
             Message(partition_of(event.space, topic.partitions), event, value, traceparent)
             for event, value in zip(events, values, strict=True)
         ]
-        return await self._writer.append(messages, self._topics.message_bytes - RECORD_OVERHEAD_BYTES, give_up)
+        partitions = {message.partition for message in messages}
+        if guard is not None:
+            await guard.check(partitions, topic.id)
+        ends = {partition: self._ends.get(partition, 0) for partition in partitions}
+        batch_bytes = self._topics.message_bytes - RECORD_OVERHEAD_BYTES
+        positions = await self._writer.append(messages, batch_bytes, give_up)
+        await self._check_after(positions, ends)
+        return positions
+
+    async def _check_after(self, positions: Sequence[Position], ends: Mapping[int, int]) -> None:
+        """Refuse to acknowledge events that were written before the `ends` that the partitions had before the call.
+
+        A topic can be recreated or truncated between two checks. Raises `LedgerMismatch`.
+        """
+        for position in positions:
+            partition, offset = position.partition, position.offset
+            if offset < ends[partition]:
+                await self._topics.compare()
+                raise LedgerMismatch(
+                    f"partition {partition} of {self.address} has lost its end: the events of this call were written "
+                    f"at offset {offset}, and it had reached {ends[partition]} before. They are not acknowledged. Was "
+                    "the topic recreated, or truncated by an unclean leader election? Restore it from a copy"
+                )
+            self._ends[partition] = max(self._ends.get(partition, 0), offset + 1)
 
     async def _same_until(self, give_up: float) -> Topic:
         """As `Topics.same`. Once connected, it goes on trying until `give_up`, a time of the event loop."""

@@ -1,0 +1,45 @@
+"""The guard of appends: no event is appended to a ledger that has lost records which views have processed.
+
+An older copy of a ledger would give its next event a position that the views have for another one. It is refused until
+an operator has put the right ledger back, or has dropped the views.
+"""
+
+import logging
+import time
+from collections.abc import Collection, Sequence
+
+from recallog_schemas import limits
+from recallog_schemas.errors import LedgerMismatch, RecallogError
+from recallog_streams.projector import Projector
+
+_log = logging.getLogger("recallog.ledger")
+
+
+class AppendGuard:
+    """Compares a ledger with the views that were computed from it, before events are appended."""
+
+    def __init__(self, views: Sequence[Projector]) -> None:
+        """`views` are the projectors of all groups of views; they only read here."""
+        self._views = views
+        self._compared: dict[int, tuple[object, float]] = {}
+        """By partition: the opening of the ledger that was found right, and when."""
+
+    async def check(self, partitions: Collection[int], opening: object) -> None:
+        """Raise `LedgerMismatch` if views are ahead of one of `partitions`. `opening` is that of the ledger.
+
+        Once for each opening, and again after `limits.APPEND_CHECK_SECONDS`: a cluster may have lost records, and views
+        may have been exchanged. Where either side cannot be read now, the append goes on.
+        """
+        now = time.monotonic()
+        for partition in partitions:
+            compared = self._compared.get(partition)
+            if compared is not None and compared[0] == opening and now - compared[1] < limits.APPEND_CHECK_SECONDS:
+                continue
+            for views in self._views:
+                try:
+                    await views.verify_not_ahead(partition)
+                except LedgerMismatch as error:
+                    raise LedgerMismatch(f"nothing was written: {error}", position=error.position) from None
+                except RecallogError as error:
+                    _log.debug("the views were not compared with the ledger before an append: %s", error)
+            self._compared[partition] = opening, now
