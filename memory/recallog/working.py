@@ -112,7 +112,10 @@ class Working(FacadePart):
         labels: parameters.Labels = None,
         **at: Unpack[At],
     ) -> "WorkingText":
-        """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters."""
+        """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
+
+        Contents are indented, so that none of their lines looks like a heading.
+        """
         return await self._access.of_space(
             space, lambda reading: queries.working.render(reading, space, agent, labels), at
         )

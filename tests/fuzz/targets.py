@@ -33,7 +33,7 @@ from recallog_schemas import codec, limits, repeats, text_rules
 from recallog_schemas.errors import InvalidEvent, InvalidInput, OutOfRange, RecallogError, SettingsError
 from recallog_schemas.validation import time_of
 from recallog_service.cli import rendering, wrapping
-from recallog_service.cli.control_characters import harmless
+from recallog_service.cli.visible import visible
 from recallog_service.formats import Item, chat, jsonl, locomo, registry
 from recallog_service.ingest import ingest
 from recallog_streams import chain, dead_letters
@@ -336,7 +336,7 @@ def judge_texts(inputs: Sequence[bytes], rng: random.Random) -> None:
         passages.spans(text)
         documents.clean(text)
         questions.is_question(text)
-        harmless(text)
+        visible(text)
         wrapping.wrapped(text[:2_000], 80)
         query_terms(question, AGENTS)
         names.named(question, AGENTS)

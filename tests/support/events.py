@@ -44,6 +44,16 @@ def after(home: Path, events: Sequence[Event], ask: Callable[[Memory], Awaitable
     return run(work())
 
 
+def publish_in(home: Path, *events: Event) -> None:
+    """Publish events in the memory of a folder."""
+
+    async def work() -> None:
+        async with Memory.open(home) as memory:
+            await memory.publish_many(events)
+
+    run(work())
+
+
 async def recorded(memory: Memory) -> list[Event]:
     """The events of the ledger, as often as it has them."""
     return [codec.decode(data) async for batch in memory.admin.records() for _, data in batch.records]

@@ -26,7 +26,7 @@ def paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
 
 
 COMMANDS = sorted(path for _, command in summarize.commands() for path in paths(command))
-SILENT = {("export",), ("mcp", "install"), ("serve",), ("worker",)}
+SILENT = {("export",), ("serve",), ("worker",)}
 """Those whose output is no answer."""
 
 
@@ -74,8 +74,8 @@ def failed(result: Result, code: int, says: str) -> None:
 
 BY_HAND = {
     "copy", "demo", "eval locomo", "export", "ingest", "keys create", "keys list", "keys revoke",
-    "mcp install", "publish", "react", "schema export", "serve", "tail", "watch", "worker", "workspace export",
-    "workspace import",
+    "mcp install", "mcp uninstall", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
+    "workspace export", "workspace import",
 }  # fmt: skip
 
 

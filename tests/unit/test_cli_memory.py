@@ -1,11 +1,7 @@
 """The commands about memory, prompts and reflections of agents: their output and exit codes."""
 
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,8 +14,9 @@ from filelock import FileLock
 from recallog import ContextView, Memory
 from recallog_service.cli.rendering import age_of
 from support.chat_server import ChatServer, belief, status
-from support.cli import Result, environment_of, recallog, without_events
-from support.events import event, run
+from support.cli import Result, recallog, without_events
+from support.events import event, publish_in, run
+from support.terminal import on_a_terminal
 
 RUDE = "[bold]Üb\x1b[31mel\x07 :apple: \\[/]"
 """Markup, a control sequence, and what others would draw as an apple."""
@@ -36,18 +33,10 @@ def configured(agent: str, **settings: Any) -> Any:
     return event("agent.configured", agent=agent, payload=settings)
 
 
-def publish(home: Path, *events: Any) -> None:
-    async def work() -> None:
-        async with Memory.open(home) as memory:
-            await memory.publish_many(events)
-
-    run(work())
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A village: the widow reflects after three events, her second reflection is due, the smith does not reflect."""
-    publish(
+    publish_in(
         tmp_path / "home",
         event_of("world.observed", "The chest is gone.", agent="narrator", id="w-1", turn=1),
         configured("widow", reflection_threshold=3),
@@ -65,7 +54,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def rude(tmp_path: Path) -> Path:
     """A folder with an event whose text contains control characters of terminals."""
-    publish(
+    publish_in(
         tmp_path / "rude",
         configured("widow", reflection_threshold=1),
         event_of("world.observed", RUDE, agent="narrator", id="w-1"),
@@ -74,30 +63,6 @@ def rude(tmp_path: Path) -> Path:
         event_of("world.observed", RUDE, agent="narrator", id="w-2"),
     )
     return tmp_path / "rude"
-
-
-def on_a_terminal(*arguments: object) -> str:
-    """The output of a command on a terminal."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "recallog_service", *map(str, arguments)],
-        stdout=slave,
-        stderr=slave,
-        env=environment_of(TERM="xterm", RECALLOG_INDEX="off"),
-    )
-    os.close(slave)
-    written = b""
-    while True:
-        try:
-            piece = os.read(master, 65536)
-        except OSError:  # Linux: the other side is closed
-            piece = b""
-        if not piece:
-            break
-        written += piece
-    os.close(master)
-    assert process.wait(60) == 0, written
-    return written.decode()
 
 
 def clean(result: Result) -> Result:
@@ -176,10 +141,11 @@ def test_a_usage_error_exits_with_2(home: Path, arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
 def test_control_characters_in_texts_do_not_reach_the_terminal(rude: Path, question: list[str]) -> None:
-    shown = on_a_terminal(*question, "--home", rude)
-    assert SHOWN in shown
-    assert "\x07" not in shown
-    assert "\x1b[31mel" not in shown
+    done = on_a_terminal(*question, "--home", rude)
+    assert done.code == 0, done
+    assert SHOWN in done.shown
+    assert "\x07" not in done.written
+    assert "\x1b[31mel" not in done.written
 
 
 def test_an_error_quotes_the_wrong_value_as_it_was_written(home: Path) -> None:
@@ -254,7 +220,7 @@ def test_beliefs_are_shown_with_their_evidence(home: Path) -> None:
 
 
 def test_beliefs_that_another_may_see(home: Path) -> None:
-    publish(home, event_of("agent.reflected", "I never liked him.", audience=["priest"], turn=9))
+    publish_in(home, event_of("agent.reflected", "I never liked him.", audience=["priest"], turn=9))
     assert "liked" in clean(recallog("beliefs", "village", "widow", "--reader", "priest", "--home", home)).out
     others = clean(recallog("beliefs", "village", "widow", "--reader", "smith", "--home", home)).out
     assert others == "[turn 004][agent.reflected][widow] The smith took it.\n  based on w-1, t-1\n"
@@ -349,7 +315,7 @@ def test_an_agent_without_reflection_is_shown_with_the_setting_that_enables_it(h
 
 
 def test_only_the_newest_counted_events_are_shown(home: Path) -> None:
-    publish(home, *(event_of("agent.spoke", f"{n}", turn=9) for n in range(30)))
+    publish_in(home, *(event_of("agent.spoke", f"{n}", turn=9) for n in range(30)))
     result = clean(recallog("reflection", "village", "widow", "--home", home))
     assert len(result.out.splitlines()) == 21
     assert "the newest 20 of these events are shown" in result.err
@@ -450,7 +416,7 @@ def test_help_of_react_warns_that_texts_leave_the_machine_and_has_no_key_option(
 
 
 def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) -> None:
-    publish(home, event_of("agent.spoke", "I am the smith.", agent="smith", turn=31))
+    publish_in(home, event_of("agent.spoke", "I am the smith.", agent="smith", turn=31))
     clean(recallog("scene", "village", "--home", home))
     result = clean(recallog("status", "--home", home))
     assert (
@@ -495,7 +461,7 @@ def test_a_duration_is_shown_in_its_two_largest_units(age: timedelta, shown: str
 
 
 def test_status_shows_ten_agents_and_how_many_more(home: Path) -> None:
-    publish(home, *(event_of("agent.spoke", "Me too.", agent=f"guest-{n:02}", turn=31) for n in range(12)))
+    publish_in(home, *(event_of("agent.spoke", "Me too.", agent=f"guest-{n:02}", turn=31) for n in range(12)))
     clean(recallog("scene", "village", "--home", home))
     shown = clean(recallog("status", "--home", home)).out
     assert "\n12 agents past turn 30 without reflection" in shown
@@ -506,7 +472,7 @@ def test_status_shows_ten_agents_and_how_many_more(home: Path) -> None:
 
 
 def test_status_without_reflecting_agents_does_not_mention_reflection(tmp_path: Path) -> None:
-    publish(tmp_path, event_of("agent.spoke", "Bread!", turn=3))
+    publish_in(tmp_path, event_of("agent.spoke", "Bread!", turn=3))
     clean(recallog("scene", "village", "--home", tmp_path))
     shown = clean(recallog("status", "--home", tmp_path))
     assert shown.err == ""

@@ -26,6 +26,7 @@ from recallog_schemas.errors import StorageError
 from recallog_service.access import Access
 from recallog_service.cli.serving import DEFAULT_PORT
 from recallog_service.http.app import Application
+from recallog_service.mcp.clients.clients import CLIENTS
 from support.cli import environment_of, recallog
 from support.events import numbered
 from support.http import served
@@ -253,8 +254,9 @@ def test_the_commands_of_the_readme_use_a_server(tmp_path: Path) -> None:
     assert serve == "recallog serve &"
     with server_in(tmp_path, RECALLOG_INDEX="off") as port:
         read = f"grep --max-count 1 '^data: .*The mill burned' < <(exec 2>/dev/null; {stream})"
-        ended = shell("\n".join([context, "echo", read, install]).replace(str(DEFAULT_PORT), str(port)), tmp_path)
-    assert (ended.returncode, ended.stderr) == (0, "")
+        script = "\n".join([context, "echo", read, f"{install} --yes"])
+        ended = shell(script.replace(str(DEFAULT_PORT), str(port)), tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, f"{CLIENTS['claude-code'].next}\n")
     assert ended.stdout.count("The mill burned.") >= 2, ended.stdout
     assert '"miller"' in (tmp_path / ".mcp.json").read_text()
 
@@ -267,7 +269,8 @@ def test_the_programs_of_the_page_on_mcp_print_what_it_says(tmp_path: Path, monk
     assert serve == "recallog serve"
     monkeypatch.setenv("PATH", with_command(tmp_path))
     assert shows(run_python(by_stdio, tmp_path), printed)
-    script = "\n".join([install, "cp .mcp.json started.json", create, install_of_site, "echo $RECALLOG_KEY"])
+    once, again = f"{install} --yes", f"{install_of_site} --yes >/dev/null"
+    script = "\n".join([f"{once} >/dev/null", "cp .mcp.json started.json", create, again, "echo $RECALLOG_KEY"])
     ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     started, connected = (json.loads((tmp_path / name).read_text()) for name in ("started.json", ".mcp.json"))
     assert "mcp --space village --agent baker" in " ".join(started["mcpServers"]["recallog"]["args"])

@@ -34,13 +34,13 @@ def test_blocks_have_versions_and_are_rendered_by_label() -> None:
         assert (changed.item.version, changed.item.value) == (2, "Close 4 deals")  # type: ignore[union-attr]
         found = [(block.label, block.content, block.version) for block in (await memory.working.get(*A)).blocks]
         assert found == [("Goals", "Close 4 deals", 2), ("User", "Name: Alice", 1)]
-        rendered = "## Working Memory\n### Goals\nClose 4 deals\n### User\nName: Alice"
+        rendered = "## Working Memory\n### Goals\n  Close 4 deals\n### User\n  Name: Alice"
         assert (await memory.working.render(*A)).text == rendered
         assert (await memory.working.get("s", "b")).blocks == ()
         assert (await memory.working.render("s", "b")).text == ""
-        assert (await memory.working.render(*A, as_of="0:0")).text == "## Working Memory\n### Goals\nClose 3 deals"
+        assert (await memory.working.render(*A, as_of="0:0")).text == "## Working Memory\n### Goals\n  Close 3 deals"
         only = await memory.working.render(*A, ["User", "Nobody"])
-        assert only.text == "## Working Memory\n### User\nName: Alice"
+        assert only.text == "## Working Memory\n### User\n  Name: Alice"
         assert [block.label for block in (await memory.working.get(*A, ["User"])).blocks] == ["User"]
         assert (await memory.working.delete(*A, "User")).changed
         assert not (await memory.working.delete(*A, "User")).changed
@@ -54,7 +54,7 @@ def test_a_long_block_is_kept_whole_and_rendered_at_2000_characters() -> None:
         await memory.working.set(*A, "Notes", "x" * 3_000)
         (block,) = (await memory.working.get(*A)).blocks
         assert len(block.content) == 3_000
-        assert (await memory.working.render(*A)).text == "## Working Memory\n### Notes\n" + "x" * 2_000
+        assert (await memory.working.render(*A)).text == "## Working Memory\n### Notes\n  " + "x" * 2_000
 
     ended(work)
 
@@ -262,8 +262,8 @@ def test_each_element_is_drained_once_by_readers_that_drain_at_the_same_time(tmp
 def test_the_commands_of_working_memory(tmp_path: Path) -> None:
     home = {"RECALLOG_HOME": str(tmp_path / "home")}
     assert recallog("working", "set", *A, "Goals", "Close 3 deals", **home).out == "working/Goals v1 Close 3 deals\n"
-    assert recallog("working", "render", *A, **home).out == "## Working Memory\n### Goals\nClose 3 deals\n"
-    assert recallog("working", "get", *A, "Goals", "Other", **home).out == "Goals (version 1)\nClose 3 deals\n"
+    assert recallog("working", "render", *A, **home).out == "## Working Memory\n### Goals\n  Close 3 deals\n"
+    assert recallog("working", "get", *A, "Goals", "Other", **home).out == "Goals (version 1)\n  Close 3 deals\n"
     document = recallog("working", "document", *A, "--json", **home).json
     written = recallog("working", "write-document", *A, '{"User": "Alice"}', "--base", document["sha256"], **home)
     assert written.out == "written: User\ndeleted: Goals\n"

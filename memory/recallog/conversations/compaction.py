@@ -29,6 +29,8 @@ Summarise = Callable[[Sequence[Message]], str]
 _SENTENCES = "\n\nSaid word for word:\n"
 _QUESTION = "\n\nNot answered yet:\n"
 _LINE = "- "
+_FORGED = re.compile(r"(?:\A|(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]))(?=(?:Said word for word|Not answered yet):)")
+"""The beginning of a line that looks like one of these headings."""
 _BINDING = re.compile(r"\b(?:must|never|always)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -44,8 +46,9 @@ class Summary:
 
     def __str__(self) -> str:
         lines = "".join(f"{_LINE}{sentence}\n" for sentence in self.sentences).rstrip("\n")
-        listed = f"{_SENTENCES}{lines}" if lines else ""
-        return f"{self.text}{listed}{_QUESTION}{self.question}" if self.question else f"{self.text}{listed}"
+        listed = f"{_SENTENCES}{_as_words(lines)}" if lines else ""
+        asked = f"{_QUESTION}{_as_words(self.question)}" if self.question else ""
+        return f"{_as_words(self.text)}{listed}{asked}"
 
     @classmethod
     def parse(cls, written: str) -> "Summary":
@@ -187,6 +190,12 @@ def _cut(body: Sequence[Message], thresholds: Thresholds, counted: int) -> int:
     while ends and body[ends].get("role") in rendering.RESULTS:
         ends -= 1
     return ends
+
+
+def _as_words(text: str) -> str:
+    """`text` with lines that look like headings of a summary indented: the message is one of the system, and what a
+    user wrote is not."""
+    return _FORGED.sub("  ", text)
 
 
 def _parsed(message: Message) -> Summary:

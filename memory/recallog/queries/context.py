@@ -31,6 +31,7 @@ from recallog_schemas.views import (
     Remembered,
     SceneView,
     are_dated,
+    continued,
     one_line,
 )
 
@@ -364,8 +365,8 @@ def _texts(events: Sequence[Remembered]) -> str:
 def _identity(agent: str, own: AgentSettings) -> list[str]:
     return [
         f"You are {agent}.",
-        *([own.persona] if own.persona else []),
-        *([f"Your goal: {own.goal}"] if own.goal else []),
+        *([continued(own.persona)] if own.persona else []),
+        *([f"Your goal: {continued(own.goal)}"] if own.goal else []),
     ]
 
 
@@ -428,5 +429,5 @@ def _reflection_request(
     for event in due:
         prefix = event.line_prefix(reflection.agent, dated=dated)
         text = cut(one_line(event.text), max(limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
-        evidence.append(Line(text, prefix, event.position.offset, event.event.id))
+        evidence.append(Line(text, prefix, event.position.offset, one_line(event.event.id)))
     return request, evidence

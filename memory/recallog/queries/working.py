@@ -1,6 +1,7 @@
 """Working memory: the blocks of an agent, as a text, as a document and in prompts; the scratchpads of its sessions."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,12 +10,15 @@ from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import items, settings
+from recallog_projections.views.items import ItemRow
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas.kinds import WorkingSettings
 from recallog_schemas.timestamps import moment_of
-from recallog_schemas.views import Block, BlocksView, WorkingDocument, WorkingText, one_line
+from recallog_schemas.views import Block, BlocksView, WorkingDocument, WorkingText, indented, one_line
 
 _HEADING = "## Working Memory"
+_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
+"""What ends a line for some readers, and is no control character of JSON."""
 
 
 async def blocks(
@@ -38,12 +42,11 @@ async def blocks(
 
 
 async def render(reading: ReadSession, space: str, agent: str, labels: Sequence[str] | None) -> WorkingText:
-    """The blocks of an agent as one text; with `labels`, only these."""
+    """The blocks of an agent as one text, as prompts show them; with `labels`, only these."""
 
     async def read(reads: ReadSession) -> WorkingText:
         snapshot, found = await rows_of(reads, space, agent, WORKING, labels)
-        shown = [f"### {label}\n{content_of(row)}" for label, row in found.items()]
-        text = "\n".join([_HEADING, *shown]) if shown else ""
+        text = f"{_HEADING}\n{_shown(found)}" if found else ""
         return WorkingText(**await of_agent(reads, snapshot, space, agent), text=text)
 
     return await reading.steady(read)
@@ -69,7 +72,14 @@ async def document(reading: ReadSession, space: str, agent: str) -> WorkingDocum
 
 def document_text(contents: Mapping[str, Any]) -> str:
     """The document of some blocks: a JSON object of label and content."""
-    return json.dumps(contents, ensure_ascii=False, indent=2)
+    written = json.dumps(contents, ensure_ascii=False, indent=2)
+    return _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+def _shown(found: Mapping[str, ItemRow]) -> str:
+    """Blocks with their labels as headings. Contents are indented, so that none of their lines looks like a heading or
+    like another section of a prompt."""
+    return "\n".join(f"### {one_line(label)}\n{indented(content_of(row))}" for label, row in found.items())
 
 
 def cut(text: str, bytes_max: int) -> str:
@@ -110,10 +120,7 @@ def offsets_shown(snapshot: Snapshot, space: str, agent: str) -> set[int]:
 
 
 def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
-    """The text of the section: the blocks, or a hint if there are none; None if the agent's prompts have no section.
-
-    Contents are indented, so that none of their lines looks like another section.
-    """
+    """The text of the section: the blocks, or a hint if there are none; None if the agent's prompts have no section."""
     set_to = _shown_by(snapshot, space, agent)
     if set_to is None:
         return None
@@ -122,10 +129,7 @@ def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
         return f"(empty; what you write to {agent}_working_memory is shown here in every turn)"
     if set_to.structured:
         return cut(document_text({label: items.value_of(row) for label, row in found.items()}), set_to.max_bytes)
-    lines = []
-    for label, row in found.items():
-        lines += [f"### {one_line(label)}", *(f"  {line}" for line in content_of(row).splitlines())]
-    return cut("\n".join(lines), set_to.max_bytes)
+    return cut(_shown(found), set_to.max_bytes)
 
 
 def _shown_by(snapshot: Snapshot, space: str, agent: str) -> WorkingSettings | None:

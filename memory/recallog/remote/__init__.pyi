@@ -672,7 +672,10 @@ class RemoteWorking:
         after: Position | str | None = None,
         as_of: Position | datetime | str | None = None,
     ) -> WorkingText:
-        """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters."""
+        """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
+
+        Contents are indented, so that none of their lines looks like a heading.
+        """
 
     async def document(
         self,

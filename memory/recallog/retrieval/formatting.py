@@ -18,7 +18,7 @@ def format_context(hits: Iterable[RecallHit], max_tokens: int = 2000) -> str:
     """
     room, lines = _CHARS_PER_TOKEN * max_tokens, []
     for hit in hits:
-        line = f"- [{_label(hit)}] {one_line(hit.text)} (score: {hit.score:.2f})"
+        line = one_line(f"- [{_label(hit)}] {hit.text} (score: {hit.score:.2f})")
         if len(line) <= room:
             lines.append(line)
             room -= len(line) + 1  # with the line break before the next one

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from recallog_schemas.views.base import Remembered as Remembered
     from recallog_schemas.views.base import View as View
     from recallog_schemas.views.base import are_dated as are_dated
+    from recallog_schemas.views.base import continued as continued
+    from recallog_schemas.views.base import indented as indented
     from recallog_schemas.views.base import one_line as one_line
     from recallog_schemas.views.base import shown_date as shown_date
     from recallog_schemas.views.consensus import ConsensusFound as ConsensusFound
@@ -149,6 +151,8 @@ else:
                 "Remembered",
                 "View",
                 "are_dated",
+                "continued",
+                "indented",
                 "one_line",
                 "shown_date",
             ],

@@ -29,8 +29,8 @@ class View(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     def format(self) -> str:
-        """The view as text: its fields, one per line."""
-        return "\n".join(f"{name}: {getattr(self, name)}" for name in type(self).model_fields)
+        """The view as text: its fields, one per line; further lines of a text are indented."""
+        return "\n".join(f"{name}: {continued(str(getattr(self, name)))}" for name in type(self).model_fields)
 
     @property
     def ok(self) -> bool:
@@ -224,6 +224,20 @@ def shown_json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+# What agents have stored is shown among headings and lines of ours, which a model or a person trusts. None of its lines
+# may look like one of them: a text is shown in one line, or its lines are indented.
+
+
 def one_line(text: str) -> str:
-    """`text` without line breaks: in a prompt, the text of an event must not look like a separate section."""
+    """`text` without line breaks."""
     return " ".join(text.splitlines())
+
+
+def indented(text: str) -> str:
+    """`text` with all of its lines indented, below a line that says what it is."""
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def continued(text: str) -> str:
+    """`text` with all of its lines indented but for the first one, which continues a line."""
+    return "\n  ".join(text.splitlines())

@@ -53,7 +53,7 @@ class ConsensusView(View):
     def format(self) -> str:
         """Id, strength, topic and conclusion in one line, and by what it is superseded."""
         replaced = "" if self.superseded_by is None else f" (superseded by {self.superseded_by})"
-        return f"{self.id} {self.strength} {one_line(self.topic)}: {one_line(self.conclusion)}{replaced}"
+        return one_line(f"{self.id} {self.strength} {self.topic}: {self.conclusion}{replaced}")
 
 
 class SimilarConsensus(View):
@@ -114,7 +114,7 @@ class DissentView(View):
 
     def format(self) -> str:
         """Agent, type, confidence and content in one line."""
-        return f"{self.agent} {self.type} ({self.confidence:g}): {one_line(self.content)}"
+        return one_line(f"{self.agent} {self.type} ({self.confidence:g}): {self.content}")
 
 
 class DissentsView(OfAgent):

@@ -7,7 +7,7 @@ from pydantic import Field
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import OfAgent, View, one_line, shown_json
+from recallog_schemas.views.base import OfAgent, View, indented, one_line, shown_json
 
 
 def _line(message: dict[str, Any]) -> str:
@@ -97,7 +97,7 @@ class CompactionView(View):
     """The position of its event. None: nothing was written."""
 
     def format(self) -> str:
-        """The numbers, and the summary below them."""
+        """The numbers, and the summary indented below them."""
         line = f"{self.compacted:,} messages compacted, {self.kept:,} kept"
-        failed = f"\nwithout the model: {self.failed}" if self.failed else ""
-        return f"{line}{failed}\n{self.summary}" if self.summary is not None else line
+        failed = f"\nwithout the model: {one_line(self.failed)}" if self.failed else ""
+        return f"{line}{failed}\n{indented(self.summary)}" if self.summary is not None else line

@@ -1,7 +1,7 @@
 """Dead letters: records that the fold could not apply."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ListView, View
+from recallog_schemas.views.base import ListView, View, indented, one_line
 
 
 class DeadLetter(View):
@@ -25,9 +25,8 @@ class DeadLetter(View):
 
     def format(self) -> str:
         """Position, space, kind, id and reason in one line; `?` for what the record does not tell."""
-        return (
-            f"{self.position}  {self.space or '?'}  {self.kind or '?'}  {self.id or '?'}  {self.reason}: {self.detail}"
-        )
+        named = f"{self.space or '?'}  {self.kind or '?'}  {self.id or '?'}"
+        return one_line(f"{self.position}  {named}  {self.reason}: {self.detail}")
 
 
 class DeadLettersView(ListView[DeadLetter]):
@@ -62,7 +61,8 @@ class FirstOfId(View):
 
     def format(self) -> str:
         """The field that differs and the position, then the content of the event."""
-        return f"differs in {self.differs_in} from the event that has its id, at {self.position}:\n{self.content}"
+        differs = f"differs in {self.differs_in} from the event that has its id, at {self.position}:"
+        return f"{differs}\n{indented(self.content)}"
 
 
 class DeadLetterDetail(View):
@@ -77,5 +77,5 @@ class DeadLetterDetail(View):
 
     def format(self) -> str:
         """The dead letter in one line, then the content of the record; for a conflict also that of the other event."""
-        lines = [self.letter.format(), self.content]
+        lines = [self.letter.format(), indented(self.content)]
         return "\n".join([*lines, self.first.format()] if self.first else lines)

@@ -70,7 +70,7 @@ class EntryView(View):
 
     def format(self) -> str:
         """Id, type and the beginning of the labelled text in one line: `e-1 lesson [critical] Sift the flour first.`"""
-        return f"{self.id} {self.type} {cut(self.labelled, limits.PREVIEW_CHARS)}"
+        return one_line(f"{self.id} {self.type} {cut(self.labelled, limits.PREVIEW_CHARS)}")
 
 
 class EntryFound(OfAgent):
@@ -131,7 +131,7 @@ class Retained(View):
         if self.similarity is not None:
             why.append(f"similarity {self.similarity:g}")
         shown = [self.outcome, self.id or "", f"({', '.join(why)})" if why else ""]
-        return " ".join(part for part in shown if part)
+        return one_line(" ".join(part for part in shown if part))
 
 
 class NearestEntry(View):
@@ -148,7 +148,7 @@ class NearestEntry(View):
 
     def format(self) -> str:
         """Id and similarity in one line."""
-        return f"{self.id} (similarity {self.similarity:g})"
+        return one_line(f"{self.id} (similarity {self.similarity:g})")
 
 
 class Comparison(View):
@@ -166,7 +166,7 @@ class Comparison(View):
     def format(self) -> str:
         """Outcome, id, reason and the nearest entry in one line: `stored, nearest e-1 (similarity 0.8)`."""
         shown = " ".join(part for part in (self.outcome, self.id, self.reason and f"({self.reason})") if part)
-        return shown if self.nearest is None else f"{shown}, nearest {self.nearest.format()}"
+        return one_line(shown if self.nearest is None else f"{shown}, nearest {self.nearest.format()}")
 
 
 class ExtractedFacts(View):
@@ -235,7 +235,7 @@ class EntriesChange(View):
     def format(self) -> str:
         """The number of entries, and those that were not changed."""
         lines = [f"{self.count} changed" if self.changed else "nothing changed"]
-        return "\n".join([*lines, *(f"{id_}: {reason}" for id_, reason in self.refused.items())])
+        return "\n".join([*lines, *(one_line(f"{id_}: {reason}") for id_, reason in self.refused.items())])
 
 
 class Lesson(View):
@@ -308,8 +308,8 @@ class EntryAudit(View):
 
     def format(self) -> str:
         """The fields in one line."""
-        reason = "" if self.reason is None else f" ({one_line(self.reason)})"
-        return f"{self.at.isoformat()} {self.operation} {self.id} by {self.actor}{reason}"
+        reason = "" if self.reason is None else f" ({self.reason})"
+        return one_line(f"{self.at.isoformat()} {self.operation} {self.id} by {self.actor}{reason}")
 
 
 class AuditView(OfAgent):
@@ -337,8 +337,8 @@ class EntryErasure(View):
 
     def format(self) -> str:
         """The fields in one line."""
-        reason = "" if self.reason is None else f" ({one_line(self.reason)})"
-        return f"{self.at.isoformat()} erased {self.id} by {self.actor}{reason}"
+        reason = "" if self.reason is None else f" ({self.reason})"
+        return one_line(f"{self.at.isoformat()} erased {self.id} by {self.actor}{reason}")
 
 
 class ErasuresPage(OfAgent):
@@ -381,7 +381,7 @@ class MergedEntry(View):
 
     def format(self) -> str:
         """Both ids in one line."""
-        return f"{self.archived} duplicates {self.kept} (similarity {self.similarity:g})"
+        return one_line(f"{self.archived} duplicates {self.kept} (similarity {self.similarity:g})")
 
 
 class Deduplicated(View):

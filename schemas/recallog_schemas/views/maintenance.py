@@ -1,7 +1,7 @@
 """Reports of rebuilds and of copies of ledgers."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ListView, View
+from recallog_schemas.views.base import ListView, View, one_line
 
 
 class RebuildPlan(View):
@@ -83,7 +83,7 @@ class LeftOut(View):
 
     def format(self) -> str:
         """Position and reason in one line."""
-        return f"left out {self.position}: {self.why}"
+        return one_line(f"left out {self.position}: {self.why}")
 
 
 class CopyReport(View):

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from recallog_schemas.event import Position
 from recallog_schemas.kinds import SalienceWeights
-from recallog_schemas.views.base import OfAgent, Remembered, line_prefix
+from recallog_schemas.views.base import OfAgent, Remembered, line_prefix, one_line
 
 
 class Salient(Remembered):
@@ -94,7 +94,7 @@ class Explanation(OfAgent):
 
     def format(self) -> str:
         """The verdict, why, the sections, and the event with its score as a sum, one per line."""
-        found = [self.verdict.replace("_", " "), f"  {self.why}"]
+        found = [self.verdict.replace("_", " "), f"  {one_line(self.why)}"]
         if self.sections:
             found.append(f"  in the prompt under {', '.join(self.sections)}")
         if self.memory is not None:

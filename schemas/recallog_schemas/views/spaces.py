@@ -1,7 +1,7 @@
 """Spaces, and the activity of their agents, sessions and kinds."""
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ComputedAt, ListView, OfSpace, View
+from recallog_schemas.views.base import ComputedAt, ListView, OfSpace, View, one_line
 
 
 class SpaceView(ComputedAt):
@@ -44,7 +44,7 @@ class AgentView(View):
 
     def format(self) -> str:
         """Name, count and positions in one line."""
-        return f"{self.name}: {self.events:,} events, from {self.first} to {self.last}"
+        return f"{one_line(self.name)}: {self.events:,} events, from {self.first} to {self.last}"
 
 
 class AgentsView(OfSpace, ListView[AgentView]):
@@ -101,5 +101,5 @@ class ResumeView(OfSpace):
         """The session, the turn and the next turn in one line; `nothing to restore` if there is nothing."""
         if self.turn is None:
             return "nothing to restore"
-        session = "no session" if self.session is None else f"session {self.session}"
+        session = "no session" if self.session is None else f"session {one_line(self.session)}"
         return f"{session}, turn {self.turn}, next turn {self.next_turn}"

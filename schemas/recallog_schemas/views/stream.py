@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, View, one_line
+from recallog_schemas.views.base import OfAgent, View, continued, one_line
 from recallog_schemas.views.long_term import Retained
 
 
@@ -99,4 +99,4 @@ class StreamSummary(OfAgent):
     def format(self) -> str:
         """The summary, and what became of it; `(nothing)` if the span has no memories."""
         stored = [] if self.stored is None else [self.stored.format()]
-        return "\n".join([self.text or "(nothing)", *stored])
+        return "\n".join([continued(self.text) or "(nothing)", *stored])

@@ -6,7 +6,7 @@ from typing import Literal
 
 from recallog_schemas.event import Position
 from recallog_schemas.kinds.payload import Tier
-from recallog_schemas.views.base import OfAgent, View
+from recallog_schemas.views.base import OfAgent, View, one_line
 from recallog_schemas.views.long_term import EntryView
 
 _ENDED = {"expired": "unread for too long", "tier_limit": "beyond the maximum of their tier"}
@@ -97,7 +97,7 @@ class TierHit(View):
 
     def format(self) -> str:
         """Tier, score, id and labelled text in one line."""
-        return f"{self.entry.tier} {self.score:.3f} {self.entry.id} {self.entry.labelled}"
+        return one_line(f"{self.entry.tier} {self.score:.3f} {self.entry.id} {self.entry.labelled}")
 
 
 class TierHits(OfAgent):
@@ -137,7 +137,7 @@ class TierMove(View):
 
     def format(self) -> str:
         """Id, tiers and reason in one line."""
-        return f"{self.id} {self.origin} → {self.to} ({self.reason})"
+        return one_line(f"{self.id} {self.origin} → {self.to} ({self.reason})")
 
 
 class ArchivedEntry(View):
@@ -150,7 +150,7 @@ class ArchivedEntry(View):
 
     def format(self) -> str:
         """Id and reason in one line."""
-        return f"{self.id} archived ({self.reason})"
+        return one_line(f"{self.id} archived ({self.reason})")
 
 
 class Consolidation(View):

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ComputedAt, ListView, View
+from recallog_schemas.views.base import ComputedAt, ListView, View, one_line
 
 _INDEX = "index"
 _RESTORE = "Keep a copy of the folder, then restore your backup of the ledger"
@@ -301,7 +301,7 @@ class RepairReport(View):
 
 
 def _address(*parts: str) -> str:
-    return " / ".join(part for part in parts if part)
+    return one_line(" / ".join(part for part in parts if part))
 
 
 class LedgerDigest(View):

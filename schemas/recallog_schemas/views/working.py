@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, View, shown_json
+from recallog_schemas.views.base import OfAgent, View, indented, one_line, shown_json
 
 
 class Block(View):
@@ -20,8 +20,8 @@ class Block(View):
     """When it last changed, in UTC."""
 
     def format(self) -> str:
-        """The label, the version, and the content below it."""
-        return f"{self.label} (version {self.version})\n{shown_json(self.content)}"
+        """The label, the version, and the content indented below it."""
+        return f"{one_line(self.label)} (version {self.version})\n{indented(shown_json(self.content))}"
 
 
 class BlocksView(OfAgent):
@@ -77,7 +77,7 @@ class DocumentChange(View):
 
     def format(self) -> str:
         """The labels that were written and deleted."""
-        lines = [f"{what}: {', '.join(labels)}" for what, labels in self._changes() if labels]
+        lines = [one_line(f"{what}: {', '.join(labels)}") for what, labels in self._changes() if labels]
         return "\n".join(lines) or "unchanged"
 
     def _changes(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -94,4 +94,4 @@ class Drained(View):
 
     def format(self) -> str:
         """One element per line; `(nothing)` if there are none."""
-        return "\n".join(shown_json(value) for value in self.values) or "(nothing)"
+        return "\n".join(one_line(shown_json(value)) for value in self.values) or "(nothing)"

@@ -75,7 +75,7 @@ class FileLeftOut(View):
 
     def format(self) -> str:
         """Path and reason in one line."""
-        return f"{one_line(self.path)}: {self.reason}"
+        return one_line(f"{self.path}: {self.reason}")
 
 
 class FolderExchange(View):

@@ -6,7 +6,8 @@ Names and summaries for `recallog --help` come from the generated `recallog_serv
 import logging
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -14,11 +15,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from recallog_service.cli.control_characters import harmless
+from recallog_service.cli import encodings
 from recallog_service.cli.summaries import COMMANDS
+from recallog_service.cli.visible import visible
 from recallog_streams.collector import collect_rarely
 
 _CLIENT = "recallog.kafka"
+
+_USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
+"""An error of the command line. Typer has its class from click, or of its own in later versions."""
+
 DERIVED = "derived"
 """The module of the commands that are derived from operations."""
 
@@ -37,12 +43,32 @@ class LazyCommand(TyperCommand):
 
 
 class LazyGroup(TyperGroup):
-    """All commands, none of them imported."""
+    """All commands, none of them imported.
+
+    An error of the command line quotes what was typed or pasted, with its hidden characters written out.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, (module, summary) in COMMANDS.items():
             self.add_command(LazyCommand(name, module, summary))
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        with _visible_errors():
+            return super().make_context(info_name, args, *rest, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        error.message = visible(error.message)
+        raise
 
 
 def commands_of(module: str, name: str | None = None) -> typer.Typer:
@@ -89,7 +115,9 @@ class Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers and record.name != _CLIENT:
-            sys.stderr.write(f"warning: {harmless(record.getMessage())}\n")
+            from recallog_schemas.views import continued  # not before there is something to warn of
+
+            sys.stderr.write(f"warning: {visible(continued(record.getMessage()))}\n")
 
 
 def main() -> None:
@@ -104,6 +132,8 @@ def main() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("r" if name == "stdin" else "w"))  # noqa: SIM115  # until the end
+    encodings.use_utf8()
+    encodings.prepare()
     try:
         try:
             app()
@@ -119,6 +149,6 @@ def _end_without_output(error: OSError) -> NoReturn:
     if not quiet:
         what = f"{error.filename} cannot be written or read" if error.filename else "the output cannot be written"
         with suppress(OSError):
-            sys.stderr.write(f"error {harmless(what)}: {error.strerror or error}\n")
+            sys.stderr.write(f"error {visible(what)}: {error.strerror or error}\n")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in its buffer
     sys.exit(1 if quiet else 3)

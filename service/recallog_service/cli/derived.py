@@ -168,7 +168,7 @@ class _Command:
 
         answer, unknown = terminal.run(work, as_json=as_json)
         if as_json:
-            sys.stdout.write(operation.to_json(answer).decode() + "\n")
+            terminal.print_json_text(operation.to_json(answer).decode())
         else:
             rendering.renderer(operation.answer)(answer, **output)
         if _WAIT in operation.parameters and not wait and answer.degraded is not None:

@@ -21,14 +21,14 @@ def print_result(done: Result, against: Path | None) -> None:
         ("categories 1 to 4", *_HEADINGS, "p50 ms"),
         [row for file in done.files for row in _rows_of_runs(file, against)],
     )
-    console.out.print()
+    terminal.print_lines("")
     console.print_table(
         (f"{done.files[0].runs[0].name}, by category", "questions", *_HEADINGS),
         [row for file in done.files for row in _rows_of_categories(file)],
     )
-    console.out.print()
+    terminal.print_lines("")
     console.print_table(("weak evidence lost", *_HEADINGS[:3]), [_row_of_weak_evidence(file) for file in done.files])
-    console.out.print()
+    terminal.print_lines("")
     console.print_table(
         ("nothing close", "1 to 4", "5", "1 to 4 elsewhere", "with its names"),
         [_row_of_nothing_close(file) for file in done.files],
@@ -92,11 +92,11 @@ def _print_notes(file: FileResult) -> None:
                 f"{len(shown):,} first 5 hits"
             )
         if run.summary.degraded:
-            console.err.print(
+            terminal.note(
                 f"{file.file}, {run.name}: {run.summary.degraded:,} of {len(run.answers):,} answers used keywords "
                 f"only: {run.summary.degraded_because}",
-                style="red" if result.unexpectedly_degraded(run) else "dim", markup=False,
-            )  # fmt: skip
+                "red" if result.unexpectedly_degraded(run) else "dim",
+            )
 
 
 def _change(run: Run, against: Path | None) -> Mapping[str, Paired] | None:

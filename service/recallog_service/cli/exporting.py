@@ -11,7 +11,7 @@ from recallog import Memory, Position
 from recallog_projections.patience import patient
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent, StorageCorrupt
-from recallog_service.cli import console, terminal, unknown_names
+from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.terminal import Home
 from recallog_streams.ledgers.ledger import Batch
 
@@ -26,19 +26,22 @@ def export_command(
     keep_going: Annotated[bool, typer.Option("--keep-going", help="Leave out and list damaged records.")] = False,
     home: Home = None,
 ) -> None:
-    """Write the ledger as JSON Lines, from which `recallog ingest` restores it."""
+    """Write the ledger as JSON Lines, from which `recallog ingest` restores it.
+
+    A file or a pipe gets the events byte by byte. On a terminal, hidden characters are escaped.
+    """
 
     exported = refused = 0
 
     def left_out(what: str, reason: str) -> None:
         nonlocal refused
         refused += 1
-        console.err.print(f"left out {what}: {reason}", markup=False)
+        terminal.note(f"left out {what}: {reason}", "")
 
     async def work() -> None:
         nonlocal exported
         try:
-            target = output.open("wb") if output is not None else sys.stdout.buffer
+            target = output.open("wb") if output is not None else None if sys.stdout.isatty() else sys.stdout.buffer
         except OSError as error:
             raise typer.BadParameter(f"cannot write {output}: {error.strerror}") from None
         try:
@@ -47,16 +50,21 @@ def export_command(
                     async for batch in _records(memory, space, left_out if keep_going else None):
                         for offset, data in batch.records:
                             try:
-                                target.write(codec.encode(codec.decode(data)) + b"\n")
+                                line = codec.encode(codec.decode(data))
+                                if target is None:
+                                    terminal.print_json_text(line.decode())
+                                else:
+                                    target.write(line + b"\n")
                                 exported += 1
                             except InvalidEvent as error:
                                 left_out(f"{batch.partition}:{offset}", str(error))
                         advance(batch.next, (await memory.admin.ledger_ends())[batch.partition])
                     if space is not None and not exported and not refused:
                         await unknown_names.refuse_unknown(memory, {"space": space})
-            target.flush()
+            if target is not None:
+                target.flush()
         finally:
-            if output is not None:
+            if target is not None and output is not None:
                 target.close()
 
     terminal.run(work)

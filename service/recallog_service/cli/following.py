@@ -16,6 +16,7 @@ from recallog.following.entries import (
 )
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidArgument, OutOfRange
+from recallog_schemas.views import continued, one_line
 from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.terminal import Home, Json
 
@@ -51,7 +52,7 @@ def tail_command(
                     for entry in entries_of(batch):
                         printed = True
                         if as_json:
-                            terminal.print_json_line(entry_document(entry))
+                            terminal.print_json(entry_document(entry))
                         else:
                             terminal.print_lines(entry_line(entry))
                 if space is not None and not printed:
@@ -69,8 +70,10 @@ def entry_document(entry: LedgerEntry) -> dict[str, Any]:
 def entry_line(entry: LedgerEntry) -> str:
     event = entry.event
     if event is None:
-        return f"{entry.position}  (not an event: {entry.problem})"
-    return f"{entry.position}  {event.at:%Y-%m-%d %H:%M:%S}  {event.space}  {event.agent}  {event.kind}  {event.text}"
+        return one_line(f"{entry.position}  (not an event: {entry.problem})")
+    return continued(
+        f"{entry.position}  {event.at:%Y-%m-%d %H:%M:%S}  {event.space}  {event.agent}  {event.kind}  {event.text}"
+    )
 
 
 async def begin_in_space(memory: Memory, start: str | None, space: str) -> Position:

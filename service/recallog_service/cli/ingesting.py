@@ -1,6 +1,5 @@
 """`ingest`: writes the events and conversations of files to the ledger."""
 
-import sys
 from collections.abc import Callable
 from inspect import cleandoc
 from typing import Annotated
@@ -10,7 +9,7 @@ import typer
 from recallog import Memory
 from recallog_projections.patience import patient
 from recallog_schemas.errors import IndexUnavailable, InvalidEvent
-from recallog_service.cli import console, terminal
+from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 from recallog_service.formats import DEFAULT_START, Options, registry
 from recallog_service.ingest import Ingested, IngestedFile, IngestedFiles, Problem, ingest_file
@@ -146,8 +145,7 @@ async def _start_index(memory: Memory) -> str | None:
 
 
 def _print_acknowledged(position: str, id_: str) -> None:
-    sys.stdout.write(f"{position} {id_}\n")
-    sys.stdout.flush()
+    terminal.print_lines(f"{position} {id_}")
 
 
 def _report_all(result: IngestedFiles) -> None:
@@ -160,12 +158,12 @@ def _report_all(result: IngestedFiles) -> None:
         more = len(result.unrecognised) - _UNRECOGNISED_SHOWN
         rest = f" and {more:,} more, which --json lists" if more > 0 else ""
         terminal.note(f"left out, because their format is not recognised: {shown}{rest}")
-    console.out.print(f"in all {result.added:,} events added, {result.known:,} known already")
+    terminal.print_lines(f"in all {result.added:,} events added, {result.known:,} known already")
 
 
 def _report(result: IngestedFile, prefix: str) -> None:
     for problem in result.problems:
-        console.err.print(f"{prefix}{problem.message}", markup=False, style="red")
+        terminal.note(f"{prefix}{problem.message}", "red")
     for cut in result.cut:
         terminal.note(f"{prefix}{cut.message}")
     terminal.print_lines(
@@ -178,9 +176,10 @@ def _report(result: IngestedFile, prefix: str) -> None:
         counts = ", ".join(f"{count:,} {name}" for name, count in result.left_out.items())
         terminal.print_lines(f"{prefix}left out, because no event holds it: {counts}")
     if result.stopped:
-        console.err.print(
+        terminal.note(
             "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
-            "skip refused items with --keep-going"
+            "skip refused items with --keep-going",
+            "",
         )
 
 

@@ -8,7 +8,8 @@ import typer
 
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.cli import console, terminal
+from recallog_schemas.views import one_line
+from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home, Json
 
 
@@ -52,7 +53,7 @@ def publish_command(
             if as_json:
                 terminal.print_json({"valid": True, "event": json.loads(codec.encode(event))})
             else:
-                console.out.print(f"valid, nothing written: {event.kind} by {event.agent} in {event.space}")
+                terminal.print_lines(f"valid, nothing written: {event.kind} by {event.agent} in {event.space}")
             return
         with terminal.opened(home, missing="create") as (memory, _):
             async with memory:
@@ -60,7 +61,7 @@ def publish_command(
         if as_json:
             terminal.print_json({"position": str(position), "id": event.id})
         else:
-            console.out.print(f"{position} {event.id}")
+            terminal.print_lines(f"{position} {one_line(event.id)}")
 
     terminal.run(work, as_json=as_json)
 

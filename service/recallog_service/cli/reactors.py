@@ -6,16 +6,14 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from recallog import Memory, ReactionsView, Settings, loading
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
 from recallog_schemas.errors import LockTimeout, RecallogError
-from recallog_schemas.views import PendingTrigger, Reaction
+from recallog_schemas.views import PendingTrigger, Reaction, continued
 from recallog_schemas.views.reflection import FAILURES
 from recallog_service.cli import console, terminal, unknown_names
-from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.rendering import print_based_on
 from recallog_service.cli.terminal import Home, Json
 from recallog_streams.concurrency import ended
@@ -104,7 +102,7 @@ def react_command(
     if as_json:
         terminal.print_json(reactions)
     elif not reactions:
-        console.out.print("no trigger was answered; due:" if left else "no trigger is due")
+        terminal.print_lines("no trigger was answered; due:" if left else "no trigger is due")
         for trigger in left:
             terminal.print_lines(trigger.format())
     for reaction in () if as_json else reactions:
@@ -162,16 +160,16 @@ async def _show_answers(memory: Memory, begins: Mapping[int, int], space: str | 
         for entry in entries_of(batch):
             reaction = Reaction.of(entry.event, entry.position) if entry.event is not None else None
             if reaction is not None and as_json:
-                terminal.print_json_line(reaction.model_dump(mode="json"))
+                terminal.print_json(reaction.model_dump(mode="json"))
             elif reaction is not None:
                 _print_reaction(reaction)
 
 
 def _print_reaction(reaction: Reaction) -> None:
-    line = Text()
-    line.append(f"{reaction.position}  {reaction.space}  ", "dim")
-    line.append(reaction.agent, "bold")
-    line.append(f"  {reaction.kind}  ", "dim")
-    line.append(harmless(reaction.text), "red" if reaction.kind in FAILURES else "magenta")
-    console.out.print(line)
+    console.print_styled(
+        (f"{reaction.position}  {reaction.space}  ", "dim"),
+        (reaction.agent, "bold"),
+        (f"  {reaction.kind}  ", "dim"),
+        (continued(reaction.text), "red" if reaction.kind in FAILURES else "magenta"),
+    )
     print_based_on(reaction.based_on)

@@ -14,7 +14,7 @@ import typer
 
 from recallog_schemas import limits
 from recallog_schemas.invented_times import is_invented
-from recallog_schemas.views import one_line
+from recallog_schemas.views import indented, one_line
 from recallog_service.cli import terminal
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _around(view: "views.AroundView") -> None:
     """Each event with its id, and the requested one in bold."""
     for event, line in zip(view.events, view.lines(view.events), strict=True):
         anchor = event is view.anchor
-        terminal.print_lines(f"{'>' if anchor else ' '} {event.id}  {line}", "bold" if anchor else "")
+        terminal.print_lines(f"{'>' if anchor else ' '} {one_line(event.id)}  {line}", "bold" if anchor else "")
 
 
 def _salient(view: "views.SalientView") -> None:
@@ -116,7 +116,7 @@ def _beliefs(view: "views.BeliefsView") -> None:
 def print_based_on(ids: Sequence[str]) -> None:
     """Print the evidence of the belief that was printed last."""
     if ids:
-        terminal.print_lines(f"  based on {', '.join(ids)}", "dim")
+        terminal.print_lines(one_line(f"  based on {', '.join(ids)}"), "dim")
 
 
 def _context(view: "views.ContextView") -> None:
@@ -134,7 +134,7 @@ def _recall(view: "views.RecallView", *, full: WholeText = False, explain: Expla
     for hit in view.hits:
         event = hit.event
         head = f"{hit.score:.3f}  {event.id}  {event.agent}{_when(event.at)}"
-        terminal.print_lines(head + _mark(hit), "dim" if hit.weak else "bold")
+        terminal.print_lines(one_line(head + _mark(hit)), "dim" if hit.weak else "bold")
         shown = hit.text.splitlines() if full else terminal.first_lines(hit.quote, _HIT_LINES, len(_INDENT))
         for line in shown:
             terminal.print_lines(f"{_INDENT}{line}", "dim" if hit.weak else "")
@@ -162,14 +162,14 @@ def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
     by_index = hit.source == "index"
     generation, checkpoint = (view.index, view.index_checkpoint) if by_index else (view.generation, view.checkpoint)
     made = f"generation {generation}, checkpoint {checkpoint}"
-    yield f"{hit.event.id} at {hit.position}, of the {hit.source}: {made}{cosine}"
+    yield f"{one_line(hit.event.id)} at {hit.position}, of the {hit.source}: {made}{cosine}"
 
 
 def _search(page: "views.SearchPage") -> None:
     _start_of_recall(page, found=bool(page.hits))
     for hit in page.hits:
         head = f"{hit.score:.4f}  {hit.id}{_when(hit.at)}  {hit.agent}  {hit.kind}{_mark(hit)}"
-        terminal.print_lines(f"{head}  ~{hit.tokens:,} tokens  {one_line(hit.preview)}", "dim" if hit.weak else "")
+        terminal.print_lines(one_line(f"{head}  ~{hit.tokens:,} tokens  {hit.preview}"), "dim" if hit.weak else "")
     _end_of_recall(page)
 
 
@@ -212,12 +212,12 @@ def _entries(view: "views.EntriesView") -> None:
     for shown in view.entries:
         event = shown.event
         head = f"{event.id}  {shown.position}{_when(event.at)}  {event.agent}  {event.kind}"
-        terminal.print_lines(head, "bold")
-        terminal.print_lines("\n".join(f"  {line}" for line in shown.text.splitlines()))
+        terminal.print_lines(one_line(head), "bold")
+        terminal.print_lines(indented(shown.text))
     if not view.entries:
         terminal.print_lines("(nothing)")
     if view.missing:
-        shown_ids = ", ".join(view.missing[:_SHOWN_MAX]) + (", …" if len(view.missing) > _SHOWN_MAX else "")
+        shown_ids = one_line(", ".join(view.missing[:_SHOWN_MAX])) + (", …" if len(view.missing) > _SHOWN_MAX else "")
         terminal.note(f"unknown, or of events that {view.agent} may not see: {shown_ids}")
 
 
@@ -404,7 +404,7 @@ def print_verified(report: "views.VerifyReport") -> None:
             terminal.print_lines(each.summary, "bold red")
             if each.difference is not None:
                 found, expected = _around_the_difference(each.difference.found, each.difference.expected)
-                terminal.print_lines(f"  view  {found}\n  fold  {expected}")
+                terminal.print_lines(f"  view  {one_line(found)}\n  fold  {one_line(expected)}")
         if remedy:
             terminal.print_lines(f"  → {remedy}")
 
@@ -456,7 +456,7 @@ def _dead_letters(letters: "views.DeadLettersView | views.RetryReport") -> None:
 
 def _dead_letter(detail: "views.DeadLetterDetail") -> None:
     _letters([detail.letter])
-    terminal.print_lines(f"\n{detail.content}")
+    terminal.print_lines(f"\n{indented(detail.content)}")
     if detail.first is not None:
         terminal.print_lines(f"\n{detail.first.format()}")
 

@@ -8,7 +8,7 @@ import typer
 from recallog import Memory
 from recallog.operations import schemas
 from recallog_schemas import export
-from recallog_service.cli import console, derived, terminal
+from recallog_service.cli import derived, terminal
 from recallog_service.cli.terminal import Json
 
 _group = typer.Typer(help="Export the JSON Schemas, or list the kinds of events.", no_args_is_help=True)
@@ -29,4 +29,4 @@ def export_command(
     if as_json:
         terminal.print_json({"written": [str(path) for path in written]})
     else:
-        console.out.print(f"{len(written)} schemas written to {output}")
+        terminal.print_lines(f"{len(written)} schemas written to {output}")

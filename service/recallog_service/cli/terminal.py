@@ -19,7 +19,8 @@ from pydantic import BaseModel
 from recallog import Memory, Settings, layout
 from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, RecallogError, StorageUnavailable
 from recallog_schemas.validation import time_of
-from recallog_service.cli.control_characters import harmless
+from recallog_service.cli.encodings import json_for
+from recallog_service.cli.visible import visible, visible_json
 from recallog_service.telemetry import exported
 
 if TYPE_CHECKING:
@@ -183,7 +184,8 @@ def _folder_without_ledger(found: Settings) -> Path | None:
 def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr, which appears with the first call of (done, total).
 
-    Where stderr is no terminal, a line is printed every 10 seconds instead. A total that equals `done` is unknown.
+    What is printed meanwhile appears above it. Where stderr is not a terminal, a line is printed every 10 seconds
+    instead. A total that equals `done` is unknown.
     """
     if not sys.stderr.isatty():
         yield _ProgressLines(label, unit).update
@@ -236,11 +238,20 @@ def print_json(answer: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None
         text = json.dumps(answer)
     else:
         text = "[" + ",".join(item.model_dump_json() for item in answer) + "]"
-    sys.stdout.write(text + "\n")
+    print_json_text(text)
+
+
+def print_json_text(text: str) -> None:
+    """Print one JSON document on a line and flush it.
+
+    What a terminal must not be sent, and what it cannot show, is escaped: the document is parsed to the same value.
+    """
+    sys.stdout.write(json_for(sys.stdout, visible_json(text)) + "\n")
+    sys.stdout.flush()
 
 
 def print_lines(text: str, style: str = "") -> None:
-    """Print text without markup, and with control characters written out."""
+    """Print text without markup, and with hidden characters written out."""
     _print(text, style, sys.stdout)
 
 
@@ -261,22 +272,16 @@ def first_lines(text: str, count: int, indent: int) -> list[str]:
 
 
 def print_exactly(text: str) -> None:
-    """Print text unchanged to a pipe or a file, and with control characters written out to a terminal."""
+    """Print text unchanged to a pipe or a file, and with hidden characters written out to a terminal."""
     if sys.stdout.isatty():
         print_lines(text)
     else:
         sys.stdout.write(text + "\n")
 
 
-def print_json_line(document: dict[str, Any]) -> None:
-    """Print one JSON document on a line and flush it."""
-    sys.stdout.write(json.dumps(document) + "\n")
-    sys.stdout.flush()
-
-
-def note(text: str) -> None:
+def note(text: str, style: str = "dim") -> None:
     """Print a remark on stderr."""
-    _print(text, "dim", sys.stderr)
+    _print(text, style, sys.stderr)
 
 
 def _print(text: str, style: str, stream: TextIO) -> None:
@@ -285,9 +290,9 @@ def _print(text: str, style: str, stream: TextIO) -> None:
         from recallog_service.cli import console
 
         target = console.out if stream is sys.stdout else console.err
-        target.print(harmless(text), markup=False, style=style)
+        target.print(text, markup=False, style=style)
     else:
-        stream.write(harmless(text) + "\n")
+        stream.write(visible(text) + "\n")
         stream.flush()
 
 

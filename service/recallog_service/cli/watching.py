@@ -2,17 +2,17 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from recallog import Event, Memory
 from recallog.following.entries import POLL_SECONDS, LedgerEntry
 from recallog.following.reflections import ReflectionAnswered, ReflectionDue, SpaceFollower
 from recallog_schemas import kinds
+from recallog_schemas.views import continued
 from recallog_service.cli import console, terminal, unknown_names
-from recallog_service.cli.control_characters import harmless
 from recallog_service.cli.following import Start, begin_in_space, entry_document, entry_line
 from recallog_service.cli.terminal import Home, Json, Space
 
@@ -68,7 +68,7 @@ async def _watch(memory: Memory, space: str, start: str | None, once: bool, as_j
         async for item in follower.step():
             empty = empty and not isinstance(item, LedgerEntry)
             if as_json:
-                terminal.print_json_line(_document(item))
+                terminal.print_json(_document(item))
             else:
                 _print(item)
         if first and empty and not as_json:
@@ -111,7 +111,7 @@ def _document(item: LedgerEntry | ReflectionDue | ReflectionAnswered) -> dict[st
 def _print(item: LedgerEntry | ReflectionDue | ReflectionAnswered) -> None:
     match item:
         case LedgerEntry():
-            console.out.print(_entry(item))
+            console.print_styled(*_entry(item))
         case ReflectionDue(agent=agent, events=None):
             terminal.print_lines(f"· {agent}: a reflection was due", "bold red")
         case ReflectionDue():
@@ -122,20 +122,20 @@ def _print(item: LedgerEntry | ReflectionDue | ReflectionAnswered) -> None:
             terminal.print_lines(f"· {item.due.agent}: {outcome}", "bold")
 
 
-def _entry(entry: LedgerEntry) -> Text:
+def _entry(entry: LedgerEntry) -> Sequence[tuple[str, str]]:
+    """The parts of the line of a record, each with its style."""
     event = entry.event
     if event is None:
-        return Text(harmless(entry_line(entry)), "dim")
-    line = Text()
-    line.append(f"{entry.position}  turn {event.turn:03d}  ", "dim")
-    line.append(event.agent, "bold")
-    if event.audience is not None:
-        line.append(f" → {', '.join(event.audience) or 'nobody'}")
-    line.append(f"  {event.kind}  ", "dim")
-    # The lines of a text are indented, so that no line looks like another event.
-    text = harmless(_text(event)).replace("\n", "\n    ")
-    line.append(text, _STYLES.get(event.kind, "dim" if kinds.kind_of(event.kind).role == kinds.BOOKKEEPING else ""))
-    return line
+        return [(entry_line(entry), "dim")]
+    to = "" if event.audience is None else f" → {', '.join(event.audience) or 'nobody'}"
+    style = _STYLES.get(event.kind, "dim" if kinds.kind_of(event.kind).role == kinds.BOOKKEEPING else "")
+    return [
+        (f"{entry.position}  turn {event.turn:03d}  ", "dim"),
+        (event.agent, "bold"),
+        (to, ""),
+        (f"  {event.kind}  ", "dim"),
+        (continued(_text(event)), style),
+    ]
 
 
 def _text(event: Event) -> str:

@@ -172,18 +172,24 @@ def _ingest(home: Path, kill_after: int | None, progress: Callable[[int], None])
     acknowledged: set[str] = set()
     command += ["--acknowledge", "--batch", "1"]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
-    environment = inherited | {"RECALLOG_INDEX": "off"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    environment = inherited | {"RECALLOG_INDEX": "off", "PYTHONIOENCODING": "utf-8"}
+    said = ""
+    # Not even its errors go to the terminal: a progress bar of a process that is killed would stay there.
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", env=environment
+    ) as process:
         if process.stdout is None:
             raise RecallogError("the ingesting process has no output")
         for line in process.stdout:
             if line.endswith("\n") and " village-" in line:
                 acknowledged.add(line.split()[1])
                 progress(len(acknowledged))
+            elif line.strip():
+                said = line.strip()
             if kill_after is not None and len(acknowledged) >= kill_after:
                 process.kill()
     if kill_after is None and process.returncode != 0:
-        raise RecallogError(f"the ingesting process ended with {process.returncode}")
+        raise RecallogError(f"the ingesting process ended with {process.returncode}: {said}")
     return acknowledged
 
 

@@ -6,7 +6,6 @@ lines, so that no text of a memory can pass for the words of the tool or for ano
 
 from collections.abc import Mapping
 from datetime import datetime
-from textwrap import indent
 from typing import Any
 
 from recallog_schemas import limits
@@ -20,6 +19,8 @@ from recallog_schemas.views import (
     Retained,
     Synthesis,
     View,
+    continued,
+    indented,
     one_line,
 )
 
@@ -41,9 +42,9 @@ def retained(answer: Retained, given: Given) -> str:
     shown = cut(one_line(given["content"]), limits.PREVIEW_CHARS)
     match answer.outcome:
         case "stored" | "updated":
-            return f"Stored memory {answer.id}: {shown}"
+            return one_line(f"Stored memory {answer.id}: {shown}")
         case "skipped":
-            return f"Memory {answer.id} has this already: {shown}"
+            return one_line(f"Memory {answer.id} has this already: {shown}")
         case _:
             return f"Not stored ({answer.reason}): {shown}"
 
@@ -52,7 +53,7 @@ def recalled(answer: RecallView, given: Given) -> str:
     """One line for each memory, best first; weak ones only if there is no other, and marked as such."""
     hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
     lines = [
-        f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}: {one_line(hit.quote)}" for hit in hits
+        one_line(f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}: {hit.quote}") for hit in hits
     ]
     if answer.nothing_close:
         lines = [NOTHING + (NEAREST if lines else ""), *lines]
@@ -63,26 +64,27 @@ def recalled(answer: RecallView, given: Given) -> str:
 
 def reflected(answer: Synthesis, given: Given) -> str:
     """The answer, and the ids of the memories that it was made from."""
-    return f"{answer.answer}\n\nFrom: {', '.join(answer.sources)}" if answer.sources else answer.answer
+    sources = f"\n\nFrom: {one_line(', '.join(answer.sources))}" if answer.sources else ""
+    return f"{continued(answer.answer)}{sources}"
 
 
 def forgotten(answer: EntriesChange, given: Given) -> str:
     """Whether the memory was there to be forgotten."""
-    return f"Memory {given['memory_id']} {'forgotten' if answer.changed else 'not found'}"
+    return one_line(f"Memory {given['memory_id']} {'forgotten' if answer.changed else 'not found'}")
 
 
 def updated(answer: EntriesChange, given: Given) -> str:
     """Whether the memory was changed."""
-    return f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}"
+    return one_line(f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}")
 
 
 def opened(answer: EntriesView, given: Given) -> str:
     """Whole memories, and the ids that were not found."""
     found = [
-        f"{_origin(each.event.id, each.at, each.event.agent, each.event.kind)}:\n{indent(each.text, '  ')}"
+        f"{_origin(each.event.id, each.at, each.event.agent, each.event.kind)}:\n{indented(each.text)}"
         for each in answer.entries
     ]
-    missing = [f"Memory {id_} not found" for id_ in answer.missing]
+    missing = [one_line(f"Memory {id_} not found") for id_ in answer.missing]
     return "\n".join([*found, *missing])
 
 
@@ -99,4 +101,4 @@ def _preview(each: Preview) -> str:
 
 
 def _origin(id_: str, at: datetime, agent: str, kind: str) -> str:
-    return f"{id_} ({at:%Y-%m-%d %H:%M}, {agent}, {kind})"
+    return f"{one_line(id_)} ({at:%Y-%m-%d %H:%M}, {agent}, {kind})"

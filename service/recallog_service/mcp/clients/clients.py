@@ -1,0 +1,304 @@
+"""The MCP clients whose files are known: where each has its servers, and how it writes one.
+
+A client's methods change the text of its file. They raise `ValueError` for a text that is not in the client's format.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recallog_service.mcp.clients import jsonc
+
+KEY = "RECALLOG_KEY"
+"""The variable from which a client takes the key of a server over HTTP: no file has the key."""
+ENVIRONMENT = "RECALLOG_"
+"""How the names of our variables begin. Others in the environment of a server are the user's."""
+
+_INPUT = "recallog-key"
+Entry = Mapping[str, Any]
+"""A server as a client writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that a client is to use: a command that it starts, or an address."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    environment: Mapping[str, str] | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class Client(ABC):
+    """One client."""
+
+    name: str
+    title: str
+    next: str
+    """What its user does next."""
+
+    @abstractmethod
+    def file(self) -> Path:
+        """Its file, in the working directory or in that of the user."""
+
+    @abstractmethod
+    def entry(self, server: Server) -> Entry:
+        """How it writes a server."""
+
+    @abstractmethod
+    def servers(self, text: str) -> Mapping[str, Entry]:
+        """The servers in a text, by name."""
+
+    @abstractmethod
+    def insert(self, text: str, name: str, entry: Entry) -> str:
+        """The text with a server that it does not have."""
+
+    @abstractmethod
+    def update(self, text: str, name: str, entry: Entry) -> str:
+        """The text with other fields of a server that it has. What the user added to the server stays."""
+
+    @abstractmethod
+    def remove(self, text: str, name: str) -> str:
+        """The text without a server."""
+
+    @abstractmethod
+    def rest(self, text: str, name: str) -> object:
+        """All that a text says but for a server: a change must not change it."""
+
+
+def _updated(present: Entry, entry: Entry) -> Entry:
+    """The entry with what the user has added to the one that is there: fields, variables and headers."""
+    own = {"type", "command", "args", "env", "url", "headers", "bearer_token_env_var"}
+    found = {name: value for name, value in present.items() if name in entry or name not in own} | dict(entry)
+    variables = present.get("env")
+    if isinstance(variables, dict) and "command" in entry:
+        kept = {name: value for name, value in variables.items() if not name.startswith(ENVIRONMENT)}
+        if kept:
+            found["env"] = kept | dict(entry.get("env", {}))
+    if isinstance(present.get("headers"), dict) and "headers" in entry:
+        found["headers"] = present["headers"] | entry["headers"]
+    return found
+
+
+@dataclass(frozen=True)
+class _JsonClient(Client):
+    """A client with a JSON file in the folder of a project."""
+
+    place: str
+    container: str
+    """The member that has the servers."""
+    key: str
+    """How its file refers to the key."""
+    typed_http: bool = True
+
+    def file(self) -> Path:
+        return Path(self.place)
+
+    def entry(self, server: Server) -> Entry:
+        if server.url is not None:
+            kind = {"type": "http"} if self.typed_http else {}
+            return kind | {"url": server.url, "headers": {"Authorization": f"Bearer {self.key}"}}
+        found = {"type": "stdio", "command": server.command, "args": list(server.args)}
+        return found | ({"env": dict(server.environment)} if server.environment else {})
+
+    def servers(self, text: str) -> Mapping[str, Entry]:
+        found = jsonc.at(_object(text), [self.container])
+        if found is None:
+            return {}
+        if not isinstance(found.value, dict):
+            raise ValueError(f"{self.container} should be an object")
+        return found.value
+
+    def insert(self, text: str, name: str, entry: Entry) -> str:
+        text = jsonc.put(text if text.strip() else "{}\n", [self.container, name], entry)
+        return self._with_input(text) if self._needs_input(entry) else text
+
+    def update(self, text: str, name: str, entry: Entry) -> str:
+        present = self.servers(text)[name]
+        if not isinstance(present, dict):
+            return jsonc.put(text, [self.container, name], entry)
+        changed = _updated(present, entry)
+        for field in present.keys() - changed.keys():
+            text = jsonc.remove(text, [self.container, name, field])
+        for field, value in changed.items():
+            text = jsonc.put(text, [self.container, name, field], value)
+        return self._with_input(text) if self._needs_input(entry) else text
+
+    def remove(self, text: str, name: str) -> str:
+        text = jsonc.remove(text, [self.container, name])
+        if not self.servers(text):
+            text = jsonc.remove(text, [self.container])
+        return self._without_input(text)
+
+    def rest(self, text: str, name: str) -> object:
+        if not text.strip():
+            return {}
+        whole = dict(_object(text).value)
+        servers = {each: entry for each, entry in self.servers(text).items() if each != name}
+        inputs = [each for each in _inputs(whole) if not _is_our_input(each)]
+        rest = whole | {self.container: servers, "inputs": inputs}
+        return {each: value for each, value in rest.items() if value or each not in (self.container, "inputs")}
+
+    def _needs_input(self, entry: Entry) -> bool:
+        return f"${{input:{_INPUT}}}" in str(entry.get("headers"))
+
+    def _with_input(self, text: str) -> str:
+        """The text with the question for the key, which VS Code asks once and keeps."""
+        if any(_is_our_input(each) for each in _inputs(_object(text).value)):
+            return text
+        asked = {"type": "promptString", "id": _INPUT, "description": "Key of Recallog", "password": True}
+        return jsonc.append(text, ["inputs"], asked)
+
+    def _without_input(self, text: str) -> str:
+        """The text without that question, unless a server needs it."""
+        inputs = _inputs(_object(text).value)
+        found = [number for number, each in enumerate(inputs) if _is_our_input(each)]
+        if not found or f"${{input:{_INPUT}}}" in text:
+            return text
+        return jsonc.remove(text, ["inputs"], found[0]) if len(inputs) > 1 else jsonc.remove(text, ["inputs"])
+
+
+def _object(text: str) -> jsonc.Value:
+    found = jsonc.parse(text)
+    if not isinstance(found.value, dict):
+        raise ValueError("the file should be an object")
+    return found
+
+
+def _inputs(whole: Mapping[str, Any]) -> list[Any]:
+    found = whole.get("inputs", [])
+    if not isinstance(found, list):
+        raise ValueError("inputs should be an array")
+    return found
+
+
+def _is_our_input(each: object) -> bool:
+    return isinstance(each, dict) and each.get("id") == _INPUT
+
+
+@dataclass(frozen=True)
+class _Codex(Client):
+    """Codex, with a TOML file in the folder of the user."""
+
+    def file(self) -> Path:
+        home = os.environ.get("CODEX_HOME")
+        return (Path(home) if home else Path.home() / ".codex") / "config.toml"
+
+    def entry(self, server: Server) -> Entry:
+        if server.url is not None:
+            return {"url": server.url, "bearer_token_env_var": KEY}
+        found = {"command": server.command, "args": list(server.args)}
+        return found | ({"env": dict(server.environment)} if server.environment else {})
+
+    def servers(self, text: str) -> Mapping[str, Entry]:
+        found = _toml(text).unwrap().get(_SERVERS, {})
+        if not isinstance(found, dict):
+            raise ValueError(f"{_SERVERS} should be a table")
+        return found
+
+    def insert(self, text: str, name: str, entry: Entry) -> str:
+        from tomlkit.items import InlineTable
+
+        document = _toml(text)
+        if isinstance(document.get(_SERVERS), InlineTable):
+            document[_SERVERS][name] = _inline(entry)
+            return str(document.as_string())
+        # A table at the end fits every other way of writing the servers.
+        before = text if not text or text.endswith("\n") else f"{text}\n"
+        blank = "\n" if before.strip() else ""
+        return f"{before}{blank}[{_SERVERS}.{name}]\n{_table(entry).as_string()}"
+
+    def update(self, text: str, name: str, entry: Entry) -> str:
+        document, present = _toml(text), self.servers(text)[name]
+        table = document[_SERVERS][name]
+        changed, fields = _updated(present, entry), _table(entry)
+        for field in present.keys() - changed.keys():
+            del table[field]
+        for field, value in changed.items():
+            if present.get(field) != value:
+                table[field] = fields.get(field, value) if entry.get(field) == value else value
+        return str(document.as_string())
+
+    def remove(self, text: str, name: str) -> str:
+        document = _toml(text)
+        servers = document[_SERVERS]
+        del servers[name]
+        if not servers:
+            del document[_SERVERS]
+        return str(document.as_string())
+
+    def rest(self, text: str, name: str) -> object:
+        whole = _toml(text).unwrap()
+        servers = {each: entry for each, entry in self.servers(text).items() if each != name}
+        return {each: value for each, value in whole.items() if each != _SERVERS} | {_SERVERS: servers}
+
+
+_SERVERS = "mcp_servers"
+
+
+def _toml(text: str) -> Any:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise ValueError(str(error)) from None
+
+
+def _table(entry: Entry) -> Any:
+    """A table of TOML, with its variables in one line."""
+    import tomlkit
+
+    table = tomlkit.table()
+    for field, value in entry.items():
+        table.append(field, _inline(value) if isinstance(value, dict) else value)
+    return table
+
+
+def _inline(entry: Entry) -> Any:
+    """The same in one line."""
+    import tomlkit
+
+    table = tomlkit.inline_table()
+    for field, value in entry.items():
+        table.append(field, _inline(value) if isinstance(value, dict) else value)
+    return table
+
+
+CLIENTS: Mapping[str, Client] = {
+    client.name: client
+    for client in (
+        _JsonClient(
+            "claude-code",
+            "Claude Code",
+            "start Claude Code in this folder and approve the server; /mcp lists it",
+            place=".mcp.json",
+            container="mcpServers",
+            key=f"${{{KEY}}}",
+        ),
+        _Codex("codex", "Codex", "start Codex; /mcp lists the server"),
+        _JsonClient(
+            "cursor",
+            "Cursor",
+            "open this folder in Cursor and switch the server on in its settings, under MCP",
+            place=".cursor/mcp.json",
+            container="mcpServers",
+            key=f"${{env:{KEY}}}",
+            typed_http=False,
+        ),
+        _JsonClient(
+            "vscode",
+            "VS Code",
+            "open this folder in VS Code and start the server: MCP: List Servers",
+            place=".vscode/mcp.json",
+            container="servers",
+            key=f"${{input:{_INPUT}}}",
+        ),
+    )
+}
+"""By name."""
