@@ -9,6 +9,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.projection_group import ProjectionGroup
 from recallog_projections.views import due
 from recallog_schemas import limits
+from recallog_schemas.errors import SettingsError
 from recallog_streams.ledgers.ledger import Ledger
 
 Lock = Callable[[], AbstractAsyncContextManager[Any]]
@@ -30,6 +31,16 @@ class Components:
     """None: the semantic index is off."""
     log_events: int = limits.LOG_EVENTS_KEPT
     """How many of the newest events each log of the views retains."""
+
+    @property
+    def required_index(self) -> SemanticIndex:
+        """The semantic index, for what cannot be done without it. Raises `SettingsError` if it is off."""
+        if self.index is None:
+            raise SettingsError(
+                "the index is off. Leave RECALLOG_INDEX unset for a memory in a folder, or name a Qdrant server: "
+                "http://host:6333"
+            )
+        return self.index
 
     def groups(self) -> list[ProjectionGroup]:
         """The built-in views, then those of the user's projections."""
