@@ -1,7 +1,6 @@
 """A recorded ledger of rule 1, by which nearly equal texts were replaced or skipped: its entries stay as they were.
 
-`entries_rule_1.jsonl` was written before events stated a rule, and `entries_rule_1.json` has the rows that the views had
-then.
+`entries_rule_1.jsonl` was written before events stated a rule. `entries_rule_1.json` has the rows of the views of then.
 """
 
 import json

@@ -15,7 +15,7 @@ TEXTS = (
         "Rye costs 3.",
         " Rye  costs 3.\n",
         "rye costs 3.",
-        "RYE COSTS 3",
+        "Rye costs 3",
         "Rye costs 4.",
         "The mill is down.",
         "The\u3000mill is down.",
