@@ -12,7 +12,7 @@ from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope
 from recallog.operations.parameters import At
-from recallog_schemas import Event, Position, limits
+from recallog_schemas import Event, Position, entry_rule, limits
 from recallog_schemas.errors import StorageError
 from recallog_streams.progress import Progress
 
@@ -116,7 +116,7 @@ class MemoryAccess:
         return positions
 
     async def _append(self, events: Sequence[Event]) -> list[Position]:
-        return await self.components.append(events)
+        return await self.components.append([entry_rule.with_rule(event) for event in events])
 
     async def of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
         """The result of a query about one space, of the state that `at` names."""

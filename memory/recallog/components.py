@@ -9,6 +9,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.projection_group import ProjectionGroup
 from recallog_projections.views import due
 from recallog_schemas import Event, Position, limits
+from recallog_schemas.errors import SettingsError
 from recallog_streams.append_guard import AppendGuard
 from recallog_streams.ledgers.ledger import Ledger
 
@@ -41,6 +42,16 @@ class Components:
     async def append(self, events: Sequence[Event]) -> list[Position]:
         """Append events to the ledger. Raises `LedgerMismatch` if it has lost records that the views have processed."""
         return await self.ledger.append_guarded(events, self.guard)
+
+    @property
+    def required_index(self) -> SemanticIndex:
+        """The semantic index, for what cannot be done without it. Raises `SettingsError` if it is off."""
+        if self.index is None:
+            raise SettingsError(
+                "the index is off. Leave RECALLOG_INDEX unset for a memory in a folder, or name a Qdrant server: "
+                "http://host:6333"
+            )
+        return self.index
 
     def groups(self) -> list[ProjectionGroup]:
         """The built-in views, then those of the user's projections."""

@@ -1,7 +1,6 @@
 """What agents keep on purpose: the entries of their long-term memory."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import uuid_utils
@@ -14,7 +13,6 @@ from recallog.operations.parameters import At, ExperienceOptions, ExtractOptions
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog.commands.long_term import SpaceLocks
     from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.synthesizer import Synthesizer
     from recallog_schemas.views import (
@@ -40,9 +38,9 @@ _RETAIN = "retain"
 class LongTerm(FacadePart):
     """Entries that agents keep on purpose: `memory.long_term`.
 
-    An entry belongs to one agent, and only this agent changes it. Equal and nearly equal texts are kept once, at most 5
-    entries of an agent are pinned, and an agent that was granted units pays for what it retains. The views decide this
-    in the order of the ledger, for all writers.
+    An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
+    agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
+    of the ledger, for all writers.
     """
 
     def __init__(
@@ -64,12 +62,6 @@ class LongTerm(FacadePart):
             valid = {**valid, "entry_id": str(uuid_utils.uuid7())}
         return await super()._perform(operation, valid, callbacks)
 
-    @cached_property
-    def _locks(self) -> "SpaceLocks":
-        from recallog.commands.long_term import SpaceLocks
-
-        return SpaceLocks()
-
     @operation(
         example='recallog long-term retain village baker "Sift the flour first." --type lesson --priority important',
         scope=Scope.PUBLISH,
@@ -90,16 +82,17 @@ class LongTerm(FacadePart):
     ) -> "Retained":
         """Keep a text as an entry of an agent, and answer what became of it once the views have it.
 
-        A text that an entry of the same type, readers and person has already is skipped. If the index is served, so is
-        one that is nearly equal (cosine > 0.85); a nearly equal fact (> 0.92) is updated instead. Duplicates cost
-        nothing.
+        A text that an entry of the same type, readers and person has already is skipped, at no cost. Texts are the same
+        if they differ only in white space, Unicode form, the final full stop, or in capitals that say nothing. Any
+        other text is stored, however similar it is; `nearest` of the answer names the most similar entry, if the index
+        is served.
 
         Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
         changed then.
         """
         from recallog.commands import long_term as changes
 
-        return await changes.retain(self._access, self._locks, space, agent, text, type, entry_id, options)
+        return await changes.retain(self._access, space, agent, text, type, entry_id, options)
 
     @operation(
         example='recallog long-term compare village baker "Sift the flour first." --type lesson',
@@ -118,9 +111,6 @@ class LongTerm(FacadePart):
         **options: Unpack[RetainOptions],
     ) -> "Comparison":
         """What `retain` would answer now, without writing, and the nearest entry of the agent.
-
-        A program that publishes `memory.retained` itself states this entry as `nearest` of the payload: the views find
-        near-duplicates by it.
 
         Raises `Refused` for a sixth pinned entry.
         """
@@ -445,7 +435,7 @@ class LongTerm(FacadePart):
         )
 
     @operation(
-        example="recallog long-term deduplicate village baker",
+        example="recallog long-term deduplicate village baker --apply --only l-7",
         scope=Scope.PUBLISH,
         idempotent=True,
         command="long-term deduplicate",
@@ -454,14 +444,24 @@ class LongTerm(FacadePart):
         records="merged",
     )
     async def deduplicate(
-        self, space: parameters.Space, agent: parameters.Agent, *, progress: parameters.Report = None
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        apply: parameters.ApplyProposals = False,
+        only: parameters.OnlyProposed = None,
+        progress: parameters.Report = None,
     ) -> "Deduplicated":
-        """Archive near-duplicates among the entries of an agent that were retained at the same moment, or elsewhere.
+        """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
 
-        Of two facts the newer stays, and of other entries the older.
+        Two facts are near-duplicates if their cosine is above 0.92, other entries if it is above 0.85. Such texts may
+        still say different things, such as two dates: read the proposals first, and name with `only` the ids of those
+        to archive. Of two facts the newer stays, and of other entries the older. It takes over the stronger priority.
+        An archived entry is found no longer; its owner can read it by its id.
 
-        Raises `IndexUnavailable`. `progress` is called with entries (compared, to compare).
+        Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
+        (compared, to compare).
         """
         from recallog.commands import long_term as changes
 
-        return await changes.deduplicate(self._access, space, agent, progress)
+        return await changes.deduplicate(self._access, space, agent, apply=apply, only=only, progress=progress)

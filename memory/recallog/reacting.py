@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from recallog.commands import tiers
+from recallog.commands import long_term, tiers
 from recallog.commands.answers import AnsweredMemory
 from recallog.queries import conversation, daily, due, turns
 from recallog.reactors.answering import Answers
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from recallog.reactors.reactor import DueTrigger, Reactor
     from recallog.reactors.reflector import Reflector
     from recallog.reactors.summarizer import Summarizer
-
-
-_WRITTEN = frozenset({"stored", "updated"})
-"""What becomes of texts that are worth an event."""
 
 
 class ReactingMemory(ReflectionMemory, Protocol):
@@ -155,20 +151,5 @@ class LoopMemory(AnsweredMemory):
         of = ConversationKey(space, agent, session)
         return await self._access.of_space(space, lambda reading: conversation.planned(reading, ledger, of), {})
 
-    async def prepared(self, event: Event) -> Event | None:
-        payload = event.payload
-        found = await self._memory.long_term.compare(
-            event.space,
-            event.agent,
-            payload["text"],
-            type=payload["type"],
-            subject=event.subject,
-            audience=event.audience,
-            based_on=payload["sources"],
-            cost=payload["cost"],
-        )
-        if found.outcome not in _WRITTEN:
-            return None
-        if found.nearest is None:
-            return event
-        return event.model_copy(update={"payload": {**payload, "nearest": found.nearest.model_dump()}})
+    async def would_store(self, event: Event) -> bool:
+        return await long_term.would_store(self._access, event)

@@ -56,9 +56,10 @@ DEAD_LETTER_DETAIL_CHARS_MAX = 500
 PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those that its projections declared
 
 # Entries: what an agent keeps on purpose. A nearest text beyond its similarity is a duplicate.
-SIMILARITY_OF_FACTS = 0.92
-SIMILARITY_OF_ENTRIES = 0.85
+SIMILARITY_OF_FACTS = 0.92  # above it two facts may say the same
+SIMILARITY_OF_ENTRIES = 0.85  # likewise two other entries
 ENTRY_PINS_MAX = 5  # of an agent
+ENTRY_TWINS_MAX = 256  # live entries whose texts differ in capitals or line breaks alone: more are never duplicates
 ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a balance
 LESSONS = 5  # that fit a question
 RETRIEVED = 5  # entries with a tier that answer a question

@@ -2,26 +2,26 @@
 
 The second is a repeat if its content is that of the first, else a conflict. The content is every field but `at`, which
 is often the time of the call, so that publishing the same event again is harmless. The first event counts, with its
-time. Nor is `nearest` of an entry compared: a writer measures it anew for each try.
+time. Nor is the rule by which the texts of entries are compared, which a later version of Recallog may add to the same
+event, nor `nearest`, which old writers measured for each try.
 """
 
 from typing import Any
 
 import msgspec
 
-from recallog_schemas import triggers
+from recallog_schemas import entry_rule, triggers
 from recallog_schemas.codec import with_enough_stack
 from recallog_schemas.event import Event, fields_of
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _ABSENT = object()
-_ENTRY = "memory.retained"
-_MEASURED = "nearest"
+_ADDED = frozenset({"nearest", "rule"})
 
 
 @with_enough_stack
 def content_of(event: Event) -> bytes:
-    """The content of `event`: its fields but `at` and `nearest`, defaults included, as JSON with sorted keys.
+    """The content of `event`: its compared fields, defaults included, as JSON with sorted keys.
 
     Whether its bytes have defaults written out, other white space or an old envelope therefore makes no difference. The
     content of an answer to a trigger is the trigger's id: the first answer counts, and later ones are repeats whatever
@@ -49,8 +49,8 @@ def first_difference(first: Event, second: Event) -> str:
 def _compared(event: Event) -> dict[str, Any]:
     fields = fields_of(event)
     del fields["at"]
-    if event.kind == _ENTRY and _MEASURED in event.payload:
-        fields["payload"] = {name: value for name, value in event.payload.items() if name != _MEASURED}
+    if event.kind in entry_rule.KINDS and not _ADDED.isdisjoint(event.payload):
+        fields["payload"] = {name: value for name, value in event.payload.items() if name not in _ADDED}
     return fields
 
 

@@ -15,7 +15,7 @@ from support.toy_embedder import ChosenVectors
 
 
 @pytest.mark.parametrize("form", ["served", "in this process"])
-def test_a_fact_that_nearly_equals_one_of_an_earlier_turn_updates_it(form: str, tmp_path: Path) -> None:
+def test_a_fact_that_nearly_equals_one_of_an_earlier_turn_is_kept_beside_it(form: str, tmp_path: Path) -> None:
     async def work(settings: Any, given: dict[str, Any]) -> None:
         stub = StubExtractor()
         async with indexed(Memory.open(settings, extractor=stub, **given)) as memory:
@@ -26,10 +26,9 @@ def test_a_fact_that_nearly_equals_one_of_an_earlier_turn_updates_it(form: str, 
                 (reaction,) = await memory.react()
                 assert reaction.kind == "reaction.done"
             entries = (await memory.long_term.list(*BAKER, type="fact")).entries
-            assert [(each.text, each.version) for each in entries] == [(C, 1), (B, 2)]
+            assert [(each.text, each.version) for each in entries] == [(C, 1), (B, 1), (A, 1)]
             events = await recorded(memory)
-            stated = [each.payload.get("nearest") for each in events if each.kind == "memory.retained"]
-            assert [None if each is None else each["similarity"] for each in stated] == [None, 0.93, 0.91]
+            assert sum(each.kind == "memory.retained" for each in events) == 3
 
     with embedding_endpoint(VECTORS) as endpoint:
         given = {"embedder": ChosenVectors(VECTORS)} if form == "in this process" else {}
@@ -50,7 +49,7 @@ def test_a_comparison_says_what_retain_would_answer_and_writes_nothing(form: str
                 await compare(*BAKER, "Flour is dear."),
             )
             assert (equal.outcome, equal.id, equal.reason, equal.nearest) == ("skipped", "a", "equal", None)
-            assert (near.outcome, near.id) == ("updated", "a")
+            assert (near.outcome, near.id) == ("stored", None)
             assert near.nearest is not None
             assert (near.nearest.id, near.nearest.version, near.nearest.similarity) == ("a", 1, 0.93)
             assert (far.outcome, far.id) == ("stored", None)
@@ -58,8 +57,7 @@ def test_a_comparison_says_what_retain_would_answer_and_writes_nothing(form: str
             assert await memory.admin.ledger_ends() == before
             payload = {"text": B, "nearest": near.nearest.model_dump()}
             await memory.publish(event("memory.retained", payload=payload))
-            (entry,) = (await memory.long_term.list(*BAKER)).entries
-            assert (entry.id, entry.text) == ("a", B)
+            assert [each.text for each in (await memory.long_term.list(*BAKER)).entries] == [B, A]
 
     with embedding_endpoint(VECTORS) as endpoint:
         given = {"embedder": ChosenVectors(VECTORS)} if form == "in this process" else {}

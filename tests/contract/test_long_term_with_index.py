@@ -26,11 +26,8 @@ async def listed(found: Village) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("indexed", [True, False], ids=["indexed", "behind"])
-@pytest.mark.parametrize(
-    ("entry_type", "outcome", "kept"),
-    [("fact", "updated", CLOSE), ("lesson", "skipped", LONG), ("summary", "stored", LONG)],
-)
-def test_a_nearly_equal_text(indexed: bool, entry_type: str, outcome: str, kept: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("entry_type", ["fact", "lesson", "summary"])
+def test_a_nearly_equal_text_is_stored_and_paid_for(indexed: bool, entry_type: str, tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         retain = found.memory.long_term.retain
         await found.memory.publish(changed("metered", units=10))
@@ -39,20 +36,18 @@ def test_a_nearly_equal_text(indexed: bool, entry_type: str, outcome: str, kept:
         if indexed:
             await catch_up(found.indexing)
         near = await retain(*A, CLOSE, type=entry_type, entry_id="second")
-        assert near.outcome == outcome
-        if outcome == "stored":
-            assert (near.id, near.similarity) == ("second", None)
-            assert await listed(found) == {"first": LONG, "second": CLOSE}
+        assert (near.outcome, near.id) == ("stored", "second")
+        assert await listed(found) == {"first": LONG, "second": CLOSE}
+        assert (await found.memory.long_term.stats(*A)).balance == 8
+        if entry_type == "summary":
+            assert near.nearest is None
             return
-        assert near.id == "first"
-        assert near.similarity is not None
-        assert near.similarity > 0.92
-        assert await listed(found) == {"first": kept}
-        assert (await found.memory.long_term.stats(*A)).balance == 9
+        assert near.nearest is not None
+        assert (near.nearest.id, near.nearest.similarity) == ("first", near.similarity)
+        assert near.nearest.similarity > 0.92
         far = await retain(*A, FAR, type=entry_type)
-        assert far.outcome == "stored"
-        assert far.similarity is not None
-        assert far.similarity < 0.85
+        assert far.nearest is not None
+        assert far.nearest.similarity < 0.85
 
     in_a_village(tmp_path, work)
 
@@ -67,18 +62,18 @@ def test_a_text_with_other_readers_is_no_duplicate(tmp_path: Path) -> None:
     in_a_village(tmp_path, work)
 
 
-def test_texts_that_are_retained_at_the_same_moment_are_compared(tmp_path: Path) -> None:
+def test_equal_texts_that_are_retained_at_the_same_moment_are_one_entry(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         await found.memory.publish(changed("metered", units=10))
         await catch_up(found.indexing)
         retain = found.memory.long_term.retain
-        answers = await asyncio.gather(*(retain(*A, text, type="lesson") for text in (LONG, CLOSE)))
-        assert sorted(each.outcome for each in answers) == ["skipped", "stored"]
+        answers = await asyncio.gather(*(retain(*A, text, type="lesson") for text in (LONG, f"{LONG}.", CLOSE)))
+        assert sorted(each.outcome for each in answers) == ["skipped", "stored", "stored"]
 
     in_a_village(tmp_path, work)
 
 
-def test_a_repeat_that_measures_another_similarity_is_a_repeat(tmp_path: Path) -> None:
+def test_a_repeat_that_would_measure_another_similarity_is_a_repeat(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         retain = found.memory.long_term.retain
         await found.memory.publish(retained(LONG, id="first", type="lesson"))
@@ -148,7 +143,7 @@ def test_near_duplicates_that_stand_are_merged_once(tmp_path: Path) -> None:
         )
         await catch_up(found.indexing)
         progress: list[tuple[int, int]] = []
-        merged = await found.memory.long_term.deduplicate(*A, progress=lambda *each: progress.append(each))
+        merged = await found.memory.long_term.deduplicate(*A, apply=True, progress=lambda *each: progress.append(each))
         assert {(each.archived, each.kept) for each in merged.merged} == {
             ("old fact", "new fact"),
             ("new lesson", "old lesson"),
@@ -162,7 +157,7 @@ def test_near_duplicates_that_stand_are_merged_once(tmp_path: Path) -> None:
         assert (kept.priority, gone.status) == ("critical", "archived")
         assert progress
         ends = await found.memory.admin.ledger_ends()
-        again = await found.memory.long_term.deduplicate(*A)
+        again = await found.memory.long_term.deduplicate(*A, apply=True)
         assert (again.merged, again.position) == ((), None)
         assert await found.memory.admin.ledger_ends() == ends
 
@@ -181,7 +176,7 @@ def test_a_red_lined_entry_stays_and_the_strongest_priority_too(tmp_path: Path) 
             ]
         )
         await catch_up(found.indexing)
-        await found.memory.long_term.deduplicate(*A)
+        await found.memory.long_term.deduplicate(*A, apply=True)
         entries = (await found.memory.long_term.list(*A)).entries
         assert {each.id: each.priority for each in entries} == {"old": "critical", "fact": "normal"}
 
@@ -203,7 +198,7 @@ def test_the_last_of_several_facts_takes_over_the_strongest_priority(
             ]
         )
         await catch_up(found.indexing)
-        merged = await found.memory.long_term.deduplicate(*A)
+        merged = await found.memory.long_term.deduplicate(*A, apply=True)
         assert [each.archived for each in merged.merged] == ["oldest", "older"]
         (kept,) = (await found.memory.long_term.list(*A)).entries
         assert (kept.id, kept.priority) == ("newest", "critical")
@@ -220,7 +215,7 @@ def test_only_texts_that_may_be_near_duplicates_are_embedded_together_and_once(t
         assert isinstance(embedder, CountedEmbedder)
         embedder.calls.clear()
         before = embedder.embedded
-        done = await found.memory.long_term.deduplicate(*A)
+        done = await found.memory.long_term.deduplicate(*A, apply=True)
         assert (done.compared, len(done.merged)) == (22, 1)
         assert (embedder.embedded - before, len(embedder.calls)) == (2, 1)
 
@@ -243,7 +238,7 @@ def test_an_entry_that_is_forgotten_meanwhile_takes_none_with_it(tmp_path: Path)
     async def work(found: Village) -> None:
         await found.memory.publish_many([retained(LONG, id="older"), retained(CLOSE, id="newer")])
         await catch_up(found.indexing)
-        assert (await found.memory.long_term.deduplicate(*A, progress=progress)).merged == ()
+        assert (await found.memory.long_term.deduplicate(*A, apply=True, progress=progress)).merged == ()
         assert await listed(found) == {"older": LONG}
 
     in_a_village(tmp_path, work)

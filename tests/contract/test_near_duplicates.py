@@ -1,4 +1,7 @@
-"""Near-duplicates with chosen vectors: an embeddings endpoint, the process that serves the index, and two programs."""
+"""Nearly equal texts with chosen vectors: an embeddings endpoint, the process that serves the index, and two programs.
+
+What becomes of a text never depends on vectors: all of them are stored, and the answer names the nearest entry.
+"""
 
 import math
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -46,33 +49,21 @@ VECTORS = {
     EXACT_LESSON: at(0.0, [], 7),
     LESSON_AT_THE_LIMIT: at(0.85, at(0.0, [], 7), 8),
 }
-STEPS: list[tuple[tuple[str, str], str, str, str, str, str, float | None]] = [
-    # who, type, the entry's id, its text, what becomes of it, the id that is answered, the cosine to the nearest
-    (BAKER, "fact", "a", A, "stored", "a", None),
-    (BAKER, "fact", "b", B, "updated", "a", 0.93),
-    (BAKER, "fact", "c", C, "stored", "c", 0.91),
-    (BAKER, "lesson", "l", LESSON, "stored", "l", None),
-    (BAKER, "lesson", "near l", NEAR_LESSON, "skipped", "l", 0.86),
-    (MILLER, "lesson", "of another", NEAR_LESSON, "stored", "of another", None),
-    (BAKER, "fact", "a fact", NEAR_LESSON, "stored", "a fact", 0.0),
-    (BAKER, "fact", "e", EXACT, "stored", "e", 0.0),
-    (BAKER, "fact", "at the limit", AT_THE_LIMIT, "stored", "at the limit", 0.92),
-    (BAKER, "lesson", "m", EXACT_LESSON, "stored", "m", 0.0),
-    (BAKER, "lesson", "m at the limit", LESSON_AT_THE_LIMIT, "stored", "m at the limit", 0.85),
+STEPS: list[tuple[tuple[str, str], str, str, str, str | None, float | None]] = [
+    # who, type, the entry's id, its text, the nearest entry that may be named, the cosine to it
+    (BAKER, "fact", "a", A, None, None),
+    (BAKER, "fact", "b", B, "a", 0.93),
+    (BAKER, "fact", "c", C, "b", 0.91),
+    (BAKER, "lesson", "l", LESSON, None, None),
+    (BAKER, "lesson", "near l", NEAR_LESSON, "l", 0.86),
+    (MILLER, "lesson", "of another", NEAR_LESSON, None, None),
+    (BAKER, "fact", "a fact", NEAR_LESSON, "a", 0.0),
+    (BAKER, "fact", "e", EXACT, "a", 0.0),
+    (BAKER, "fact", "at the limit", AT_THE_LIMIT, "e", 0.92),
+    (BAKER, "lesson", "m", EXACT_LESSON, "l", 0.0),
+    (BAKER, "lesson", "m at the limit", LESSON_AT_THE_LIMIT, "m", 0.85),
 ]
-LEFT = {
-    BAKER: {
-        ("a", B, 2),
-        ("c", C, 1),
-        ("l", LESSON, 1),
-        ("a fact", NEAR_LESSON, 1),
-        ("e", EXACT, 1),
-        ("at the limit", AT_THE_LIMIT, 1),
-        ("m", EXACT_LESSON, 1),
-        ("m at the limit", LESSON_AT_THE_LIMIT, 1),
-    },
-    MILLER: {("of another", NEAR_LESSON, 1)},
-}
+LEFT = {of_agent: {(step[2], step[3], 1) for step in STEPS if step[0] == of_agent} for of_agent in (BAKER, MILLER)}
 
 
 async def check_left(memory: Memory) -> None:
@@ -100,8 +91,12 @@ async def check_after_a_rebuild(memory: Memory) -> None:
 
 
 def check_step(step: Any, answer: Retained) -> None:
-    *_, outcome, id_, similarity = step
-    assert (answer.outcome, answer.id, answer.similarity) == (outcome, id_, similarity)
+    _, _, entry_id, _, nearest, similarity = step
+    assert (answer.outcome, answer.id, answer.similarity) == ("stored", entry_id, similarity)
+    named = None if answer.nearest is None else answer.nearest.id
+    assert named == nearest or similarity == 0.0  # several may be as far
+    if similarity:
+        assert answer.format() == f"stored {entry_id}, nearest {nearest} (similarity {similarity:g})"
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +126,9 @@ async def indexed(memory: Memory) -> AsyncIterator[Memory]:
 
 @pytest.mark.parametrize("form", ["served", "in this process"])
 @pytest.mark.parametrize("behind", [False, True], ids=["indexed", "as fast as possible"])
-def test_what_becomes_of_near_duplicates(form: str, behind: bool, tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
+def test_a_nearly_equal_text_is_stored_and_the_answer_names_the_nearest_entry(
+    form: str, behind: bool, tmp_path: Path, endpoint: EmbeddingEndpoint
+) -> None:
     async def work() -> None:
         settings = settings_of(tmp_path, endpoint)
         if form == "in this process":
@@ -146,15 +143,15 @@ def test_what_becomes_of_near_duplicates(form: str, behind: bool, tmp_path: Path
                 answer = await memory.long_term.retain(*of_agent, text, type=entry_type, entry_id=entry_id)
                 check_step(step, answer)
             await check_left(memory)
-            await memory.catch_up_index()
-            assert (await memory.long_term.deduplicate(*BAKER)).merged == ()
+            again = await memory.long_term.retain(*BAKER, A.rstrip("."))
+            assert (again.outcome, again.id, again.reason, again.nearest) == ("skipped", "a", "equal", None)
             await check_delivered_twice(memory)
             await check_after_a_rebuild(memory)
 
     run(work())
 
 
-def test_another_program_finds_the_near_duplicates_of_this_one(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
+def test_another_program_names_the_nearest_entry_of_this_one(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
     """Both ask the process that serves the index of the folder."""
 
     async def work() -> None:
@@ -178,22 +175,32 @@ def test_another_program_finds_the_near_duplicates_of_this_one(tmp_path: Path, e
 
 
 @pytest.mark.parametrize("form", ["served", "in this process"])
-def test_texts_that_were_written_unseen_are_merged(form: str, tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
-    """Written without the index, as by a program in another language: `deduplicate` merges what is left."""
-
+def test_near_duplicates_are_proposed_and_archived_only_where_they_are_chosen(
+    form: str, tmp_path: Path, endpoint: EmbeddingEndpoint
+) -> None:
     async def work() -> None:
         async with Memory.open(Settings(home=tmp_path, index="off")) as unseen:
             for of_agent, entry_type, entry_id, text, *_ in STEPS:
                 answer = await unseen.long_term.retain(*of_agent, text, type=entry_type, entry_id=entry_id)
-                assert answer.outcome == "stored"
+                assert (answer.outcome, answer.nearest) == ("stored", None)
         settings = settings_of(tmp_path, endpoint)
         given = {"embedder": ChosenVectors(VECTORS)} if form == "in this process" else {}
         async with indexed(Memory.open(settings, **given)) as memory:
-            merged = (await memory.long_term.deduplicate(*BAKER)).merged
-            assert {(each.kept, each.archived, each.similarity) for each in merged} == {
+            deduplicate = memory.long_term.deduplicate
+            ends = await memory.admin.ledger_ends()
+            found = await deduplicate(*BAKER)
+            assert {(each.kept, each.archived, each.similarity) for each in found.proposed} == {
                 ("b", "a", 0.93),
                 ("l", "near l", 0.86),
             }
-            assert (await memory.long_term.deduplicate(*BAKER)).merged == ()
+            assert (found.merged, found.position) == ((), None)
+            assert f"  near l: {NEAR_LESSON}\n  l: {LESSON}\n" in found.format()
+            assert await memory.admin.ledger_ends() == ends
+            await check_left(memory)
+            chosen = await deduplicate(*BAKER, apply=True, only=["near l"])
+            assert [each.archived for each in chosen.merged] == ["near l"]
+            rest = await deduplicate(*BAKER, apply=True)
+            assert [each.archived for each in rest.merged] == ["a"]
+            assert (await deduplicate(*BAKER)).proposed == ()
 
     run(work())

@@ -222,7 +222,7 @@ WRITTEN: Sequence[Question] = [
     _writes("long_term.retract", {"entry_id": "m-1"}),
     _writes("long_term.forget", {"entry_ids": ["m-1"]}),
     _writes("long_term.seed", {"texts": ["LESSON: ask before you buy anything"]}),
-    _writes("long_term.deduplicate", {}),
+    _writes("long_term.deduplicate", {"apply": True}),
     Question("long_term.extract_facts", ask=_extract),
     _writes(
         "long_term.record_experience",

@@ -16,7 +16,7 @@ from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 
 HERE = Path(__file__).parent
-CATALOGUE = (8, "63b50831536be263")
+CATALOGUE = (9, "3eb109461229cf08")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "18143a1f75abb826",

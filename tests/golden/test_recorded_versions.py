@@ -36,7 +36,13 @@ from recallog_schemas import codec
 from support.toy_embedder import ToyEmbedder
 
 VERSIONS = sorted(path.name for path in RECORDED.iterdir())
-CHANGED: Mapping[str, Mapping[str, str]] = {}
+CHANGED: Mapping[str, Mapping[str, str]] = {
+    "0.1.0": {
+        "entries.digests": "a row lists all entries of which one may duplicate another by some rule",
+        "catalogue": "events that compare texts state their rule",
+        "kinds": "the same",
+    }
+}
 """By version: tables and questions whose digest or answer is another one since, each with the reason."""
 
 

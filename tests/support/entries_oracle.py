@@ -35,6 +35,14 @@ def words(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
+def are_equal(event: Fields, one: str, other: str) -> bool:
+    """Whether the rule of the event finds two texts equal. Rule 2 is simplified: of the texts that tests write, those
+    that differ in capitals do so in a whole text, or in its first letter."""
+    if event["payload"].get("rule") in (None, 1):
+        return words(one) == words(other)
+    return words(one).lower().removesuffix(".") == words(other).lower().removesuffix(".")
+
+
 @dataclass
 class ExpectedEntry:
     """An event that would retain an entry, with all that became of it."""
@@ -203,13 +211,13 @@ class ExpectedEntries:
         like = [other for other in self.live(entry.space) if other.is_like(entry.owner, content)]
         if content["type"] not in NOT_DEDUPLICATED:
             for other in like:
-                if words(other.content["text"]) == words(content["text"]):
+                if are_equal(event, other.content["text"], content["text"]):
                     entry.status, entry.reason, entry.of, entry.similarity = "duplicate", "equal", other.id, 1.0
                     return
         if is_migrated(event) and (entry.space, entry.owner, words(content["text"])) in self.had:
             entry.status, entry.reason = "refused", "kept_before"
             return
-        if content["type"] not in NOT_DEDUPLICATED:
+        if content["type"] not in NOT_DEDUPLICATED and payload.get("rule") in (None, 1):
             nearest = payload.get("nearest") or {"id": None}
             is_fact = content["type"] == "fact"
             for other in like:
@@ -299,11 +307,11 @@ class ExpectedEntries:
         self.note(event, entry.owner, "erased", entry.id, reason)
         return None
 
-    def has_twin(self, entry: ExpectedEntry, owner: str, content: Fields) -> bool:
+    def has_twin(self, event: Fields, entry: ExpectedEntry, owner: str, content: Fields) -> bool:
         return content["type"] not in NOT_DEDUPLICATED and any(
             other is not entry
             and other.is_like(owner, content)
-            and words(other.content["text"]) == words(content["text"])
+            and are_equal(event, other.content["text"], content["text"])
             for other in self.live(entry.space)
         )
 
@@ -320,7 +328,7 @@ class ExpectedEntries:
             content["version"] += payload["text"] != content["text"]
             content["text"] = payload["text"]
         content["updated_at"] = micros(event["at"])
-        if self.has_twin(entry, entry.owner, content):
+        if self.has_twin(event, entry, entry.owner, content):
             return "equal"
         pinned = self.pinned(entry.space, entry.owner)
         if content["priority"] == "pinned" and entry.id not in pinned and len(pinned) >= PINS_MAX:
@@ -335,7 +343,7 @@ class ExpectedEntries:
         if to == entry.owner:
             return "own"
         changed = {"priority": "normal", "audience": [], "captured": False, "updated_at": micros(event["at"])}
-        if self.has_twin(entry, to, entry.content | changed):
+        if self.has_twin(event, entry, to, entry.content | changed):
             return "equal"
         self.note(event, entry.owner, "transferred", entry.id)
         entry.owner, entry.content = to, entry.content | changed

@@ -15,6 +15,7 @@ TEXTS = (
         "Rye costs 3.",
         " Rye  costs 3.\n",
         "rye costs 3.",
+        "Rye costs 3",
         "Rye costs 4.",
         "The mill is down.",
         "The\u3000mill is down.",
@@ -26,6 +27,7 @@ TEXTS = (
 TYPES = ("fact", "fact", "lesson", "lesson", "note", "summary", "tool_usage", "experience")
 PRIORITIES = ("pinned", "pinned", "critical", "normal", "low", None)
 SIMILARITIES = (1, 1.0, 0.93, 0.9200004, 0.92, 0.9199999, 0.86, 0.85, 0.8500006, 0.5, -1)
+RULES = (None, 1, 2, 2)
 SHARED_KINDS = (None, [], ["memory.retained"], ["experience.recorded", "memory.retained"], ["agent.spoke"])
 TOOLS = ("Read", "read", "Grep", "Bash")
 CAPTURES = (
@@ -148,7 +150,9 @@ class EntryEvents:
         if draw < 0.86:
             return rng.choice(("memory.retracted", "memory.retracted", "memory.archived")), {"entry": target} | reason
         if draw < 0.94:
-            return "memory.transferred", {"entries": several, "to": rng.choice(self.agents)}
+            return "memory.transferred", {"entries": several, "to": rng.choice(self.agents)} | self._some_of(
+                rule=rng.choice(RULES)
+            )
         return "memory.erased", {"entries": several} | reason
 
     def _aged(self, target: str) -> tuple[str, Fields]:
@@ -194,6 +198,7 @@ class EntryEvents:
             red_line=rng.choice((None, True, False)),
             metadata=rng.choice((None, {}, {"b": [1, 2.5], "a": None})),
             sources=rng.choice((None, [], self._ids(3), self._ids(3))),
+            rule=rng.choice(RULES),
             nearest=rng.choice((None, nearest, nearest, nearest)),
             cost=rng.choice((None, 0, 2, 0.5)),
             preseeded=rng.choice((None, True)),
@@ -212,6 +217,8 @@ class EntryEvents:
             red_line=rng.choice((None, True)),
             metadata=rng.choice((None, {}, {"c": "d"})),
         )
+        if changed:
+            changed |= self._some_of(rule=rng.choice(RULES))
         return changed or {"priority": "pinned"}
 
     def _some_of(self, **fields: Any) -> Fields:

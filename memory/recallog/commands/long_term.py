@@ -4,14 +4,11 @@ The views decide, in the order of the ledger. What they would refuse now is refu
 own fold is run over the rows as they are. A caller that gives the id of the event may repeat the call.
 """
 
-import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from weakref import WeakValueDictionary
 
 from recallog.access import MemoryAccess
 from recallog.commands.foreseeing import folded
@@ -29,7 +26,7 @@ from recallog_projections.views.entries import tables, texts
 from recallog_projections.views.entries.kinds import changed_ids
 from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.entries.tables import EntryRef, EntryRow
-from recallog_schemas import Event, Position, Record, limits, seeding
+from recallog_schemas import Event, Position, Record, entry_rule, limits, seeding
 from recallog_schemas.errors import (
     IndexUnavailable,
     InvalidArgument,
@@ -37,7 +34,15 @@ from recallog_schemas.errors import (
     Refused,
 )
 from recallog_schemas.kinds import QualitySettings
-from recallog_schemas.views import Comparison, Deduplicated, EntriesChange, MergedEntry, NearestEntry, Retained, Seeded
+from recallog_schemas.views import (
+    Comparison,
+    Deduplicated,
+    EntriesChange,
+    NearDuplicate,
+    NearestEntry,
+    Retained,
+    Seeded,
+)
 from recallog_streams.progress import Progress
 
 _PREFIX = re.compile(r"\s*([A-Za-z]+):")
@@ -67,22 +72,6 @@ _PAYLOAD_OF_OPTION = {"based_on": "sources"}
 _ENVELOPE = ("subject", "session", "audience")
 
 
-class SpaceLocks:
-    """A lock per space, held from the look for near-duplicates until the views have the entry.
-
-    Two equal thoughts that this process retains at the same moment are then found to be duplicates.
-    """
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def of(self, space: str) -> asyncio.Lock:
-        lock = self._locks.get(space)
-        if lock is None:
-            lock = self._locks[space] = asyncio.Lock()
-        return lock
-
-
 # Retaining
 
 
@@ -92,13 +81,12 @@ class _Look:
 
     answer: Retained | None
     """The answer if nothing is to be written."""
-    nearest: Mapping[str, Any] | None
-    """The most similar entry, as the event states it."""
+    nearest: NearestEntry | None = None
+    """The entry that is most similar to the one that would be stored."""
 
 
 async def retain(
     access: MemoryAccess,
-    locks: SpaceLocks,
     space: str,
     agent: str,
     text: str,
@@ -108,15 +96,11 @@ async def retain(
 ) -> Retained:
     """Publish a text as an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
     event = _entry_event(space, agent, text, entry_type, entry_id, options)
-    compares = _compares(access, entry_type)
-    async with locks.of(space) if compares else nullcontext():
-        look = await access.of_space(space, lambda reading: _look(access, reading, event, compares=compares), At())
-        if look.answer is not None:
-            return look.answer
-        if look.nearest is not None:
-            event = _with_nearest(event, look.nearest)
-        (position,) = await access.append([event])
-        return _retained(event, await _verdict(access, event, position), position)
+    look = await _look(access, event, access.components.index)
+    if look.answer is not None:
+        return look.answer
+    (position,) = await access.append([event])
+    return _retained(event, await _verdict(access, event, position), position, look.nearest)
 
 
 def _entry_event(
@@ -136,11 +120,6 @@ def _given(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, 
     return given, {name: given.pop(name) for name in _ENVELOPE if name in given}
 
 
-def _compares(access: MemoryAccess, entry_type: str) -> bool:
-    """Whether entries of the type are compared with others before they are retained."""
-    return access.components.index is not None and entry_type not in texts.NEVER_DEDUPLICATED
-
-
 async def record_experience(
     access: MemoryAccess,
     space: str,
@@ -155,37 +134,31 @@ async def record_experience(
     payload = {"action_type": action_type, "summary": summary, **given}
     event = made(space, agent, "experience.recorded", payload, entry_id, **envelope)
     (position,) = await access.append([event])
-    return _retained(event, await _verdict(access, event, position), position)
+    return _retained(event, await _verdict(access, event, position), position, None)
 
 
 async def compare(
     access: MemoryAccess, space: str, agent: str, text: str, entry_type: str, options: RetainOptions
 ) -> Comparison:
-    """What `retain` would answer now, and what its event would state as the nearest entry."""
+    """What `retain` would answer now."""
     event = _entry_event(space, agent, text, entry_type, None, options)
-    compares = _compares(access, entry_type)
-
-    async def read(reading: ReadSession) -> Comparison:
-        look = await _look(access, reading, event, compares=compares)
-        answer = look.answer
-        if answer is None:
-            stated = event if look.nearest is None else _with_nearest(event, look.nearest)
-            answer = _retained(stated, _ref(await _folded(reading, stated), stated), None)
-        return Comparison(
-            outcome=answer.outcome,
-            id=None if answer.id == event.id else answer.id,
-            reason=answer.reason,
-            nearest=None if look.nearest is None else NearestEntry(**look.nearest),
-        )
-
-    return await access.of_space(space, read, At())
+    look = await _look(access, event, access.components.index)
+    if look.answer is None:
+        return Comparison(outcome="stored", id=None, reason=None, nearest=look.nearest)
+    return Comparison(outcome=look.answer.outcome, id=look.answer.id, reason=look.answer.reason, nearest=None)
 
 
-def _with_nearest(event: Event, nearest: Mapping[str, Any]) -> Event:
-    return event.model_copy(update={"payload": {**event.payload, "nearest": nearest}})
+async def would_store(access: MemoryAccess, event: Event) -> bool:
+    """Whether `retain` would store the entry of an event now."""
+    return (await _look(access, event, None)).answer is None
 
 
-async def _look(access: MemoryAccess, reading: ReadSession, event: Event, *, compares: bool) -> _Look:
+async def _look(access: MemoryAccess, event: Event, index: SemanticIndex | None) -> _Look:
+    """What the views would make of an event now; the nearest entry is known if an `index` answers."""
+    return await access.of_space(event.space, partial(_look_at, event=event, index=index), At())
+
+
+async def _look_at(reading: ReadSession, event: Event, index: SemanticIndex | None) -> _Look:
     own = await reading.snapshot(
         [
             RowKey(settings.AGENTS.name, event.space, event.agent),
@@ -194,30 +167,27 @@ async def _look(access: MemoryAccess, reading: ReadSession, event: Event, *, com
         ]
     )
     if own.row(tables.IDS, event.space, "", event.id) is not None:
-        return _Look(None, None)  # it is a repeat: the ledger compares both, and the first verdict counts
+        return _Look(None)  # it is a repeat: the ledger compares both, and the first verdict counts
     configured = own.row(settings.AGENTS, event.space, event.agent)
     gate = QualitySettings.model_validate((configured.quality if configured is not None else None) or {})
     if gate.enabled and (rejected := _rejected(event.payload["text"], gate)) is not None:
-        return _Look(Retained(id=None, outcome="rejected", similarity=None, reason=rejected, position=None), None)
+        return _Look(Retained(id=None, outcome="rejected", similarity=None, reason=rejected, position=None))
     rows = await _folded(reading, event)
     ref = _ref(rows, event)
     if ref.status == tables.LIVE and ref.reason == tables.PINS:
         agent = own.row(tables.AGENTS, event.space, event.agent)
         raise _refusal(event, event.id, tables.PINS, () if agent is None else agent.pinned)
     if ref.status != tables.LIVE:
-        return _Look(_retained(event, ref, None), None)
-    if not compares:
-        return _Look(None, None)
+        return _Look(_retained(event, ref, None, None))
     stored = rows.get(tables.ROWS, event.space, event.agent, tables.key_of(ref.offset))
-    return _Look(None, None if stored is None else await _nearest(access, reading, stored))
+    if index is None or stored is None or stored.type in texts.NEVER_DEDUPLICATED:
+        return _Look(None)
+    return _Look(None, await _nearest(reading, index, stored))
 
 
-async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) -> Mapping[str, Any] | None:
+async def _nearest(reading: ReadSession, index: SemanticIndex, row: EntryRow) -> NearestEntry | None:
     """The most similar live entry of the same owner, type, readers and subject; None if there is none, or no index
     answers."""
-    index = access.components.index
-    if index is None:
-        return None
     try:
         found = await similar(
             reading,
@@ -235,12 +205,7 @@ async def _nearest(access: MemoryAccess, reading: ReadSession, row: EntryRow) ->
     if not found.found:
         return None
     near, similarity = found.found[0]
-    return {
-        "id": near.id,
-        "version": near.version,
-        "similarity": max(-1.0, min(similarity, 1.0)),
-        "model": found.model[: limits.MODEL_CHARS_MAX],
-    }
+    return NearestEntry(id=near.id, version=near.version, similarity=max(-1.0, min(similarity, 1.0)), model=found.model)
 
 
 def _rejected(text: str, gate: QualitySettings) -> str | None:
@@ -252,7 +217,7 @@ def _rejected(text: str, gate: QualitySettings) -> str | None:
     return _MIN_TERMS if len(set(terms(said))) < gate.min_terms else None
 
 
-def _retained(event: Event, ref: EntryRef, position: Position | None) -> Retained:
+def _retained(event: Event, ref: EntryRef, position: Position | None, nearest: NearestEntry | None) -> Retained:
     if ref.status == tables.DUPLICATE:
         updated = ref.reason == tables.UPDATED
         return Retained(
@@ -264,13 +229,13 @@ def _retained(event: Event, ref: EntryRef, position: Position | None) -> Retaine
         )
     if ref.status == tables.REFUSED:
         return Retained(id=None, outcome="refused", similarity=None, reason=ref.reason, position=position)
-    nearest = event.payload.get("nearest")
     return Retained(
         id=event.id,
         outcome="stored",
-        similarity=None if nearest is None else nearest["similarity"],
+        similarity=None if nearest is None else nearest.similarity,
         reason=ref.reason if ref.status == tables.LIVE else ref.status,
         position=position,
+        nearest=nearest,
     )
 
 
@@ -429,37 +394,80 @@ async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str
     return Seeded(ids=tuple(events), written=len(missing), position=position)
 
 
-async def deduplicate(access: MemoryAccess, space: str, agent: str, progress: Progress | None) -> Deduplicated:
-    """Archive the near-duplicates among the live entries of an agent. Raises `IndexUnavailable`.
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two near-duplicates, one of which may be archived."""
 
-    Of two facts the newer stays, which says what is known now, and of other entries the older, as when one of them is
-    retained. The one that stays takes over the stronger priority.
+    kept: EntryRow
+    archived: EntryRow
+    similarity: float
+
+    @property
+    def view(self) -> NearDuplicate:
+        return NearDuplicate(
+            kept=self.kept.id,
+            archived=self.archived.id,
+            similarity=self.similarity,
+            kept_text=self.kept.text,
+            archived_text=self.archived.text,
+        )
+
+
+async def deduplicate(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    *,
+    apply: bool,
+    only: Collection[str] | None,
+    progress: Progress | None,
+) -> Deduplicated:
+    """Find the near-duplicates among the live entries of an agent, and archive them if they are to be.
+
+    Of two facts the newer stays, which says what is known now, and of other entries the older. The one that stays takes
+    over the stronger priority. Raises `SettingsError` if the index is off, and `IndexUnavailable`.
     """
-    index = access.components.index
-    if index is None:
-        raise IndexUnavailable("the index is off; it measures how similar entries are")
+    index = access.components.required_index
     rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
-    merged: list[MergedEntry] = []
+    found = await _near_duplicates(access, index, rows, progress)
+    proposed = [pair for pair in found if only is None or pair.archived.id in only]
+    merged: list[_Pair] = []
     position: Position | None = None
+    for pair in proposed if apply else ():
+        # Another merge, or another program, may have ended or changed one of them.
+        live = await access.of_space(space, partial(_live, rows=(pair.kept, pair.archived)), _from(position))
+        if len(live) == 2 and not live[1].red_line:
+            position = await _merge(access, *live)
+            merged.append(pair)
+    return Deduplicated(
+        proposed=tuple(pair.view for pair in proposed),
+        merged=tuple(pair.view for pair in merged),
+        compared=len(rows),
+        position=position,
+    )
+
+
+async def _near_duplicates(
+    access: MemoryAccess, index: SemanticIndex, rows: Sequence[EntryRow], progress: Progress | None
+) -> list[_Pair]:
+    """The pairs of near-duplicates, in the order in which they can be merged: none has an entry that an earlier one has
+    archived."""
+    pairs: list[_Pair] = []
+    gone = set[str]()
     for first in range(0, len(rows), _COMPARED_ROWS):
         part = rows[first : first + _COMPARED_ROWS]
-        compare = partial(_similar_to, index=index, space=space, agent=agent, rows=part)
-        for number, row, similar_rows in await access.of_space(space, compare, _from(position)):
+        compare = partial(_similar_to, index=index, rows=part)
+        for number, row, similar_rows in await access.of_space(part[0].space, compare, At()):
             if progress is not None:
                 progress(first + number, len(rows))
             for near, similarity in similar_rows:
-                if not _is_near(row, near, similarity):
+                if not _is_near(row, near, similarity) or not gone.isdisjoint((row.id, near.id)):
                     continue
-                # Another merge, or another program, may have ended or changed one of them.
-                live = await access.of_space(space, partial(_live, rows=(row, near)), _from(position))
-                if len(live) < 2:
-                    continue
-                kept, archived = _kept_first(*live)
-                if archived.red_line:
-                    continue
-                position = await _merge(access, kept, archived)
-                merged.append(MergedEntry(kept=kept.id, archived=archived.id, similarity=similarity))
-    return Deduplicated(merged=tuple(merged), compared=len(rows), position=position)
+                pair = _Pair(*_kept_first(row, near), similarity)
+                if not pair.archived.red_line:
+                    gone.add(pair.archived.id)
+                    pairs.append(pair)
+    return pairs
 
 
 def _from(position: Position | None) -> At:
@@ -476,17 +484,19 @@ async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow
 
 
 async def _similar_to(
-    reading: ReadSession,
-    index: SemanticIndex,
-    space: str,
-    agent: str,
-    rows: Sequence[EntryRow],
+    reading: ReadSession, index: SemanticIndex, rows: Sequence[EntryRow]
 ) -> list[tuple[int, EntryRow, Sequence[SimilarEntry]]]:
-    """Those of `rows` that are live, as they are now, with their numbers and with what is similar to each."""
+    """Those of `rows`, entries of one agent, that are live now, with their numbers and with what is similar to each."""
     live = {row.offset: row for row in await _live(reading, rows)}
     numbers = [number for number, row in enumerate(rows) if row.offset in live]
     found = await similar_to_each(
-        reading, index, space, agent, list(live.values()), least=limits.SIMILARITY_OF_ENTRIES, limit=_NEAREST
+        reading,
+        index,
+        rows[0].space,
+        rows[0].owner,
+        list(live.values()),
+        least=limits.SIMILARITY_OF_ENTRIES,
+        limit=_NEAREST,
     )
     return [(number, row, each.found) for number, row, each in zip(numbers, live.values(), found, strict=True)]
 
@@ -538,7 +548,8 @@ def _event(
 
 async def _folded(reading: ReadSession, event: Event) -> Rows:
     """The rows that the fold of entries would write for an event now. Nothing is written."""
-    record = Record(reading.partition, limits.INTEGER_MAX, event, b"", memorable=False)
+    stated = entry_rule.with_rule(event)  # as it will be in the ledger
+    record = Record(reading.partition, limits.INTEGER_MAX, stated, b"", memorable=False)
     return await folded(reading, Entries(), [record], [settings.SPACES])
 
 

@@ -619,6 +619,11 @@ SeedTexts = Annotated[
     Field(max_length=limits.ENTRIES_IDS_MAX, description="What to begin with; default: five lessons."),
     AfterValidator(_texts),
 ]
+ApplyProposals = Annotated[bool, Field(description="Archive what is proposed; default: only propose.")]
+OnlyProposed = Annotated[
+    Sequence[str] | None,
+    Field(max_length=limits.EVENT_IDS_MAX, description="Ids of proposed entries to archive; default: all of them."),
+]
 AuditLimit = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT, description="How many changes, the newest ones.")]
 ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many erasures a page has.")]
 

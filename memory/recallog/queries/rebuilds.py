@@ -6,7 +6,7 @@ from recallog.components import Components
 from recallog.index.semantic_index import IndexInProcess
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog_projections.stores.store import Generation
-from recallog_schemas.errors import InvariantViolation, SettingsError
+from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.views import RebuildPlan, RebuildReport
 from recallog_streams import generations
 from recallog_streams import rebuild as rebuilding
@@ -76,9 +76,8 @@ async def groups(components: Components, what: str) -> list[ProjectionGroup]:
 
 
 async def _index(components: Components) -> IndexInProcess:
-    if components.index is None:
-        raise SettingsError("the index is off. Leave RECALLOG_INDEX unset, or name a Qdrant server: http://host:6333")
-    if not isinstance(components.index, IndexInProcess):
+    index = components.required_index
+    if not isinstance(index, IndexInProcess):
         raise InvariantViolation("the process that serves the index executes this operation")
-    await components.index.begin()  # the engine of a folder is open in one process
-    return components.index
+    await index.begin()  # the engine of a folder is open in one process
+    return index

@@ -18,9 +18,9 @@ class ExtractionMemory(Protocol):
     async def turn(self, trigger: DueTrigger) -> Sequence[Remembered]:
         """What the agent of the trigger could see in the turn that ended, oldest first."""
 
-    async def prepared(self, event: Event) -> Event | None:
-        """The event of an entry as `retain` would write it, with the nearest entry; None if it would not write it: the
-        agent has the text already, or its quality gate does not let it pass."""
+    async def would_store(self, event: Event) -> bool:
+        """Whether `retain` would store the entry of an event: its agent does not have the text already, and its quality
+        gate lets it pass."""
 
 
 class Extraction(Reactor):
@@ -51,8 +51,7 @@ class Extraction(Reactor):
         public = all(said.audience is None and said.agent != trigger.agent for said in seen.values())
         audience = None if public else (trigger.agent,)
         events = [self._event(trigger, fact, seen, audience) for fact in facts]
-        found = [await self._memory.prepared(event) for event in events if event is not None]
-        return [event for event in found if event is not None]
+        return [event for event in events if event is not None and await self._memory.would_store(event)]
 
     def _event(
         self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event], audience: tuple[str, ...] | None

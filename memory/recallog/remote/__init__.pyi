@@ -217,9 +217,9 @@ class RemoteAdmin:
 class RemoteLongTerm:
     """Entries that agents keep on purpose: `memory.long_term`.
 
-    An entry belongs to one agent, and only this agent changes it. Equal and nearly equal texts are kept once, at most 5
-    entries of an agent are pinned, and an agent that was granted units pays for what it retains. The views decide this
-    in the order of the ledger, for all writers.
+    An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
+    agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
+    of the ledger, for all writers.
     """
 
     async def retain(
@@ -248,9 +248,10 @@ class RemoteLongTerm:
     ) -> Retained:
         """Keep a text as an entry of an agent, and answer what became of it once the views have it.
 
-        A text that an entry of the same type, readers and person has already is skipped. If the index is served, so is
-        one that is nearly equal (cosine > 0.85); a nearly equal fact (> 0.92) is updated instead. Duplicates cost
-        nothing.
+        A text that an entry of the same type, readers and person has already is skipped, at no cost. Texts are the same
+        if they differ only in white space, Unicode form, the final full stop, or in capitals that say nothing. Any
+        other text is stored, however similar it is; `nearest` of the answer names the most similar entry, if the index
+        is served.
 
         Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
         changed then.
@@ -280,9 +281,6 @@ class RemoteLongTerm:
         cost: float | None = None,
     ) -> Comparison:
         """What `retain` would answer now, without writing, and the nearest entry of the agent.
-
-        A program that publishes `memory.retained` itself states this entry as `nearest` of the payload: the views find
-        near-duplicates by it.
 
         Raises `Refused` for a sixth pinned entry.
         """
@@ -496,13 +494,19 @@ class RemoteLongTerm:
         space: str,
         agent: str,
         *,
+        apply: bool = False,
+        only: Sequence[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Deduplicated:
-        """Archive near-duplicates among the entries of an agent that were retained at the same moment, or elsewhere.
+        """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
 
-        Of two facts the newer stays, and of other entries the older.
+        Two facts are near-duplicates if their cosine is above 0.92, other entries if it is above 0.85. Such texts may
+        still say different things, such as two dates: read the proposals first, and name with `only` the ids of those
+        to archive. Of two facts the newer stays, and of other entries the older. It takes over the stronger priority.
+        An archived entry is found no longer; its owner can read it by its id.
 
-        Raises `IndexUnavailable`. `progress` is called with entries (compared, to compare).
+        Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
+        (compared, to compare).
         """
 
 

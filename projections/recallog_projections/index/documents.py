@@ -166,7 +166,7 @@ class Index:
     """
 
     name: ClassVar[str] = "index"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     tables = (DOCUMENTS, SESSIONS, OF_ENTRIES, ENDED, CHUNKS)
 
     def __init__(self, made_with: Mapping[str, Any]) -> None:

@@ -242,7 +242,7 @@ RETAINED = "memory.retained"
 ENTRIES = frozenset(name for name, kind in CATALOGUE.items() if kind.role == ENTRY)
 """The kinds whose events an agent keeps on purpose."""
 
-CATALOGUE_VERSION = 8
+CATALOGUE_VERSION = 9
 """Raised whenever `digest` changes: of two versions of Recallog on one folder the older one then gives way."""
 
 DEFAULT_SHARED_KINDS = frozenset(name for name, kind in CATALOGUE.items() if kind.shared)

@@ -24,12 +24,16 @@ from recallog_schemas.kinds.payload import (
     Words,
 )
 
+FIRST_RULE = 1
+NEWEST_RULE = 2
+
 Metadata = dict[str, Any]
 Sources = Annotated[list[Id], Field(max_length=limits.ENTRY_SOURCES_MAX)]
+Rule = Annotated[int, Field(ge=FIRST_RULE, le=NEWEST_RULE)]
 
 
 class Nearest(Part):
-    """The live entry of the same agent and type whose text is most similar, as the writer measured it."""
+    """The live entry of the same agent and type whose text is most similar, as the writer of the event measured it."""
 
     id: Id
     """The id of the entry."""
@@ -71,8 +75,10 @@ class Retained(Payload):
     """Any JSON object of the writer's."""
     sources: Sources | None = None
     """The events and entries that it was made from. If one of them is erased, it is retracted."""
+    rule: Rule | None = None
+    """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
     nearest: Nearest | None = None
-    """The most similar entry, by which the fold finds duplicates (null: only equal texts are duplicates)."""
+    """The most similar entry, in events of rule 1 alone; later rules compare texts only."""
     cost: Annotated[Number, Field(ge=0)] | None = None
     """What it costs an agent with a balance (1)."""
     preseeded: bool | None = None
@@ -106,10 +112,12 @@ class Updated(Payload):
     """Whether no plan may demote or archive it."""
     metadata: Metadata | None = None
     """Any JSON object of the writer's; it replaces the former one."""
+    rule: Rule | None = None
+    """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
 
     @model_validator(mode="after")
     def _changes_something(self) -> "Updated":
-        if not self.model_fields_set - {"entry"}:
+        if not self.model_fields_set - {"entry", "rule"}:
             raise PydanticCustomError("nothing_given", "give at least one field to change")
         return self
 
@@ -148,6 +156,8 @@ class Transferred(Payload):
     """The ids of the entries."""
     to: AgentName
     """The new owner."""
+    rule: Rule | None = None
+    """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
 
 
 class Metered(Payload):

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.long_term import ExtractedFacts as ExtractedFacts
     from recallog_schemas.views.long_term import Lesson as Lesson
     from recallog_schemas.views.long_term import LessonsView as LessonsView
-    from recallog_schemas.views.long_term import MergedEntry as MergedEntry
+    from recallog_schemas.views.long_term import NearDuplicate as NearDuplicate
     from recallog_schemas.views.long_term import NearestEntry as NearestEntry
     from recallog_schemas.views.long_term import Retained as Retained
     from recallog_schemas.views.long_term import Seeded as Seeded
@@ -195,7 +195,7 @@ else:
                 "ExtractedFacts",
                 "Lesson",
                 "LessonsView",
-                "MergedEntry",
+                "NearDuplicate",
                 "NearestEntry",
                 "Retained",
                 "Seeded",

@@ -108,17 +108,20 @@ class Retained(View):
     id: str | None
     """The id of the entry that has the text now: a new one, or the one that it duplicates. None: there is none."""
     outcome: Literal["stored", "updated", "skipped", "refused", "rejected"]
-    """"stored": it is a new entry. "updated": a fact that was nearly equal has taken the text. "skipped": an entry has
-    the text already, or nearly. "refused": a rule of entries does not allow it. "rejected": the agent's quality gate
-    does not let it pass."""
+    """"stored": it is a new entry. "skipped": an entry has the text already. "refused": a rule of entries does not
+    allow it. "rejected": the agent's quality gate does not let it pass. "updated": a fact that was nearly equal has
+    taken the text; only of events of earlier versions."""
     similarity: float | None
     """The cosine to the nearest entry of the agent and type; 1 for an equal text. None: it was not measured."""
     reason: str | None
-    """Why: of a skipped text "equal" or "similar"; of a refused one "balance", "source_erased", "dependents" or
-    "too_large"; of a rejected one "action" or "min_terms"; "pins" of a stored one that could not be pinned, because
-    other entries were pinned meanwhile. None where nothing needs a reason."""
+    """Why: of a skipped text "equal", or "similar" in events of earlier versions; of a refused one "balance",
+    "source_erased", "dependents" or "too_large"; of a rejected one "action" or "min_terms"; "pins" of a stored one that
+    could not be pinned, because other entries were pinned meanwhile. None where nothing needs a reason."""
     position: Position | None
     """The position of the event. None: nothing was written."""
+    nearest: "NearestEntry | None" = None
+    """The entry that is most similar to a stored one, which may say the same or differ in one detail. None: there is
+    none, or it was not measured."""
 
     @property
     def ok(self) -> bool:
@@ -126,16 +129,13 @@ class Retained(View):
         return self.id is not None
 
     def format(self) -> str:
-        """Outcome, id and reason in one line: `skipped e-1 (equal, similarity 1)`."""
-        why = [self.reason] if self.reason else []
-        if self.similarity is not None:
-            why.append(f"similarity {self.similarity:g}")
-        shown = [self.outcome, self.id or "", f"({', '.join(why)})" if why else ""]
-        return one_line(" ".join(part for part in shown if part))
+        """Outcome, id and reason in one line: `stored e-2, nearest e-1 (similarity 0.93)`."""
+        shown = " ".join(part for part in (self.outcome, self.id, self.reason and f"({self.reason})") if part)
+        return one_line(shown if self.nearest is None else f"{shown}, nearest {self.nearest.format()}")
 
 
 class NearestEntry(View):
-    """The most similar live entry of the same agent, type, readers and person, as `memory.retained` states it."""
+    """The most similar live entry of the same agent, type, readers and person."""
 
     id: str
     """The id of the entry."""
@@ -157,7 +157,7 @@ class Comparison(View):
     outcome: Literal["stored", "updated", "skipped", "refused", "rejected"]
     """As `Retained` explains it."""
     id: str | None
-    """The id of the entry that has the text already, or would take it. None: there is none."""
+    """The id of the entry that has the text already. None: there is none."""
     reason: str | None
     """Why, in the words of `Retained`. None where nothing needs a reason."""
     nearest: NearestEntry | None
@@ -369,31 +369,43 @@ class Seeded(View):
         return f"{len(self.ids)} entries, {self.written} written"
 
 
-class MergedEntry(View):
-    """Two nearly equal entries of which one stays."""
+class NearDuplicate(View):
+    """Two entries that may say the same. At most one of them is archived."""
 
     kept: str
     """The id of the entry that stays."""
     archived: str
-    """The id of the one that was archived."""
+    """The id of the one that is archived."""
     similarity: float
     """The cosine of their texts."""
+    kept_text: str
+    """The text of the entry that stays."""
+    archived_text: str
+    """The text of the one that is archived."""
 
     def format(self) -> str:
-        """Both ids in one line."""
-        return one_line(f"{self.archived} duplicates {self.kept} (similarity {self.similarity:g})")
+        """Both entries, one per line."""
+        archived, kept = one_line(self.archived), one_line(self.kept)
+        return (
+            f"{archived} may duplicate {kept} (similarity {self.similarity:g})\n"
+            f"  {archived}: {cut(one_line(self.archived_text), limits.PREVIEW_CHARS)}\n"
+            f"  {kept}: {cut(one_line(self.kept_text), limits.PREVIEW_CHARS)}"
+        )
 
 
 class Deduplicated(View):
-    """The near-duplicates among the entries of an agent that were merged."""
+    """The near-duplicates among the entries of an agent."""
 
-    merged: tuple[MergedEntry, ...]
-    """What was merged, in the order in which it was found."""
+    proposed: tuple[NearDuplicate, ...]
+    """What may be merged, in the order in which it was found."""
+    merged: tuple[NearDuplicate, ...]
+    """What was merged: nothing unless it was to be applied."""
     compared: int
     """How many entries were compared."""
     position: Position | None
     """The position of the last event. None: nothing was written."""
 
     def format(self) -> str:
-        """One line for each merged entry, then the number of those that were compared."""
-        return "\n".join([*(each.format() for each in self.merged), f"{self.compared} compared"])
+        """The proposals, then how many there are, and how many were merged."""
+        counts = f"{self.compared} compared, {len(self.proposed)} proposed, {len(self.merged)} archived"
+        return "\n".join([*(each.format() for each in self.proposed), counts])

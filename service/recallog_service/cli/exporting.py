@@ -9,7 +9,7 @@ import typer
 
 from recallog import Memory, Position
 from recallog_projections.patience import patient
-from recallog_schemas import codec
+from recallog_schemas import codec, entry_rule
 from recallog_schemas.errors import InvalidEvent, StorageCorrupt
 from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.terminal import Home
@@ -50,7 +50,9 @@ def export_command(
                     async for batch in _records(memory, space, left_out if keep_going else None):
                         for offset, data in batch.records:
                             try:
-                                line = codec.encode(codec.decode(data))
+                                # The copy is judged by the rule of the original, also where no rule is stated.
+                                event = entry_rule.with_rule(codec.decode(data), entry_rule.FIRST_RULE)
+                                line = codec.encode(event)
                                 if target is None:
                                     terminal.print_json_text(line.decode())
                                 else:

@@ -75,6 +75,14 @@ def _retained(view: "views.Retained") -> None:
         terminal.note(_NOT_RETAINED[view.reason])
 
 
+def _deduplicated(view: "views.Deduplicated") -> None:
+    terminal.print_lines(view.format())
+    if view.proposed and not view.merged:
+        terminal.note(
+            "nothing was changed; read both texts, then archive some with --apply --only ID, or all with --apply"
+        )
+
+
 def _page(view: "views.EntriesPage | views.ErasuresPage | views.ItemsPage") -> None:
     terminal.print_lines(view.format())
     if view.next is not None:
@@ -486,6 +494,7 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "ContextView": _context,
     "DeadLetterDetail": _dead_letter,
     "DeadLettersView": _dead_letters,
+    "Deduplicated": _deduplicated,
     "EntriesPage": _page,
     "EntriesView": _entries,
     "ErasuresPage": _page,

@@ -42,11 +42,21 @@ def retained(answer: Retained, given: Given) -> str:
     shown = cut(one_line(given["content"]), limits.PREVIEW_CHARS)
     match answer.outcome:
         case "stored" | "updated":
-            return one_line(f"Stored memory {answer.id}: {shown}")
+            return one_line(f"Stored memory {answer.id}: {shown}{_near(answer)}")
         case "skipped":
             return one_line(f"Memory {answer.id} has this already: {shown}")
         case _:
             return f"Not stored ({answer.reason}): {shown}"
+
+
+def _near(answer: Retained) -> str:
+    """A further line that names the nearest memory, if it may say the same."""
+    nearest = answer.nearest
+    if nearest is None or nearest.similarity <= limits.SIMILARITY_OF_ENTRIES:
+        return ""
+    return (
+        f"\nMemory {nearest.id} is similar ({nearest.similarity:.2f}). If one of both is wrong, correct or forget it."
+    )
 
 
 def recalled(answer: RecallView, given: Given) -> str:

@@ -15,7 +15,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views.entries import linking, retaining, tables
 from recallog_projections.views.entries.kinds import changed_ids
 from recallog_projections.views.entries.tables import EntryRef, EntryRow, Erasure, Refusal
-from recallog_schemas import Record, kinds, limits, timestamps
+from recallog_schemas import Record, entry_rule, kinds, limits, timestamps
 
 _LABELS = ("entity", "category", "source", "topic")
 
@@ -84,7 +84,7 @@ _ENDS: Mapping[str, tables.Status] = {"memory.retracted": tables.RETRACTED, "mem
 def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | None:
     """Give a live entry another form, or another owner."""
     after = _FORMS[record.event.kind](row, record)
-    refusal = _refusal(rows, row, after)
+    refusal = _refusal(rows, row, after, entry_rule.rule_of(record.event))
     if refusal is not None:
         return refusal
     linking.replace(rows, row, after)
@@ -97,13 +97,13 @@ def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | 
     return None
 
 
-def _refusal(rows: Rows, before: EntryRow, after: EntryRow) -> str | None:
+def _refusal(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> str | None:
     """Why a live entry cannot take this form; None if it can."""
     if after is before:
         return tables.OWN
     if retaining.is_too_large(after):
         return tables.TOO_LARGE
-    if linking.twin(rows, after) is not None:
+    if linking.twin(rows, after, rule) is not None:
         return tables.EQUAL
     if after.priority == linking.PINNED != before.priority:
         agent = linking.agent_of(rows, after.space, after.owner)

@@ -1,7 +1,8 @@
 """Writing and removing live entries together with the rows that follow from them.
 
-These are the digest of its text, its readers, its place among the dependents of its sources, the count of its type, and
-its pin. At most one live entry has a digest; who adds an entry checks that first, and that its sources have room.
+These are its place among the entries with similar texts, its readers, its place among the dependents of its sources,
+the count of its type, and its pin. Before an entry is added, its fold checks that it duplicates no other entry, and
+that its sources have room.
 """
 
 from collections.abc import Iterable
@@ -23,8 +24,11 @@ from recallog_projections.views.entries.tables import (
     Live,
     Mark,
     Owner,
+    Twin,
+    Twins,
 )
-from recallog_schemas import Record, timestamps
+from recallog_projections.views.entries.texts import TextForm
+from recallog_schemas import Record, limits, timestamps
 from recallog_schemas.errors import InvariantViolation
 
 Found = TypeVar("Found")
@@ -38,8 +42,8 @@ def needs(row: EntryRow) -> Iterable[RowKey]:
     yield RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset))
     yield RowKey(tables.TYPES.name, row.space, row.owner, row.type)
     yield RowKey(tables.AGENTS.name, row.space, row.owner)
-    if (digest := digest_of(row)) is not None:
-        yield RowKey(tables.DIGESTS.name, row.space, row.owner, digest)
+    if is_compared(row):
+        yield _twins_key(row, texts.form_of(row.text))
     if migration.qualifies(row.text):
         yield RowKey(tables.KEPT.name, row.space, row.owner, texts.text_key(row.text))
     for source in row.sources:
@@ -77,18 +81,23 @@ def _existing(found: Found | None, what: object) -> Found:
     return found
 
 
-def digest_of(row: EntryRow) -> str | None:
-    """The key of its text among those of its owner; None for types of which equal ones are kept."""
-    if row.type in texts.NEVER_DEDUPLICATED:
+def is_compared(row: EntryRow) -> bool:
+    """Whether the entry may duplicate another one."""
+    return row.type not in texts.NEVER_DEDUPLICATED
+
+
+def twin(rows: Rows, row: EntryRow, rule: int) -> str | None:
+    """The id of the oldest other live entry of the same owner, type, readers and person whose text equals that of `row`
+    by a rule; None if there is none."""
+    if not is_compared(row):
         return None
-    return texts.digest_key(row.type, row.text, row.audience, shared=row.shared, subject=row.subject)
-
-
-def twin(rows: Rows, row: EntryRow) -> str | None:
-    """The id of another live entry of the same owner with the same digest; None if there is none."""
-    digest = digest_of(row)
-    found = rows.get(tables.DIGESTS, row.space, row.owner, digest) if digest is not None else None
-    return found.id if found is not None and found.id != row.id else None
+    form = texts.form_of(row.text)
+    found = rows.get(tables.DIGESTS, *_twins_key(row, form)[1:])
+    for each in found.entries if found is not None else ():
+        other = TextForm(form.key, each.exact, each.layout, each.case)
+        if each.id != row.id and texts.are_equal(rule, form, other):
+            return each.id
+    return None
 
 
 def agent_of(rows: Rows, space: str, agent: str) -> AgentEntries:
@@ -99,8 +108,8 @@ def add(rows: Rows, row: EntryRow) -> None:
     """Write a live entry."""
     space, owner, key = row.space, row.owner, tables.key_of(row.offset)
     rows.put(tables.ROWS, row, space, owner, key)
-    if (digest := digest_of(row)) is not None:
-        rows.put(tables.DIGESTS, EntryId(row.id), space, owner, digest)
+    if is_compared(row):
+        _add_twin(rows, row)
     for reader in _readers(row):
         rows.put(tables.READERS, Owner(owner), space, reader, key)
     for source in row.sources:
@@ -121,8 +130,8 @@ def remove(rows: Rows, row: EntryRow) -> None:
     """Delete a live entry. The row by its subject stays: content that has ended is still about this person."""
     space, owner, key = row.space, row.owner, tables.key_of(row.offset)
     rows.delete(tables.ROWS, space, owner, key)
-    if (digest := digest_of(row)) is not None:
-        rows.delete(tables.DIGESTS, space, owner, digest)
+    if is_compared(row):
+        _remove_twin(rows, row)
     for reader in _readers(row):
         rows.delete(tables.READERS, space, reader, key)
     for source in row.sources:
@@ -170,6 +179,35 @@ def audit(rows: Rows, row: EntryRow, operation: str, record: Record, reason: str
 def is_lost(ref: EntryRef) -> bool:
     """Whether an entry is erased, or was retracted because one of its sources is."""
     return ref.status == tables.ERASED or (ref.status == tables.RETRACTED and ref.of is not None)
+
+
+def _twins_key(row: EntryRow, form: TextForm) -> RowKey:
+    key = texts.digest_key(row.type, form, row.audience, shared=row.shared, subject=row.subject)
+    return RowKey(tables.DIGESTS.name, row.space, row.owner, key)
+
+
+def _add_twin(rows: Rows, row: EntryRow) -> None:
+    form = texts.form_of(row.text)
+    key = _twins_key(row, form)[1:]
+    known = rows.get(tables.DIGESTS, *key)
+    others = () if known is None else known.entries
+    if len(others) < limits.ENTRY_TWINS_MAX:
+        twin = Twin(row.id, row.offset, form.exact, form.layout, form.case)
+        rows.put(tables.DIGESTS, Twins(tuple(sorted((*others, twin), key=_offset))), *key)
+
+
+def _offset(twin: Twin) -> int:
+    return twin.offset
+
+
+def _remove_twin(rows: Rows, row: EntryRow) -> None:
+    key = _twins_key(row, texts.form_of(row.text))[1:]
+    known = rows.get(tables.DIGESTS, *key)
+    others = () if known is None else tuple(each for each in known.entries if each.id != row.id)
+    if others:
+        rows.put(tables.DIGESTS, Twins(others), *key)
+    else:
+        rows.delete(tables.DIGESTS, *key)
 
 
 def _readers(row: EntryRow) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """The projection of entries, and the rules that hold among several events.
 
 These are decided here, in the order of the ledger, and never by an exception: only its owner changes an entry, equal
-and nearly equal texts are kept once, at most five entries of an agent are pinned, and a balance covers the cost. Who
-publishes such an event reads the verdict by the event's id.
+texts are kept once, at most five entries of an agent are pinned, and a balance covers the cost. Who publishes such an
+event reads the verdict by the event's id.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ class Entries:
     """Fold of what agents keep on purpose. Events that time travel has not reached change nothing."""
 
     name: ClassVar[str] = "entries"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kinds = RETAINING | CHANGING | {_METERING, CAPTURING, PLAN}
     tables = tables.ALL
 

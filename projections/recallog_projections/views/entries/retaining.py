@@ -1,9 +1,11 @@
 """The fold of `memory.retained` and `experience.recorded`: whether the event becomes an entry, or duplicates one.
 
 The first of these that applies decides: a source that is erased, or has too many dependents; an entry that exceeds a
-row; a live entry with the same text; for what the end of a session retains, an earlier entry with this text; the
-nearest live entry, by the similarity that the event states; the balance of its agent. The nearest entry counts only if
-it has the same owner, type, readers and subject, and still the compared text.
+row; a live entry whose text is equal by the rule of the event; for what the end of a session retains, an earlier entry
+with this text; the balance of its agent.
+
+By rule 1 alone, the nearest live entry decides before the balance, by the similarity that the event states. It counts
+only if it has the same owner, type, readers and subject, and still the compared text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +18,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import migration, settings, visibility
 from recallog_projections.views.entries import linking, tables, texts
 from recallog_projections.views.entries.tables import EntryRef, EntryRow
-from recallog_schemas import Event, Record, kinds, limits, timestamps, triggers
+from recallog_schemas import Event, Record, entry_rule, kinds, limits, timestamps, triggers
 
 FACT = "fact"
 EXPERIENCE = "experience"
@@ -40,7 +42,7 @@ def needs(record: Record) -> Iterable[RowKey]:
         return
     if migration.qualifies(event.payload["text"]):
         yield RowKey(tables.KEPT.name, *_kept_key(event))
-    if (nearest := event.payload.get("nearest")) is not None:
+    if (nearest := _nearest(event)) is not None:
         yield tables.ref_key(space, nearest["id"])
     for source in event.payload.get("sources") or ():
         yield tables.ref_key(space, source)
@@ -54,14 +56,15 @@ def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
     type_ = _type(event)
     if type_ not in texts.NEVER_DEDUPLICATED:
         shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
-        digest = texts.digest_key(type_, payload["text"], _audience(event), shared=shared, subject=event.subject)
+        form = texts.form_of(payload["text"])
+        digest = texts.digest_key(type_, form, _audience(event), shared=shared, subject=event.subject)
         yield RowKey(tables.DIGESTS.name, event.space, event.agent, digest)
     for source in payload.get("sources") or ():
         ref = rows.get(tables.IDS, event.space, "", source)
         if ref is not None and ref.of is not None:
             yield tables.ref_key(event.space, ref.of)
             yield RowKey(tables.SOURCES.name, event.space, "", ref.of)
-    if (nearest := payload.get("nearest")) is not None:
+    if (nearest := _nearest(event)) is not None:
         yield from linking.needs_of_live(rows, event.space, nearest["id"])
 
 
@@ -152,16 +155,16 @@ def _audience(event: Event) -> tuple[str, ...]:
 
 
 def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
-    """Store the entry, or update the one that it nearly equals, or neither."""
+    """Store the entry, unless it is refused or a duplicate. By rule 1 a fact may update one that it nearly equals."""
     refusal = _refusal(rows, row)
     if refusal is not None:
         return EntryRef(row.owner, row.offset, tables.REFUSED, refusal)
-    twin = linking.twin(rows, row)
+    twin = linking.twin(rows, row, entry_rule.rule_of(record.event))
     if twin is not None:
         return EntryRef(row.owner, row.offset, tables.DUPLICATE, tables.EQUAL, twin, 1.0)
     if _is_migrated(record.event) and rows.get(tables.KEPT, *_kept_key(record.event)) is not None:
         return EntryRef(row.owner, row.offset, tables.REFUSED, tables.KEPT_BEFORE)
-    near = _near(rows, row, record.event.payload.get("nearest"))
+    near = _near(rows, row, _nearest(record.event))
     if near is not None:
         return _duplicate(rows, row, near, record)
     agent = linking.agent_of(rows, row.space, row.owner)
@@ -200,6 +203,11 @@ def _is_migrated(event: Event) -> bool:
 def _kept_key(event: Event) -> tuple[str, str, str]:
     """The address in `tables.KEPT` of the text that an event would retain."""
     return event.space, event.agent, texts.text_key(event.payload["text"])
+
+
+def _nearest(event: Event) -> Mapping[str, Any] | None:
+    """What an event of rule 1 says about its nearest entry."""
+    return event.payload.get("nearest") if entry_rule.rule_of(event) == 1 else None
 
 
 def _near(rows: Rows, row: EntryRow, nearest: Mapping[str, Any] | None) -> EntryRow | None:

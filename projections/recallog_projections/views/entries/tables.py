@@ -18,8 +18,8 @@ ERASED: Status = "erased"
 
 # Reasons of verdicts and refusals. A change is also refused with the status of an entry that is not live.
 EQUAL = "equal"  # duplicate: a live entry has the same text
-SIMILAR = "similar"  # duplicate: a live entry has nearly the same text, and stays as it is
-UPDATED = "updated"  # duplicate: a live fact had nearly the same text, and has taken this one
+SIMILAR = "similar"  # duplicate by rule 1: a live entry has nearly the same text, and stays as it is
+UPDATED = "updated"  # duplicate by rule 1: a live fact had nearly the same text, and has taken this one
 PINS = "pins"  # live: with priority normal instead of pinned. A change to pinned is refused
 BALANCE = "balance"  # refused: it costs more than its agent has
 SOURCE_ERASED = "source_erased"  # refused, or retracted: one of its sources is erased
@@ -98,6 +98,22 @@ class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: str
+
+
+class Twin(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A live entry, and what of its text decides which other texts equal it: see `texts.TextForm`."""
+
+    id: str
+    offset: int
+    exact: str
+    layout: str
+    case: str
+
+
+class Twins(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Live entries of which one may duplicate another, the oldest first."""
+
+    entries: tuple[Twin, ...]
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -181,8 +197,9 @@ IDS = Table("entries.ids", EntryRef)
 READERS = Table("entries.readers", Owner, write_only=True)
 """Live entries that others than their owner may read, at (space, name of the reader, `key_of(offset)`). The reader ""
 stands for all agents of the space."""
-DIGESTS = Table("entries.digests", EntryId)
-"""Live entries by their texts, at (space, owner, `texts.digest_key`)."""
+DIGESTS = Table("entries.digests", Twins)
+"""Live entries by their texts, at (space, owner, `texts.digest_key`). Of those with one key at most
+`limits.ENTRY_TWINS_MAX` are listed."""
 KEPT = Table("entries.kept", Mark)
 """Texts that may stand in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
 (space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
