@@ -27,6 +27,7 @@ from recallog_streams.collector import uncollected
 from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
 from recallog_streams.identity import Conflict, Identity
 from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.placement import misplacement
 
 Result = TypeVar("Result")
 
@@ -212,18 +213,11 @@ class Fold:
         return checked
 
     def _check_key(self, partition: int, offset: int, key: bytes | None, event: Event) -> Event | DeadLetterRow:
-        """`event`, or a dead letter if its record has the wrong partition or key.
-
-        In another partition it has no order among the events of its space; under another key, reads of the space miss
-        it.
-        """
-        if key == event.space.encode() and self._partition_of(event.space) == partition:
+        """`event`, or a dead letter if its record has the wrong partition or key."""
+        wrong = misplacement(partition, key, event.space, self._partition_of(event.space))
+        if wrong is None:
             return event
-        if (expected := self._partition_of(event.space)) != partition:
-            reason, detail = "wrong_partition", f"its space {event.space!r} lies in partition {expected}"
-        else:
-            reason, detail = "wrong_key", f"its key is {key!r}, not its space {event.space!r}"
-        return DeadLetterRow(offset, reason, _storable(detail), event.space, event.id, event.kind)
+        return DeadLetterRow(offset, wrong.reason, _storable(wrong.detail), event.space, event.id, event.kind)
 
     def _record(self, partition: int, offset: int, data: bytes, event: Event) -> Record:
         reached = self._remember_until is None or event.at <= self._remember_until

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, InvalidEvent
 from recallog_schemas.views import CopyReport, LeftOut
-from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.ledgers.ledger import Batch, Ledger
+from recallog_streams.placement import misplacement
 from recallog_streams.progress import Progress
 
 _EVENTS_PER_CALL = 1_000
@@ -17,10 +18,12 @@ _EVENTS_PER_CALL = 1_000
 async def copy(source: Ledger, target: Ledger, progress: Progress | None = None) -> CopyReport:
     """Append every event of `source` to `target`, in the order of each space. Can be run again with the same target.
 
-    A record that is not a valid event is left out. So is one whose id belongs to another event in a target with unique
-    ids; in the views of the source such records are dead letters. A repeated run writes the same events again to a
-    target without unique ids (Kafka), where the views count each once.
+    A record that is not a valid event is left out. So is one in the wrong partition or under the wrong key, which would
+    come to life in its right place, and one whose id belongs to another event in a target with unique ids. In the views
+    of the source such records are dead letters. A repeated run writes the same events again to a target without unique
+    ids (Kafka), where the views count each once.
     """
+    await source.open()  # `partition_of` needs it
     ends = await source.ends()
     copied = refused = 0
     problems: list[LeftOut] = []
@@ -34,18 +37,34 @@ async def copy(source: Ledger, target: Ledger, progress: Progress | None = None)
     done = 0
     for partition, end in enumerate(ends):
         async for batch in source.read(partition, 0, end):
-            events = []
-            for offset, data in batch.records:
-                try:
-                    events.append((Position(partition, offset), codec.decode(data)))
-                except InvalidEvent as error:
-                    refuse(Position(partition, offset), str(error))
+            events = _events_of(source, batch, refuse)
             for first in range(0, len(events), _EVENTS_PER_CALL):
                 copied += await _append(target, events[first : first + _EVENTS_PER_CALL], refuse)
             if progress is not None:
                 progress(done + batch.next, sum(ends))
         done += end
     return CopyReport(records=sum(ends), copied=copied, left_out=refused, problems=tuple(problems))
+
+
+def _events_of(source: Ledger, batch: Batch, refuse: Callable[[Position, str], None]) -> list[tuple[Position, Event]]:
+    """The events of a batch that are where they belong, with their positions."""
+    events = []
+    for number, (offset, data) in enumerate(batch.records):
+        position = Position(batch.partition, offset)
+        try:
+            event = codec.decode(data)
+        except InvalidEvent as error:
+            refuse(position, str(error))
+            continue
+        wrong = None
+        if batch.keys is not None:
+            expected = source.partition_of(event.space)
+            wrong = misplacement(batch.partition, batch.keys[number], event.space, expected)
+        if wrong is None:
+            events.append((position, event))
+        else:
+            refuse(position, f"{wrong.reason}: {wrong.detail}")
+    return events
 
 
 async def _append(

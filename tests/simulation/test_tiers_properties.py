@@ -122,18 +122,22 @@ def test_a_plan_in_parts_or_made_twice_has_the_effect_of_one(seed: int) -> None:
         async with Memory.in_memory() as memory:
             await memory.publish(life.event("agent.configured", tiers=given_settings))
             for _ in range(rng.randrange(1, 8)):
-                positions = (await memory.publish_many(life.next())).items
+                await memory.publish_many(life.next())
             expected = await expected_of(memory)
             now = life.now.isoformat()
             plan = expected_plan(expected, "s", "a", micros(now), given_settings)
             tier_of = {key[1]: row.tier for key, row in expected.tiers.rows.items()}
+            known = {
+                key[1]: row.changes + expected.uses.get(key, (0, 0, 0))[0] for key, row in expected.tiers.rows.items()
+            }
             moves = [
-                {"id": id_, "from": tier_of[id_], "to": to, "reason": why} for id_, (to, why) in plan.moves.items()
+                {"id": id_, "from": tier_of[id_], "to": to, "reason": why, "changes": known[id_]}
+                for id_, (to, why) in plan.moves.items()
             ]
-            archived = [{"id": id_, "reason": why} for id_, why in plan.archived]
+            archived = [{"id": id_, "reason": why, "changes": known[id_]} for id_, why in plan.archived]
             some = {"moves": [move for move in moves if rng.random() < 0.5]}
             some["archived"] = [each for each in archived if rng.random() < 0.5]
-            head = {"seen": positions[-1].offset, "now": now, "ordinal": 0, "part": 1, "parts": 2}
+            head = {"now": now, "ordinal": 0, "part": 1, "parts": 2}
             part = life.event("memory.consolidated", **head, **some)
             for _ in range(rng.choice((1, 2))):  # by two processes
                 await memory.publish(part.model_copy(update={"id": f"{rng.random()}"}))

@@ -45,7 +45,7 @@ LEAST: Mapping[str, Mapping[str, Any]] = {
     "memory.accessed": {},
     "memory.outcome_reported": {"entries": ["e-1"]},
     "memory.tier_changed": {"entry": "e-1", "to": "slow"},
-    "memory.consolidated": {"seen": 0, "now": "2026-03-01T12:00:00Z", "ordinal": 0},
+    "memory.consolidated": {"now": "2026-03-01T12:00:00Z", "ordinal": 0},
     "item.put": _ITEM | {"value": None},
     "item.appended": _ITEM | {"text": ""},
     "item.deleted": _ITEM,

@@ -66,8 +66,9 @@ class EntryEvents:
     """The events of one history, as dicts. Histories differ in how many agents, spaces and texts they have, so that
     some of them reach every limit."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: random.Random, *, offsets: bool = True) -> None:
+        """`offsets`: some plans are of earlier versions, and name the offset up to which they had read."""
+        self.rng, self.offsets = rng, offsets
         self.agents = rng.choice((AGENTS, AGENTS, AGENTS[:1]))
         self.spaces = rng.choice((("village", "city"), ("village",)))
         self.texts = rng.choice((TEXTS, TEXTS, TEXTS[:4]))
@@ -171,14 +172,22 @@ class EntryEvents:
         ids = list(dict.fromkeys([target, *self._ids(4)]))
         parts = rng.choice((1, 1, 2))
         plan: Fields = {
-            "seen": rng.choice((0, 10, 40, 1_000)),
             "now": (datetime.fromisoformat(MOMENT) + timedelta(hours=rng.randrange(-5, 50))).isoformat(),
             "ordinal": rng.choice((0, 0, 1, 2)),
             "part": rng.choice((1, parts)),
             "parts": parts,
         }
-        moves = [{"id": id_, "from": rng.choice(TIERS), "to": rng.choice(TIERS), "reason": "ttl"} for id_ in ids]
-        archived = [{"id": id_, "reason": rng.choice(("expired", "tier_limit", "tidied"))} for id_ in ids]
+        seen = rng.choice((0, 10, 40, 1_000)) if self.offsets and rng.random() < 0.5 else None
+        known: list[Fields] = [{} if seen is not None else {"changes": rng.choice((1, 1, 2, 3, 5))} for _ in ids]
+        moves = [
+            {"id": id_, "from": rng.choice(TIERS), "to": rng.choice(TIERS), "reason": "ttl", **each}
+            for id_, each in zip(ids, known, strict=True)
+        ]
+        archived = [
+            {"id": id_, "reason": rng.choice(("expired", "tier_limit", "tidied")), **each}
+            for id_, each in zip(ids, known, strict=True)
+        ]
+        plan |= {} if seen is None else {"seen": seen}
         return "memory.consolidated", plan | rng.choice(({"moves": moves}, {"moves": moves}, {"archived": archived}))
 
     def _retained(self, target: str, text: str) -> Fields:

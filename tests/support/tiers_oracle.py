@@ -45,6 +45,12 @@ class ExpectedTier:
     surprise: float = 0.0
     promoted_at: int | None = None
     plan: int | None = None
+    changes: int = 1
+    """How many records have changed it, the first one included."""
+
+    def touch(self, offset: int) -> None:
+        self.touched = offset
+        self.changes += 1
 
 
 @dataclass
@@ -94,7 +100,7 @@ class ExpectedTiers:
                 if owner == "":
                     self.retained(entries, entry, offset, at)
             else:
-                known.touched = offset
+                known.touch(offset)
                 if entry.content["importance"] != known.given:
                     known.importance = known.given = entry.content["importance"]
                 if entry.owner != owner:
@@ -117,14 +123,17 @@ class ExpectedTiers:
         if tier is not None:
             self.begin(entries, (entry.space, entry.id), ExpectedTier(tier, importance, importance, offset), at)
 
-    def untouched(self, entries: "ExpectedEntries", event: Fields, id_: str) -> ExpectedTier | None:
+    def untouched(self, entries: "ExpectedEntries", event: Fields, planned: Fields) -> ExpectedTier | None:
         """The tier of an entry that a plan may change."""
-        key = (event["space"], id_)
+        key = (event["space"], planned["id"])
         entry, row = entries.entries.get(key), self.rows.get(key)
-        seen = event["payload"]["seen"]
         if entry is None or row is None or entry.owner != event["agent"] or entry.status != "live":
             return None
-        return None if row.touched > seen or entries.uses.get(key, (0, 0, -1))[2] > seen else row
+        reads, _, read_at = entries.uses.get(key, (0, 0, -1))
+        if planned.get("changes") is not None:
+            return row if planned["changes"] == min(row.changes + reads, 2**63 - 1) else None
+        seen = event["payload"]["seen"]
+        return None if row.touched > seen or read_at > seen else row
 
     def is_exempt(self, entries: "ExpectedEntries", key: Key) -> bool:
         content = entries.entries[key].content
@@ -134,7 +143,8 @@ class ExpectedTiers:
         """Move an entry; 1 for a promotion, -1 for a demotion."""
         row = self.rows[key]
         direction = (SPEED[to] > SPEED[row.tier]) - (SPEED[to] < SPEED[row.tier])
-        row.tier, row.plan, row.touched, row.outcomes = to, plan, offset, []
+        row.tier, row.plan, row.outcomes = to, plan, []
+        row.touch(offset)
         row.reads = entries.uses.get(key, (0, 0, 0))[0]
         if direction > 0:
             row.promoted_at = at
@@ -156,7 +166,7 @@ class ExpectedTiers:
     def learn(self, row: ExpectedTier, payload: Fields, offset: int) -> None:
         better = payload.get("actual", 0.5) - payload.get("predicted", 0.5)
         row.surprise = 0.7 * row.surprise + (0.3 * better if better > 0 else 0)
-        row.touched = offset
+        row.touch(offset)
         if payload.get("success") is not None:
             row.outcomes.append(payload["success"])
             row.importance = min(max(row.importance + (0.05 if payload["success"] else -0.1), 0), 1)
@@ -179,16 +189,16 @@ class ExpectedTiers:
         payload, space = event["payload"], event["space"]
         at, plans = moment(payload["now"]), self.of(space, event["agent"])
         rejected, directions, gone = [], [], []
-        archived = {each["id"]: each["reason"] for each in payload.get("archived", [])}
-        for id_, reason in archived.items():
-            if self.untouched(entries, event, id_) is None or self.is_exempt(entries, (space, id_)):
+        archived = {each["id"]: each for each in payload.get("archived", [])}
+        for id_, each in archived.items():
+            if self.untouched(entries, event, each) is None or self.is_exempt(entries, (space, id_)):
                 rejected.append(id_)
             else:
-                entries.end(event, entries.entries[space, id_], "archived", reason)
+                entries.end(event, entries.entries[space, id_], "archived", each["reason"])
                 gone.append(id_)
         left = []
         for move in payload.get("moves", []):
-            row, key = self.untouched(entries, event, move["id"]), (space, move["id"])
+            row, key = self.untouched(entries, event, move), (space, move["id"])
             slower = SPEED[move["to"]] < SPEED[move["from"]]
             if (
                 row is None
@@ -201,7 +211,7 @@ class ExpectedTiers:
                 directions.append(self.move(entries, key, move["to"], at, payload["ordinal"], offset))
         for id_ in gone:
             del self.rows[space, id_]
-        plans.archived += [archived[id_] for id_ in gone]
+        plans.archived += [archived[id_]["reason"] for id_ in gone]
         noted = (directions.count(1), directions.count(-1), len(gone), (*left, *rejected))
         plans.moves.append((event["id"], at, *noted))
         if payload["ordinal"] == plans.finished:

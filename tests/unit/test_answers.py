@@ -77,8 +77,8 @@ def causes_of(kind: str) -> list[Event]:
         ]
         return [*made, event("memory.erased", payload={"entries": ["e-0"]})]
     old = [event("memory.retained", id=f"e-{n}", payload={"text": f"{n}.", "tier": "glacial"}) for n in range(3)]
-    archived = [{"id": each.id, "reason": "tier_limit"} for each in old]
-    plan = {"seen": 2, "now": old[0].at.isoformat(), "ordinal": 0, "part": 1, "parts": 1, "moves": []}
+    archived = [{"id": each.id, "reason": "tier_limit", "changes": 1} for each in old]
+    plan = {"now": old[0].at.isoformat(), "ordinal": 0, "part": 1, "parts": 1, "moves": []}
     return [*old, event("memory.consolidated", payload={**plan, "archived": archived, "constants": {}})]
 
 

@@ -40,8 +40,8 @@ def history() -> list[Event]:
     events = [event("memory.retained", id=id_, payload={"text": f"About {id_}.", "tier": "fast"}) for id_ in ids]
     parts = [ids[start : start + NAMED] for start in range(0, ENTRIES, NAMED)]
     for number, part in enumerate(parts, start=1):
-        moves = [{"id": id_, "from": "fast", "to": "medium", "reason": "ttl"} for id_ in part]
-        plan = {"seen": ENTRIES, "now": MOMENT, "ordinal": 0, "part": number, "parts": len(parts), "constants": {}}
+        moves = [{"id": id_, "from": "fast", "to": "medium", "reason": "ttl", "changes": 1} for id_ in part]
+        plan = {"now": MOMENT, "ordinal": 0, "part": number, "parts": len(parts), "constants": {}}
         events.append(event("memory.consolidated", payload={**plan, "moves": moves, "archived": []}))
     return [*events, *(event("memory.erased", payload={"entries": part}) for part in parts[1:])]
 

@@ -24,6 +24,7 @@ BOOKKEEPING = {
 }  # fmt: skip
 NOT_EPISODES = sorted(ENTRIES | BOOKKEEPING)
 NEAREST = {"id": "e", "version": 1, "similarity": 1, "model": "m"}
+MOVE = {"id": "e", "from": "fast", "to": "slow", "reason": "r"}
 LONG = "x" * 129
 TOO_MANY = [f"e-{number}" for number in range(201)]
 
@@ -151,6 +152,9 @@ def test_the_text_of_a_kind(kind: str, payload: dict[str, Any], text: str) -> No
         ("memory.consolidated", {"moves": [{"id": "e", "from": "fast", "to": "slow"}]}, "moves.0.reason"),
         ("memory.consolidated", {"moves": [{"id": "e", "reason": "r", "to": "slow"}]}, "moves.0.from"),
         ("memory.consolidated", {"archived": [{"id": "e", "reason": "r"}] * 201}, "archived"),
+        ("memory.consolidated", {"moves": [MOVE]}, "moves.0.changes"),
+        ("memory.consolidated", {"archived": [{"id": "e", "reason": "r"}]}, "archived.0.changes"),
+        ("memory.consolidated", {"moves": [{**MOVE, "changes": -1}]}, "moves.0.changes"),
         ("memory.consolidated", {"now": "2026-03-01T12:00:00"}, "now"),
         ("item.put", {"namespace": []}, "namespace"),
         ("item.put", {"namespace": ["a"] * 9}, "namespace"),
@@ -192,7 +196,8 @@ def test_a_payload_out_of_bounds_is_refused_with_the_path(kind: str, fields: dic
         ("memory.updated", {"entity": None}),
         ("memory.erased", {"entries": TOO_MANY[:200]}),
         ("memory.accessed", {"counts": {f"e-{n}": 1 for n in range(256)}}),
-        ("memory.consolidated", {"moves": [{"id": "e", "from": "fast", "to": "slow", "reason": "r"}] * 200}),
+        ("memory.consolidated", {"moves": [{**MOVE, "changes": 0}] * 200}),
+        ("memory.consolidated", {"seen": 0, "moves": [MOVE]}),
         ("item.put", {"namespace": ["a"] * 8, "key": "k" * 256, "base": 0}),
         ("item.put", {"base": "f" * 64, "value": "x" * (64 * 1024 - 2)}),
         ("item.put", {"namespace": ["session", "trial of the 2nd\n"]}),

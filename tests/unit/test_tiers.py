@@ -520,11 +520,15 @@ def test_pressure_is_that_of_the_fullest_tier(tell: Tell, count: int, status: st
 
 
 def plan(payload: dict[str, Any], at: datetime = T0, **given: Any) -> Event:
-    head = {"seen": 10_000, "now": at.isoformat(), "ordinal": 0}
-    return event("memory.consolidated", space="s", agent="a", at=at, payload={**head, **payload, **given})
+    """A plan for entries that nothing has changed since they were retained; with `seen`, one of an earlier version."""
+    known = {} if "seen" in given else {"changes": 1}
+    named = {name: [{**known, **each} for each in found] for name, found in payload.items()}
+    head = {"now": at.isoformat(), "ordinal": 0}
+    return event("memory.consolidated", space="s", agent="a", at=at, payload={**head, **named, **given})
 
 
-def test_a_plan_moves_only_what_nothing_has_touched_since(tell: Tell) -> None:
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_plan_moves_only_what_nothing_has_touched_since(tell: Tell, *, earlier: bool) -> None:
     ids = ["read", "reported", "updated", "moved", "untouched"]
 
     async def work(memory: Memory) -> None:
@@ -538,7 +542,7 @@ def test_a_plan_moves_only_what_nothing_has_touched_since(tell: Tell) -> None:
             ]
         )
         down = [{"id": id_, "from": "slow", "to": "glacial", "reason": "ttl"} for id_ in [*ids, "unknown"]]
-        await memory.publish(plan({"moves": down}, seen=positions[-1].offset))
+        await memory.publish(plan({"moves": down}, **({"seen": positions[-1].offset} if earlier else {})))
         assert await tiers_of(memory) == {
             "read": "slow", "reported": "slow", "updated": "slow", "moved": "fast", "untouched": "glacial",
         }  # fmt: skip
@@ -546,14 +550,15 @@ def test_a_plan_moves_only_what_nothing_has_touched_since(tell: Tell) -> None:
     tell(work)
 
 
-def test_a_plan_archives_only_what_nothing_has_touched_since(tell: Tell) -> None:
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_plan_archives_only_what_nothing_has_touched_since(tell: Tell, *, earlier: bool) -> None:
     async def work(memory: Memory) -> None:
         ids = ["a", "b", "c", "pinned"]
         events = [kept(id_, "glacial") for id_ in ids[:3]] + [kept("pinned", "glacial", priority="pinned")]
         seen = (await memory.publish_many(events)).items[-1].offset
         await memory.publish(read(T0, b=1))
         gone = [{"id": id_, "reason": "expired"} for id_ in [*ids, "unknown"]]
-        await memory.publish(plan({"archived": gone}, seen=seen))
+        await memory.publish(plan({"archived": gone}, **({"seen": seen} if earlier else {})))
         assert await tiers_of(memory) == {"b": "glacial", "pinned": "glacial"}
         stats = await memory.tiers.stats(*A)
         assert (stats.archived["expired"], stats.tier_counts["glacial"]) == (2, 2)

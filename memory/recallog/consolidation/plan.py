@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from recallog_projections.views.due import in_equal_parts
-from recallog_projections.views.tiers import rules
+from recallog_projections.views.tiers import judging, rules
 from recallog_projections.views.tiers.tables import TierRow
 from recallog_projections.views.uses import UseRow
 from recallog_schemas import limits, timestamps
@@ -35,6 +35,11 @@ class Aging(NamedTuple):
     row: TierRow
     use: UseRow | None
     """How often it was read; None: never."""
+
+    @property
+    def changes(self) -> int:
+        """How many changes and reads of it the planner knows."""
+        return judging.changes_of(self.row, self.use)
 
     @property
     def accesses(self) -> int:
@@ -55,6 +60,8 @@ class Move(NamedTuple):
     to: str
     reason: str
     """access, surprise, success, ttl or importance."""
+    changes: int
+    """How many changes and reads of it the planner knew."""
 
 
 class Archival(NamedTuple):
@@ -63,6 +70,8 @@ class Archival(NamedTuple):
     id: str
     reason: str
     """expired or tier_limit."""
+    changes: int
+    """As of a move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +117,16 @@ def plan(entries: Iterable[Aging], now: datetime, settings: TierSettings, *, unf
             continue
         is_cooling = row.promoted_at is not None and abs(at - row.promoted_at) < _COOLDOWN
         if (reason := None if is_cooling else _promotion(entry, limits_of[tier], settings)) is not None:
-            promoted[tier].append(Move(row.id, tier, rules.FASTER[tier], reason))
+            promoted[tier].append(Move(row.id, tier, rules.FASTER[tier], reason, entry.changes))
         elif (reason := None if row.exempt else _end(entry, at, limits_of[tier], is_cooling=is_cooling)) is None:
             staying[tier].append(entry)
         elif tier in rules.SLOWER:
-            demoted[tier].append(Move(row.id, tier, rules.SLOWER[tier], reason))
+            demoted[tier].append(Move(row.id, tier, rules.SLOWER[tier], reason, entry.changes))
         else:
-            expired.append(Archival(row.id, rules.EXPIRED))
+            expired.append(Archival(row.id, rules.EXPIRED, entry.changes))
     moves = [*(promoted[tier] for tier in reversed(rules.TIERS)), *demoted.values()]
     evicted = (
-        Archival(entry.row.id, rules.TIER_LIMIT)
+        Archival(entry.row.id, rules.TIER_LIMIT, entry.changes)
         for tier in rules.TIERS
         for entry in _beyond(staying[tier], at, limits_of[tier])
     )
@@ -139,20 +148,21 @@ def decayed(row: TierRow, at: int, settings: TierSettings) -> float:
     return rules.decayed(row.importance, row.at, at, getattr(settings.half_life, row.tier))
 
 
-def payloads(plan: Plan, *, seen: int, now: datetime, ordinal: int, settings: TierSettings) -> list[dict[str, Any]]:
-    """The payloads of the events that record a plan: parts with at most `limits.EVENT_IDS_MAX` changes, at least one.
-
-    `seen` is the offset up to which the views had been read.
-    """
+def payloads(plan: Plan, *, now: datetime, ordinal: int, settings: TierSettings) -> list[dict[str, Any]]:
+    """The payloads of the events that record a plan: parts that name at most `limits.EVENT_IDS_MAX` entries, at least
+    one."""
     most = limits.EVENT_IDS_MAX
-    moves = [{"id": each.id, "from": each.origin, "to": each.to, "reason": each.reason} for each in plan.moves]
+    moves = [
+        {"id": each.id, "from": each.origin, "to": each.to, "reason": each.reason, "changes": each.changes}
+        for each in plan.moves
+    ]
     archived = [each._asdict() for each in plan.archived]
     if len(moves) + len(archived) <= most:
         parts = [{"moves": moves, "archived": archived}]
     else:
         parts = [{"moves": list(each)} for each in in_equal_parts(moves, most)]
         parts += [{"archived": list(each)} for each in in_equal_parts(archived, most)]
-    head = {"seen": seen, "now": now.isoformat(), "ordinal": ordinal, "parts": len(parts)}
+    head = {"now": now.isoformat(), "ordinal": ordinal, "parts": len(parts)}
     constants = settings.model_dump(mode="json")
     return [{**head, "part": number, "constants": constants, **part} for number, part in enumerate(parts, start=1)]
 

@@ -182,8 +182,7 @@ class Planned:
 async def planned(reading: ReadSession, space: str, agent: str, now: datetime | None) -> Planned | None:
     """The plan for the entries of `agent` at the time `now`; None: none of its entries carries a tier.
 
-    If only the first parts of a plan were written, the rest of it. Whatever changes an entry after the first read
-    prevents its move: the views compare `seen`.
+    If only the first parts of a plan were written, the rest of it. A later change of an entry prevents its move.
     """
     snapshot = await _of_agent(reading, space, agent)
     state = snapshot.row(tables.AGENTS, space, agent) or AgentTiers()
@@ -195,8 +194,7 @@ async def planned(reading: ReadSession, space: str, agent: str, now: datetime | 
     ordinal = state.plans
     found = await _all_of(reading, space, agent)
     plan = planning.plan(found, at, configured, unfinished=ordinal if unfinished else None)
-    seen = max(0, min(reading.checkpoints))
-    payloads = planning.payloads(plan, seen=seen, now=at, ordinal=ordinal, settings=configured)
+    payloads = planning.payloads(plan, now=at, ordinal=ordinal, settings=configured)
     return Planned(plan, payloads, ordinal, at, unfinished)
 
 

@@ -1,5 +1,6 @@
 """The payloads of long-term memory: what an agent retains, corrects, forgets, and learns about its entries."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
@@ -227,6 +228,8 @@ class Move(Part):
     """The tier that it enters."""
     reason: Reason
     """Why."""
+    changes: Count | None = None
+    """As of an archived entry."""
 
 
 class Archival(Part):
@@ -236,13 +239,16 @@ class Archival(Part):
     """The id of the entry."""
     reason: Reason
     """Why: `expired` or `tier_limit`."""
+    changes: Count | None = None
+    """How many changes and reads of the entry the planner knew; if there are others by now, the plan leaves the entry
+    as it is. Required unless the plan has `seen`."""
 
 
 class Consolidated(Payload):
     """One part of a plan: which entries change their tier, and which are archived."""
 
-    seen: Count
-    """The offset up to which the planner had read; what touched an entry later prevents its move."""
+    seen: Count | None = None
+    """Only in plans of earlier versions, which had no `changes`: the offset up to which the planner had read."""
     now: str
     """The time of the plan, ISO 8601 with its zone."""
     ordinal: Count
@@ -263,6 +269,15 @@ class Consolidated(Payload):
     def _is_a_time(cls, now: str) -> str:
         validation.time_of(now)
         return now
+
+    @model_validator(mode="after")
+    def _says_what_was_known(self) -> "Consolidated":
+        named: dict[str, Sequence[Move | Archival]] = {"moves": self.moves, "archived": self.archived}
+        for field, entries in named.items():
+            for number, each in enumerate(entries):
+                if self.seen is None and each.changes is None:
+                    raise PydanticCustomError("missing", "is required", {"path": f"payload.{field}.{number}.changes"})
+        return self
 
 
 class Experience(Payload):

@@ -14,6 +14,7 @@ from recallog_schemas.errors import InvalidEvent, StorageCorrupt
 from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.terminal import Home
 from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.placement import misplacement
 
 
 def register(app: typer.Typer) -> None:
@@ -48,18 +49,22 @@ def export_command(
             with patient(), terminal.bar("exporting") as advance, terminal.opened(home) as (memory, _):
                 async with memory:
                     async for batch in _records(memory, space, left_out if keep_going else None):
-                        for offset, data in batch.records:
+                        for number, (offset, data) in enumerate(batch.records):
                             try:
+                                event = codec.decode(data)
+                                wrong = await _misplacement(memory, batch, number, event.space)
+                            except InvalidEvent as error:
+                                wrong = str(error)
+                            if wrong is None:
                                 # The copy is judged by the rule of the original, also where no rule is stated.
-                                event = entry_rule.with_rule(codec.decode(data), entry_rule.FIRST_RULE)
-                                line = codec.encode(event)
+                                line = codec.encode(entry_rule.with_rule(event, entry_rule.FIRST_RULE))
                                 if target is None:
                                     terminal.print_json_text(line.decode())
                                 else:
                                     target.write(line + b"\n")
                                 exported += 1
-                            except InvalidEvent as error:
-                                left_out(f"{batch.partition}:{offset}", str(error))
+                            else:
+                                left_out(f"{batch.partition}:{offset}", wrong)
                         advance(batch.next, (await memory.admin.ledger_ends())[batch.partition])
                     if space is not None and not exported and not refused:
                         await unknown_names.refuse_unknown(memory, {"space": space})
@@ -75,6 +80,15 @@ def export_command(
             f"{exported:,} events were written; restore them in a new folder: recallog ingest {output} --home …"
         )
     raise typer.Exit(1 if refused else 0)
+
+
+async def _misplacement(memory: Memory, batch: Batch, number: int, space: str) -> str | None:
+    """Why a record is a dead letter although its bytes are valid; an ingest would put it where it belongs."""
+    if batch.keys is None:
+        return None
+    expected = await memory.admin.partition_of(space)
+    wrong = misplacement(batch.partition, batch.keys[number], space, expected)
+    return None if wrong is None else f"{wrong.reason}: {wrong.detail}"
 
 
 async def _records(

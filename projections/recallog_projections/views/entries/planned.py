@@ -1,7 +1,7 @@
 """The fold of what a plan archives: entries that were not read for too long, or that were too many in their tier."""
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 import msgspec
 
@@ -17,16 +17,16 @@ class Plans(Protocol):
     def needs(self, rows: Rows, space: str, id_: str) -> Iterable[RowKey]:
         """The rows that `may_archive` reads, if the verdict on the entry is loaded."""
 
-    def may_archive(self, rows: Rows, event: Event, id_: str) -> bool:
-        """Whether the plan in `event` may archive an entry."""
+    def may_archive(self, rows: Rows, event: Event, planned: Mapping[str, Any]) -> bool:
+        """Whether the plan in `event` may archive an entry; `planned` is its archival there."""
 
 
 def needs(record: Record) -> Iterable[RowKey]:
-    return [tables.ref_key(record.event.space, id_) for id_ in archived_ids(record)]
+    return [tables.ref_key(record.event.space, id_) for id_ in _archivals(record)]
 
 
 def further_needs(rows: Rows, record: Record, plans: Plans) -> Iterable[RowKey]:
-    for id_ in archived_ids(record):
+    for id_ in _archivals(record):
         yield from plans.needs(rows, record.event.space, id_)
         yield from linking.needs_of_live(rows, record.event.space, id_)
 
@@ -34,14 +34,13 @@ def further_needs(rows: Rows, record: Record, plans: Plans) -> Iterable[RowKey]:
 def apply(rows: Rows, record: Record, plans: Plans) -> None:
     """Archive those of the entries that the plan may still archive. Others stay, without a refusal: it is no error."""
     event = record.event
-    reasons = {each["id"]: each["reason"] for each in event.payload.get("archived", ())}
-    for id_ in archived_ids(record):
-        if plans.may_archive(rows, event, id_):
+    for id_, planned in _archivals(record).items():
+        if plans.may_archive(rows, event, planned):
             ref = linking.verdict(rows, event.space, id_)
-            ended = msgspec.structs.replace(ref, status=tables.ARCHIVED, reason=reasons[id_])
+            ended = msgspec.structs.replace(ref, status=tables.ARCHIVED, reason=planned["reason"])
             linking.end(rows, record, linking.live(rows, event.space, ref), ended)
 
 
-def archived_ids(record: Record) -> Sequence[str]:
-    """The ids of the entries that the part of a plan would archive, each once."""
-    return list(dict.fromkeys(each["id"] for each in record.event.payload.get("archived", ())))
+def _archivals(record: Record) -> Mapping[str, Mapping[str, Any]]:
+    """What the part of a plan would archive, by the id of the entry."""
+    return {each["id"]: each for each in record.event.payload.get("archived", ())}

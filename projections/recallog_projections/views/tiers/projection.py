@@ -34,7 +34,7 @@ class Tiers:
     """Fold of the tiers of entries. It follows the projections of entries and uses, whose rows it reads."""
 
     name: ClassVar[str] = "tiers"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, _OWN_MOVE, _CONFIGURED}
     tables = (tables.ROWS, tables.AGENTS, tables.MOVES, due.AT)
 
@@ -114,13 +114,13 @@ def _follow(rows: Rows, record: Record) -> None:
     for offset, row in before.items():
         known = rows.get(tables.ROWS, row.space, row.owner, entries.key_of(offset))
         if known is not None:
-            _replace(rows, record, known, _followed(known, row, after.get(offset), record))
+            _replace(rows, record, known, _followed(known, row, after.get(offset)))
     for offset, row in after.items():
         if offset not in before and row.tier is not None:
-            _replace(rows, record, None, _row(row, row.tier, 0, record))
+            _replace(rows, record, None, _row(row, row.tier, 0))
 
 
-def _followed(known: TierRow, before: EntryRow, after: EntryRow | None, record: Record) -> TierRow | None:
+def _followed(known: TierRow, before: EntryRow, after: EntryRow | None) -> TierRow | None:
     """The row of an entry that has changed; None if it has ended."""
     if after is None:
         return None
@@ -129,11 +129,10 @@ def _followed(known: TierRow, before: EntryRow, after: EntryRow | None, record: 
         owner=after.owner,
         importance=known.importance if after.importance == before.importance else after.importance,
         exempt=_is_exempt(after),
-        touched=record.offset,
     )
 
 
-def _row(entry: EntryRow, tier: str, accesses: int, record: Record) -> TierRow:
+def _row(entry: EntryRow, tier: str, accesses: int) -> TierRow:
     """The row of an entry that has got a tier."""
     return TierRow(
         space=entry.space,
@@ -150,7 +149,8 @@ def _row(entry: EntryRow, tier: str, accesses: int, record: Record) -> TierRow:
         accesses=accesses,
         promoted_at=None,
         plan=None,
-        touched=record.offset,
+        touched=entry.offset,  # `_replace` counts this and every later change
+        changes=0,
     )
 
 
@@ -163,6 +163,8 @@ def _replace(rows: Rows, record: Record, before: TierRow | None, after: TierRow 
     if before is not None and (after is None or after.owner != before.owner):
         rows.delete(tables.ROWS, before.space, before.owner, entries.key_of(before.offset))
     if after is not None:
+        changes = 1 if before is None else before.changes + 1
+        after = msgspec.structs.replace(after, touched=record.offset, changes=changes)
         rows.put(tables.ROWS, after, after.space, after.owner, entries.key_of(after.offset))
     space = record.event.space
     for owner in dict.fromkeys(row.owner for row in (before, after) if row is not None):
@@ -212,12 +214,12 @@ def _plan(rows: Rows, record: Record) -> None:
     scheduling.put(rows, space, agent, scheduling.planned(scheduling.agent_of(rows, space, agent), payload, at), limits)
     promoted, demoted, rejected = 0, 0, []
     for move in payload.get("moves", ()):
-        row = judging.untouched(rows, event, move["id"])
+        row = judging.untouched(rows, event, move)
         origin, to = move["from"], move["to"]
         if row is None or row.tier != origin or origin == to or (row.exempt and not rules.is_faster(to, origin)):
             rejected.append(move["id"])
             continue
-        _replace(rows, record, row, _moved(rows, row, to, at, payload["ordinal"], record))
+        _replace(rows, record, row, _moved(rows, row, to, at, payload["ordinal"]))
         promoted += rules.is_faster(to, origin)
         demoted += rules.is_faster(origin, to)
     ended = {row.id for row, now in rows.written(entries.ROWS) if row is not None and now is None}
@@ -235,7 +237,7 @@ def _plan(rows: Rows, record: Record) -> None:
     scheduling.put(rows, space, agent, state, limits)
 
 
-def _moved(rows: Rows, row: TierRow, to: str, at: int, plan: int | None, record: Record) -> TierRow:
+def _moved(rows: Rows, row: TierRow, to: str, at: int, plan: int | None) -> TierRow:
     """The row of an entry in another tier: what counts since the last move begins anew."""
     use = rows.get(uses.ROWS, row.space, row.owner, entries.key_of(row.offset))
     return msgspec.structs.replace(
@@ -246,7 +248,6 @@ def _moved(rows: Rows, row: TierRow, to: str, at: int, plan: int | None, record:
         accesses=0 if use is None else use.accesses,
         promoted_at=at if rules.is_faster(to, row.tier) else row.promoted_at,
         plan=plan,
-        touched=record.offset,
     )
 
 
@@ -262,9 +263,9 @@ def _move_by_owner(rows: Rows, record: Record) -> None:
     if row is None:
         use = rows.get(uses.ROWS, event.space, ref.owner, key)
         entry = linking.live(rows, event.space, ref)
-        _replace(rows, record, None, _row(entry, to, 0 if use is None else use.accesses, record))
+        _replace(rows, record, None, _row(entry, to, 0 if use is None else use.accesses))
     elif row.tier != to:
-        _replace(rows, record, row, _moved(rows, row, to, at, None, record))
+        _replace(rows, record, row, _moved(rows, row, to, at, None))
         faster = rules.is_faster(to, row.tier)
         _note(rows, event, Moves(event.id, at, int(faster), int(not faster), 0, ()))
 
@@ -288,10 +289,10 @@ def _learn(rows: Rows, record: Record) -> None:
             continue
         row = rows.get(tables.ROWS, event.space, ref.owner, entries.key_of(ref.offset))
         if row is not None and may_read(event.agent, linking.live(rows, event.space, ref)):
-            _replace(rows, record, row, _learned(row, event, record.offset))
+            _replace(rows, record, row, _learned(row, event))
 
 
-def _learned(row: TierRow, event: Event, offset: int) -> TierRow:
+def _learned(row: TierRow, event: Event) -> TierRow:
     payload = event.payload
     predicted, actual = float(payload.get("predicted", 0.5)), float(payload.get("actual", 0.5))
     success, importance = payload.get("success"), row.importance
@@ -303,7 +304,6 @@ def _learned(row: TierRow, event: Event, offset: int) -> TierRow:
         importance=max(0.0, min(importance, 1.0)),
         successes=row.successes + bool(success),
         reports=row.reports + (success is not None),
-        touched=offset,
     )
 
 

@@ -35,7 +35,9 @@ class TierRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     plan: int | None
     """The ordinal of the plan that moved it last; None if it was not moved by a plan, or by its owner since."""
     touched: int
-    """The offset of the last record that changed this row."""
+    """The offset of the last record that changed this row, for plans of earlier versions (`seen`)."""
+    changes: int
+    """How many records have changed this row."""
 
 
 class AgentTiers(msgspec.Struct, frozen=True, omit_defaults=True):
