@@ -4,16 +4,21 @@ A digest here changes only where a projection's version, or the catalogue's, is 
 """
 
 import asyncio
+import hashlib
 from pathlib import Path
+
+import msgspec
 
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
+from recallog_projections.views.tiers import tables as tiers
 from recallog_schemas import codec, kinds
 from recallog_service.demo import village
 from recallog_streams import dead_letters, generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
+from support.folding import folded, ledger_at, rows_of
 
 HERE = Path(__file__).parent
 CATALOGUE = (9, "3eb109461229cf08")
@@ -60,6 +65,14 @@ DOCUMENT_000 = {
     "identity.bucket": "fdea8779fcdc859c",
 }
 
+PLANS = {
+    "tiers.agents": "d8dbad0da000d51e",
+    "tiers.moves": "22633da67b453f3c",
+    "due.at": "f64c6b687d8ea425",
+}
+PLANNED_ROWS = "6abb7b08d2262314"
+"""Of the rows of tiers, without the number of their changes, which earlier versions did not count."""
+
 
 async def fold(lines: list[bytes], *, unique_ids: bool) -> tuple[dict[str, str], list[str]]:
     """The digest of each view (its first 16 digits), and the dead letters."""
@@ -88,6 +101,19 @@ def test_the_recorded_run_in_envelope_0_has_its_digests() -> None:
         "6 invalid at: timezone_aware",
     ]
     assert digests == DOCUMENT_000
+
+
+def test_plans_that_name_an_offset_fold_as_they_did_when_they_were_written() -> None:
+    """Three of the plans met changes of their entries, and other spaces write between all events."""
+    lines = (HERE / "plans_with_offsets.jsonl").read_bytes().splitlines()
+    digests, letters = asyncio.run(fold(lines, unique_ids=True))
+    assert letters == []
+    assert {name: digests[name] for name in PLANS} == PLANS
+    projector, generation = folded(ledger_at(lines))
+    rows = [tiers.ROWS.decode(data) for _, data in sorted(rows_of(projector.store, generation, "tiers.rows").items())]
+    names = [name for name in tiers.TierRow.__struct_fields__ if name != "changes"]
+    written = [msgspec.json.encode([getattr(row, name) for name in names]) for row in rows]
+    assert hashlib.sha256(b"\n".join(written)).hexdigest()[:16] == PLANNED_ROWS
 
 
 def test_the_catalogue_has_its_recorded_digest() -> None:

@@ -237,9 +237,9 @@ class EntryEvents:
 class WorldEvents:
     """The events of a simulated world: episodes, entries, items, and ends of sessions, which migrate working memory."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, *, offsets: bool = True) -> None:
         self.rng = rng
-        self.entries = EntryEvents(rng)
+        self.entries = EntryEvents(rng, offsets=offsets)
         self.kept = rng.choice((0.0, 0.2, 0.5))
         """The share of events that are no episodes of other kinds."""
 
