@@ -3,17 +3,20 @@
 `Memory` has one `MemoryAccess`, and each further facade (`Memory.facades`) receives it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from recallog import mistakes
 from recallog.accesses import AccessCounter
 from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope
 from recallog.operations.parameters import At
+from recallog_projections import notices
 from recallog_schemas import Event, Position, entry_rule, limits
-from recallog_schemas.errors import StorageError
+from recallog_schemas.errors import RecallogError, StorageError
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,8 +30,13 @@ if TYPE_CHECKING:
     from recallog_streams.tracing import Tracing
 
 Result = TypeVar("Result")
+Verdict = TypeVar("Verdict")
 Perform = Callable[[Operation, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
 """Executes an operation with validated arguments and callbacks: `Facade._perform`."""
+_DECLARED_SECONDS = 1.0
+"""How long a publisher with a kind that is probably misspelt waits for the declarations of its space."""
+_VERDICTS_MAX = 1_024
+"""How many names of each sort a memory has judged and keeps in mind."""
 
 
 class MemoryAccess:
@@ -57,6 +65,10 @@ class MemoryAccess:
         self._published = published
         self._closed = False
         self._accesses = AccessCounter(self._at_present, self._append) if count_accesses else None
+        self._near_agents: dict[tuple[str, str], str | None] = {}
+        """By space and the name of an agent that was never seen: the agent that it was probably meant to be."""
+        self._declared: dict[tuple[str, str], bool] = {}
+        """By space and kind."""
 
     def check_open(self) -> None:
         """Raise `StorageError` if the memory was closed."""
@@ -108,6 +120,12 @@ class MemoryAccess:
         index = self.components.index
         return index.home if isinstance(index, ServedIndex) else None
 
+    async def publish(self, events: Sequence[Event]) -> list[Position]:
+        """Append the events of a caller, and tell it about names in them that are probably misspelt."""
+        positions = await self.append(events)
+        await self.tell_mistakes(events)
+        return positions
+
     async def append(self, events: Sequence[Event]) -> list[Position]:
         """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`."""
         await self.publish_reads()
@@ -143,7 +161,7 @@ class MemoryAccess:
         """
         self.check_open()
         if not operation.uses_index or (home := self.served_home) is None:
-            return self.answered(operation, valid, await here(operation, valid, callbacks))
+            return await self.answered(operation, valid, await here(operation, valid, callbacks))
         if operation.scope is not Scope.READ:
             await self.publish_reads()
         name, progress = operation.qualified_name, callbacks.get("progress", self.progress)
@@ -160,17 +178,69 @@ class MemoryAccess:
         if wait is not None:
             return self.answered(operation, valid, await delegation.answer_after(wait, served))
         answer = await delegation.answer(served, lambda: here(operation, valid, callbacks))
-        return self.answered(operation, valid, answer)
+        return await self.answered(operation, valid, answer)
 
-    def answered(self, operation: Operation, valid: Mapping[str, Any], answer: Result) -> Result:
-        """The answer to an operation, whose entries count as read."""
+    async def answered(self, operation: Operation, valid: Mapping[str, Any], answer: Result) -> Result:
+        """The answer to an operation, whose entries count as read, and whose agent may be misspelt."""
         if self._accesses is not None:
             self._accesses.answered(operation.qualified_name, valid, answer)
+        if operation.read_only and "agent" in valid and getattr(answer, "known", True) is False:
+            await self._tell_agent(valid["space"], valid["agent"])
         return answer
+
+    async def tell_mistakes(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.kind == "space.configured":
+                self._declared.clear()
+            if mistakes.is_plain(event):
+                continue
+            near = mistakes.near_kind(event.kind)
+            if near is not None and not await self._is_declared(event.space, event.kind):
+                notices.tell("publish", f"the kind {event.kind!r} is not known; did you mean {near!r}?")
+            field = mistakes.field_of(event)
+            if field is not None:
+                near = mistakes.near_field(event.kind, field)
+                notices.tell("publish", f"{event.kind} has no field {field!r}; did you mean {near!r}?")
+
+    async def _tell_agent(self, space: str, agent: str) -> None:
+        """Tell the caller if an agent that was never seen has nearly the name of one that has acted."""
+        from recallog.queries import spaces
+
+        if (space, agent) not in self._near_agents:
+            try:
+                found = await self._at_present(space, lambda reading: spaces.agents(reading, space))
+            except RecallogError:
+                return
+            _remember(self._near_agents, (space, agent), mistakes.near_agent(agent, [each.name for each in found]))
+        near = self._near_agents[space, agent]
+        if near is not None:
+            notices.tell("names", f"no event of {space} is by {agent!r} or addressed to it; did you mean {near!r}?")
+
+    async def _is_declared(self, space: str, kind: str) -> bool:
+        """Whether the space declares a kind; False if that cannot be found out soon."""
+        from recallog_projections.tables import RowKey
+        from recallog_projections.views import settings
+
+        if (space, kind) not in self._declared:
+            key = RowKey(settings.SPACES.name, space)
+            try:
+                async with asyncio.timeout(_DECLARED_SECONDS):
+                    found = await self._at_present(space, lambda reading: reading.snapshot([key]))
+            except (RecallogError, TimeoutError):
+                return False
+            row = found.row(settings.SPACES, space)
+            _remember(self._declared, (space, kind), row is not None and kind in row.kinds)
+        return self._declared[space, kind]
 
     async def publish_reads(self) -> None:
         if self._accesses is not None:
             await self._accesses.flush()
+
+
+def _remember(verdicts: dict[tuple[str, str], Verdict], names: tuple[str, str], verdict: Verdict) -> None:
+    if len(verdicts) >= _VERDICTS_MAX:
+        verdicts.clear()
+    verdicts[names] = verdict
 
 
 class FacadePart(Facade):

@@ -335,7 +335,7 @@ class Memory(Facade):
         )
         if is_here:
             self._access.check_open()
-            return self._access.answered(operation, valid, await super()._perform(operation, valid, callbacks))
+            return await self._access.answered(operation, valid, await super()._perform(operation, valid, callbacks))
         wait = None
         if valid.get("wait_index") and self._access.served_home is not None:
             partition = await self.admin.partition_of(valid["space"])
@@ -354,7 +354,7 @@ class Memory(Facade):
 
         Repeating the call is safe if the event has an id. See `publish_many`.
         """
-        return (await self._access.append([parameters.event(event)]))[0]
+        return (await self._access.publish([parameters.event(event)]))[0]
 
     @operation(
         example="recallog ingest events.jsonl", scope=Scope.PUBLISH, command="", gen_ai=GenAi.CREATE, records="items"
@@ -370,7 +370,7 @@ class Memory(Facade):
         with the same events is safe after each of them, and after a cancelled call, whose events may have been
         written.
         """
-        return views.Published(items=tuple(await self._access.append([parameters.event(each) for each in events])))
+        return views.Published(items=tuple(await self._access.publish([parameters.event(each) for each in events])))
 
     # Reactors
 

@@ -4,7 +4,9 @@ Without configured logging Python prints it to stderr; the command line prints i
 """
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _said: set[tuple[str, Hashable]] = set()
 
@@ -14,6 +16,29 @@ def warn_once(area: str, cause: Hashable, message: str) -> None:
     if (area, cause) not in _said:
         _said.add((area, cause))
         logging.getLogger(f"recallog.{area}").warning("%s", message)
+
+
+_told: ContextVar[list[str] | None] = ContextVar("told", default=None)
+
+
+def tell(area: str, message: str) -> None:
+    """Tell the caller of an operation about a probable mistake: by a warning, once; a door by what it answers."""
+    told = _told.get()
+    if told is None:
+        warn_once(area, message, message)
+    elif message not in told:
+        told.append(message)
+
+
+@contextmanager
+def told() -> Iterator[list[str]]:
+    """Collect what is told within it, for a door that answers it: the log of a server has no names of its clients."""
+    messages: list[str] = []
+    token = _told.set(messages)
+    try:
+        yield messages
+    finally:
+        _told.reset(token)
 
 
 def forget() -> None:

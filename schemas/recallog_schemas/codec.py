@@ -5,7 +5,7 @@ future schema, then an old envelope (upcast), then the fields of the envelope, t
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import wraps
@@ -26,7 +26,7 @@ from recallog_schemas.event import (
     check_payload,
     fields_of,
 )
-from recallog_schemas.validation import NAME_PATTERN, NOT_A_NAME, first_problem, is_text
+from recallog_schemas.validation import NAME_PATTERN, NOT_A_NAME, first_problem, not_text
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -147,25 +147,12 @@ def _written(event: Event) -> bytes:
     try:
         data = _encode(fields_of(event))
     except UnicodeEncodeError as error:
-        path = _not_unicode(fields_of(event))
+        path = not_text(fields_of(event)) or ""
         raise InvalidEvent(
             f"{path}: half of a surrogate pair is not valid text: {error}", path=path, rule="unicode"
         ) from None
     _check_size(data)
     return data
-
-
-def _not_unicode(value: Any, path: str = "") -> str:
-    """The path of the first text in `value` that UTF-8 cannot represent; "" if there is none."""
-    if isinstance(value, str):
-        return "" if is_text(value) else path
-    if isinstance(value, dict):
-        if not all(map(is_text, value)):
-            return path
-        inner: Iterable[tuple[Any, Any]] = value.items()
-    else:
-        inner = enumerate(value) if isinstance(value, list | tuple) else ()
-    return next(filter(None, (_not_unicode(item, f"{path}.{key}".lstrip(".")) for key, item in inner)), "")
 
 
 def decode(data: bytes) -> Event:

@@ -2,6 +2,7 @@
 
 import re
 import reprlib
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -74,6 +75,20 @@ def is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def not_text(value: Any, path: str = "") -> str | None:
+    """The path of the first text in a JSON value that UTF-8 cannot represent; None if there is none."""
+    if isinstance(value, str):
+        return None if is_text(value) else path
+    if isinstance(value, Mapping):
+        if not all(is_text(key) for key in value if isinstance(key, str)):
+            return path
+        inner: Iterable[tuple[Any, Any]] = value.items()
+    else:
+        inner = enumerate(value) if isinstance(value, list | tuple) else ()
+    paths = (not_text(item, f"{path}.{key}".lstrip(".")) for key, item in inner)
+    return next((found for found in paths if found is not None), None)
 
 
 def json_of(text: str) -> Any:

@@ -1,42 +1,52 @@
-"""Texts that were cut inside a character, as the answer of a model can be: questions with them are answered."""
+"""Texts that were cut inside a character, as the answer of a model can be: no operation takes them."""
 
-from collections.abc import Awaitable, Callable
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recallog import Memory
-from recallog_schemas.errors import InvalidArgument
-from support.events import numbered, run
+from recallog.operations.operation import all_operations
+from recallog_schemas.errors import InvalidArgument, InvalidEvent
+from support.events import run
 
 HALF = "wo \ud83d"
-QUESTIONS: list[Callable[[Memory], Awaitable[object]]] = [
-    lambda memory: memory.salient("village", "baker", HALF),
-    lambda memory: memory.context("village", "baker", scene=HALF),
-    lambda memory: memory.explain("village", "e-1", "baker", query=HALF),
-    lambda memory: memory.recall("village", "baker", "bread", session=HALF),
-    lambda memory: memory.search("village", "baker", "bread", kinds=[HALF]),
-]
+OPERATIONS = all_operations(Memory)
+EVENTS = {"event", "events"}
 
 
-@pytest.mark.parametrize("index", ["off", "embedded"])
-def test_a_question_with_half_a_character_is_answered(
-    index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # JSON cannot express it, so the process of the index is not asked: this once ended with a UnicodeEncodeError.
-    monkeypatch.setenv("RECALLOG_INDEX", index)
-    monkeypatch.setenv("RECALLOG_INDEX_IDLE_SECONDS", "5")
+def shapes(value: str) -> list[Any]:
+    """The text alone, and wherever JSON may have one."""
+    return [value, [value], ["a", value], {"a": value}, {value: "a"}, [{"a": [value]}]]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_no_argument_of_an_operation_has_half_a_character(name: str) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            owner = getattr(memory, OPERATIONS[name].group) if OPERATIONS[name].group else memory
+            for parameter in OPERATIONS[name].parameters.keys() - EVENTS:
+                for given in shapes(HALF):
+                    with pytest.raises(InvalidArgument, match="is not valid text") as caught:
+                        await getattr(owner, OPERATIONS[name].name)(**{parameter: given})
+                    assert caught.value.path.partition(".")[0] == parameter
+                    assert caught.value.path.isascii()
+
+    run(work())
+
+
+def test_an_event_with_half_a_character_is_invalid(tmp_path: Path) -> None:
+    fields = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": HALF}}
 
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
-            await memory.publish_many(numbered(3))
-            await memory.recall("village", "baker", "bread", wait_index=True)
-            for question in QUESTIONS:
-                await question(memory)
-            with pytest.raises(InvalidArgument, match=r"^query: "):
-                await memory.recall("village", "baker", HALF)
-            if index == "embedded":
-                view = await memory.context("village", "baker", scene=HALF)
-                assert "half of a surrogate pair" in (view.degraded or "")
+            with pytest.raises(InvalidEvent, match=r"^payload\.text: "):
+                await memory.publish(fields)
+            with pytest.raises(InvalidArgument, match=r"^namespace: "):
+                await memory.items.list("village", "baker", namespace="a\ud800b")
+            with pytest.raises(InvalidArgument, match=r"^scene: "):
+                await memory.context("village", "baker", scene=json.loads('"\\ud800"'))
+            assert await memory.admin.ledger_ends() == [0]
 
     run(work())

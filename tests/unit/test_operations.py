@@ -6,6 +6,7 @@ import pydoc
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Unpack
 
@@ -319,15 +320,14 @@ def test_a_door_is_refused_what_no_text_stands_for(arguments: dict[str, Any]) ->
 
 @pytest.mark.parametrize(
     ("arguments", "name"),
-    [({"session": "half \udcff"}, "session"), ({"ids": ["e-1", "half \ud83d"]}, "ids")],
+    [({"session": "half \udcff"}, "session"), ({"ids": ["e-1", "half \ud83d"]}, "ids.1")],
     ids=["a text", "an item of a list"],
 )
-def test_a_door_is_refused_text_that_no_answer_could_repeat(arguments: dict[str, Any], name: str) -> None:
-    """A program may have such text, of an answer that a model was cut off in; a request and a command line may not."""
-    with pytest.raises(InvalidArgument, match=f"^{name}: is not valid text: .*half") as caught:
-        through_a_door("look", space="village", **arguments)
-    assert (caught.value.path, caught.value.rule) == (name, "string_unicode")
-    assert looked(**arguments)[name] == arguments[name]
+def test_text_that_no_answer_could_repeat_is_refused(arguments: dict[str, Any], name: str) -> None:
+    for call in (partial(through_a_door, "look", space="village"), looked):
+        with pytest.raises(InvalidArgument, match=f"^{name}: is not valid text: .*half") as caught:
+            call(**arguments)
+        assert (caught.value.path, caught.value.rule) == (name, "string_unicode")
 
 
 # Events.

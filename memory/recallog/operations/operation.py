@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from recallog_schemas import views
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument
-from recallog_schemas.validation import first_problem, is_text
+from recallog_schemas.validation import first_problem, not_text
 
 if TYPE_CHECKING:
     from recallog_streams.tracing import Tracing
@@ -26,6 +26,8 @@ Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
 Method = Callable[Concatenate[Self_, Parameters], Coroutine[Any, Any, Answer]]
 
+_EVENTS = frozenset({"event", "events"})
+"""The parameters whose values are events."""
 _CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
 
 
@@ -144,11 +146,10 @@ class CheckedMethod:
     def validated(self, given: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         """The arguments in the types that the method expects; only those that were given.
 
-        Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL, and must be text that
-        an answer can repeat. Raises `InvalidArgument`, or `InvalidEvent` for an event.
+        Unless `strict`, a text may stand for a number or a truth value, as in the query of a URL. Raises
+        `InvalidArgument`, or `InvalidEvent` for an event.
         """
-        if not strict:
-            _check_texts(given)
+        _check_texts(given)
         try:
             valid = self.arguments.__pydantic_validator__.validate_python(given, strict=strict)
         except ValidationError as error:
@@ -402,11 +403,17 @@ def _records(operation: Operation, answer: Any) -> int | None:
 
 
 def _check_texts(given: Mapping[str, Any]) -> None:
-    """Raise `InvalidArgument` for a text that UTF-8 cannot represent, such as undecodable bytes of a command line."""
+    """Raise `InvalidArgument` for a text that UTF-8 cannot represent, such as undecodable bytes of a command line.
+
+    Events are checked when they are made, see `codec.make`.
+    """
     for name, value in given.items():
-        texts = value if isinstance(value, list) else [value]
-        if not all(is_text(text) for text in texts if isinstance(text, str)):
-            raise InvalidArgument(f"{name}: is not valid text: {reprlib.repr(value)}", path=name, rule="string_unicode")
+        try:
+            path = None if name in _EVENTS else not_text(value, name)
+        except RecursionError:  # it is nested deeper than any value may be, which is checked later
+            path = None
+        if path is not None:
+            raise InvalidArgument(f"{path}: is not valid text: {reprlib.repr(value)}", path=path, rule="string_unicode")
 
 
 def _attributes(value: object) -> Mapping[str, Any]:

@@ -14,6 +14,8 @@ SPACE = "/spaces/{space}"
 AGENT = "/agents/{agent}"
 JOBS = f"{PREFIX}/admin/jobs"
 """Where the jobs are that long operations begin."""
+WARNING = "Recallog-Warning"
+"""The header of an answer to a call with a name that is probably misspelt, in ASCII."""
 
 _SEGMENTS = {"space": SPACE, "agent": AGENT}
 """The arguments in a path, each only behind the one before it. Ids of events are not among them: they may be any text,

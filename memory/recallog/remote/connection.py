@@ -13,11 +13,12 @@ import msgspec
 import uuid_utils
 
 from recallog.operations.operation import Operation
-from recallog.operations.routes import JOBS, Route
+from recallog.operations.routes import JOBS, WARNING, Route
 from recallog.remote import answers, frames
 from recallog.remote.answers import Failure
 from recallog.remote.frames import Frame
 from recallog.version import __version__
+from recallog_projections import notices
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import (
     Forbidden,
@@ -105,6 +106,8 @@ class Connection:
         if key is not None and not operation.idempotent and valid.get(key) is None:
             valid = {**valid, key: str(uuid_utils.uuid7())}
         response = await self._answered(self._request(route, valid), operation)
+        if (warning := response.headers.get(WARNING)) is not None:
+            notices.tell("remote", warning)
         content = await self._end_of_job(response.content, callbacks) if route.is_job else response.content
         try:
             return operation.from_json(content)

@@ -40,6 +40,11 @@ class Guarded(Facade):
         self._check_verb(operation)
         self._bounded(operation, operation.validated(self._completed(operation, given), strict=False))
 
+    def may_be_told(self, operation: Operation) -> bool:
+        """Whether the holder of the grant may be told about probable mistakes: what is told about an agent that was
+        never seen names another one."""
+        return operation.scope is not Scope.READ or not self.grant.is_of_one_agent
+
     def __getattr__(self, name: str) -> "Guarded":
         """A further facade of the memory: its operations come to `_perform` too."""
         if name in type(self._memory).facades:

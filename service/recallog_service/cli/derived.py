@@ -15,6 +15,7 @@ import typer
 
 from recallog import Memory, Progress
 from recallog.operations.operation import FROM_FILE, Operation, Scope, all_operations
+from recallog_projections import notices
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_service.cli import rendering, terminal, unknown_names
@@ -233,16 +234,20 @@ async def _answered(
 ) -> tuple[Any, str | None]:
     """The answer, and the name in the arguments that was never seen and leaves it empty; None if there is none."""
 
-    async def invoked() -> Any:
-        return await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, advance))
+    async def invoked() -> tuple[Any, str | None]:
+        with notices.told() as told:
+            answer = await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, advance))
+        return answer, told[0] if told else None
 
     try:
-        answer = await invoked()
-        if not unknown_names.may_be_unknown(answer, valid):
+        answer, misspelt = await invoked()
+        if misspelt is None and not unknown_names.may_be_unknown(answer, valid):
             return answer, None
         await unknown_names.catch_up(memory, valid["space"])
         unknown = await unknown_names.unknown_name(memory, valid)
-        return (answer if unknown is not None or valid.get("as_of") is not None else await invoked()), unknown
+        if misspelt is not None:
+            return answer, unknown and misspelt  # what is shared leaves the answer not empty
+        return (answer if unknown is not None or valid.get("as_of") is not None else (await invoked())[0]), unknown
     except OutOfRange:
         if valid.get("space") is not None:
             await unknown_names.refuse_unknown(memory, valid)

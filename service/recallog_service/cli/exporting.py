@@ -53,11 +53,11 @@ def export_command(
                             try:
                                 event = codec.decode(data)
                                 wrong = await _misplacement(memory, batch, number, event.space)
+                                # The copy is judged by the rule of the original, also where no rule is stated.
+                                line = codec.encode(entry_rule.with_rule(event, entry_rule.FIRST_RULE))
                             except InvalidEvent as error:
                                 wrong = str(error)
                             if wrong is None:
-                                # The copy is judged by the rule of the original, also where no rule is stated.
-                                line = codec.encode(entry_rule.with_rule(event, entry_rule.FIRST_RULE))
                                 if target is None:
                                     terminal.print_json_text(line.decode())
                                 else:

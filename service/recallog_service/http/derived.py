@@ -8,7 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route as Endpoint
 
 from recallog import Memory
-from recallog.operations.routes import Route, routes
+from recallog.operations.routes import WARNING, Route, routes
+from recallog_projections import notices
 from recallog_service.http import requests
 from recallog_service.http.door import Door
 from recallog_service.http.jobs import Jobs
@@ -30,10 +31,15 @@ def _endpoint(door: Door, jobs: Jobs, route: Route) -> Endpoint:
         given = await requests.arguments(request, route)
         if route.is_job:
             return await jobs.begin(client, operation, given)
-        content = operation.to_json(await door.answer(client, operation, given))
+        with notices.told() as told:
+            content = operation.to_json(await door.answer(client, operation, given))
         if route.method == "GET" and given.get(_PAST) is None:
-            return tagged(request, content)
-        return Response(content, media_type=requests.JSON, headers={"Cache-Control": "no-store"})
+            response = tagged(request, content)
+        else:
+            response = Response(content, media_type=requests.JSON, headers={"Cache-Control": "no-store"})
+        if told and client.memory.may_be_told(operation):
+            response.headers[WARNING] = " ".join(told).encode("ascii", "backslashreplace").decode()
+        return response
 
     return Endpoint(route.path, answer, methods=[route.method], name=operation.qualified_name)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recallog.operations.operation import Operation
+from recallog_projections import notices
 from recallog_schemas.errors import InvalidArgument, Refused
 from recallog_service.access import Guarded, Verb
 from recallog_service.mcp import showing
@@ -58,14 +59,16 @@ class Way:
             if name in self.arguments
         }
         try:
-            answer = await memory.call(operation, {**arguments, **who})
+            with notices.told() as told:
+                answer = await memory.call(operation, {**arguments, **who})
         except InvalidArgument as error:
             raise _named(error, {parameter: name for name, parameter in self.arguments.items()}) from None
         except Refused as error:
             if self.if_not_owner is None or error.reason != _NOT_OWNER:
                 raise
             return self.if_not_owner.format_map(given)
-        return self.show(answer, given)
+        text = self.show(answer, given)
+        return "\n".join([text, *(f"(Warning: {each})" for each in told)]) if memory.may_be_told(operation) else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""Names that are probably misspelt: kinds of events, fields of payloads, agents.
+
+Each of them is allowed, since kinds and fields are open sets and an agent may only read. So they are no errors, but
+the caller is told the nearest known name, see `notices.tell`.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher, get_close_matches
+from functools import cache, lru_cache
+
+from recallog_schemas import Event, kinds
+
+_SIMILAR = 0.8
+"""The least similarity, by `difflib`, of two words of which one may be the other misspelt."""
+_NUMBER = re.compile(r"\d+")
+_IRREGULAR = {"speak": "spoke", "speaks": "spoke", "think": "thought", "thinks": "thought", "find": "found"}
+"""Other forms of the verbs in kinds, which are not similar to them."""
+
+
+def field_of(event: Event) -> str | None:
+    """A field of the payload that its kind does not have, but one with a similar name, which is absent; else None."""
+    unknown = event.payload.keys() - _fields(event.kind)
+    return next((name for name in unknown if near_field(event.kind, name) not in (None, *event.payload)), None)
+
+
+def is_plain(event: Event) -> bool:
+    """Whether the catalogue has the kind of an event and all fields of its payload, as those of most events."""
+    return event.kind in kinds.CATALOGUE and event.payload.keys() <= _fields(event.kind)
+
+
+@lru_cache(1024)
+def near_kind(kind: str) -> str | None:
+    """The kind of the catalogue that a kind was probably meant to be; None if it is one, or unlike all."""
+    if kind in kinds.CATALOGUE:
+        return None
+    words = kind.split(".")
+    ranked = [(_likeness(words, known.split(".")), known) for known in kinds.CATALOGUE]
+    best, known = max(ranked)
+    return known if best else None
+
+
+@lru_cache(1024)
+def near_field(kind: str, name: str) -> str | None:
+    """The field of a kind's payload that a field was probably meant to be."""
+    return next(iter(get_close_matches(name, _fields(kind), 1, _SIMILAR)), None)
+
+
+def near_agent(name: str, known: Iterable[str]) -> str | None:
+    """The agent that a name was probably meant to be. Names that differ in a number are different names."""
+    by_folded = {each.casefold(): each for each in known if _numbers(each) == _numbers(name)}
+    similar = get_close_matches(name.casefold(), by_folded, 1, _SIMILAR)
+    return by_folded[similar[0]] if similar else None
+
+
+@cache
+def _fields(kind: str) -> frozenset[str]:
+    return frozenset(kinds.CATALOGUE[kind].payload.model_fields) if kind in kinds.CATALOGUE else frozenset()
+
+
+def _likeness(words: Sequence[str], known: Sequence[str]) -> float:
+    """How similar two kinds are, from 0 to 1; 0 if any of their words are not similar."""
+    if len(words) != len(known):
+        return 0.0
+    found = [_similarity(_IRREGULAR.get(one, one), other) for one, other in zip(words, known, strict=True)]
+    return sum(found) / len(found) if min(found) >= _SIMILAR else 0.0
+
+
+def _similarity(word: str, other: str) -> float:
+    return 1.0 if word == other else SequenceMatcher(None, word, other).ratio()
+
+
+def _numbers(name: str) -> list[str]:
+    return _NUMBER.findall(name)
