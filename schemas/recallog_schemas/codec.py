@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import wraps
 from typing import Annotated, Any, ParamSpec, TypeVar
 
@@ -257,12 +258,16 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
     try:
         return Event.model_validate(fields)  # not Event(**fields), which Python refuses if a key is no text
     except ValidationError as error:
-        raise _invalid_event(error) from None
+        raise _invalid_event(error, fields.get("kind")) from None
 
 
-def _invalid_event(error: ValidationError) -> InvalidEvent:
+def _invalid_event(error: ValidationError, kind: object) -> InvalidEvent:
     """The first broken rule as one line: the field's path and what is wrong."""
     problem = first_problem(error)
     rule = "unparsable" if problem.rule == "json_invalid" else problem.rule
     message = _MESSAGES.get(problem.rule, problem.message)
+    if problem.rule == "extra_forbidden" and problem.path.startswith("payload."):
+        known = kinds.fields_beside(str(kind), problem.path.split(".")[1:])
+        near = get_close_matches(problem.path.rpartition(".")[2], known, 1)
+        message = f"unknown field; did you mean {near[0]}?" if near else f"unknown field; it has {', '.join(known)}"
     return InvalidEvent(f"{problem.path}: {message}" if problem.path else message, path=problem.path, rule=rule)

@@ -1,6 +1,7 @@
 """Names that are probably misspelt are told with the nearest known name, once, on every door."""
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 
 from recallog import Memory, Settings, mistakes
 from recallog_projections import notices
-from recallog_schemas import kinds
+from recallog_schemas import codec, kinds
+from recallog_schemas.errors import InvalidEvent
 from support.cli import recallog
 from support.events import event, one_loop, run
 from support.http import Door
@@ -139,3 +141,19 @@ def test_http_answers_with_a_header_and_the_log_has_no_names(caplog: Log) -> Non
         assert (answer.status_code, answer.headers["recallog-warning"]) == (200, message)
         assert "recallog-warning" not in door.call("episodic", space="village", agent="baker").headers
     assert told(caplog) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "message"),
+    [
+        ("agent.configured", {"working": {"enabld": True}}, "working.enabld: unknown field; did you mean enabled?"),
+        ("agent.configured", {"tiers": {"max": {"fsat": 1}}}, "tiers.max.fsat: unknown field; did you mean fast?"),
+        ("agent.configured", {"tiers": {"max": {"z": 1}}}, "z: unknown field; it has fast, medium, slow, glacial"),
+        ("space.configured", {"kinds": {"order.placed": {"importnce": 1}}}, "importnce: unknown field; "),
+    ],
+)
+def test_a_field_within_a_setting_is_refused_with_the_nearest_name(
+    kind: str, payload: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidEvent, match=re.escape(message)):
+        codec.make({"space": "village", "agent": "baker", "kind": kind, "payload": payload})

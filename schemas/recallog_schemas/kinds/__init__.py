@@ -16,6 +16,7 @@ from recallog_schemas.kinds.catalogue import allows_only_a_text as allows_only_a
 from recallog_schemas.kinds.catalogue import check as check
 from recallog_schemas.kinds.catalogue import declared as declared
 from recallog_schemas.kinds.catalogue import digest as digest
+from recallog_schemas.kinds.catalogue import fields_beside as fields_beside
 from recallog_schemas.kinds.catalogue import kind_of as kind_of
 from recallog_schemas.kinds.catalogue import text_of as text_of
 from recallog_schemas.kinds.consensus import ConsensusStrength as ConsensusStrength

@@ -5,11 +5,11 @@ Importances are those of the ledger-view memory document; rows in the order of t
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
 from recallog_schemas import limits, text_rules
@@ -267,6 +267,22 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
     kind = CATALOGUE.get(name)
     if kind is not None:
         kind.payload.__pydantic_validator__.validate_python(payload)
+
+
+def fields_beside(name: str, path: Sequence[str]) -> Sequence[str]:
+    """The fields of the object in a payload of the kind `name` in which the last field of `path` is."""
+    model: type[BaseModel] = kind_of(name).payload
+    for step in path[:-1]:
+        if step in model.model_fields:
+            model = next(_models_in(model.model_fields[step].annotation), model)
+    return [field.alias or own for own, field in model.model_fields.items()]
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models_in(each)
 
 
 @lru_cache(maxsize=1024)

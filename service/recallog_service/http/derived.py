@@ -37,11 +37,16 @@ def _endpoint(door: Door, jobs: Jobs, route: Route) -> Endpoint:
             response = tagged(request, content)
         else:
             response = Response(content, media_type=requests.JSON, headers={"Cache-Control": "no-store"})
-        if told and client.memory.may_be_told(operation):
-            response.headers[WARNING] = " ".join(told).encode("ascii", "backslashreplace").decode()
-        return response
+        return warned(response, told if client.memory.may_be_told(operation) else ())
 
     return Endpoint(route.path, answer, methods=[route.method], name=operation.qualified_name)
+
+
+def warned(response: Response, told: Sequence[str]) -> Response:
+    """The response, with the probable mistakes that its client is told about in a header."""
+    if told:
+        response.headers[WARNING] = " ".join(told).encode("ascii", "backslashreplace").decode()
+    return response
 
 
 def tagged(request: Request, content: bytes) -> Response:

@@ -13,11 +13,13 @@ from recallog import Memory
 from recallog.operations import parameters
 from recallog.operations.operation import CheckedMethod
 from recallog.operations.routes import AGENT, PREFIX, SPACE
+from recallog_projections import notices
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import DeadLettered, InvalidArgument, InvalidEvent, OutOfRange
 from recallog_schemas.views import TimelinePage
 from recallog_service.access import Verb
 from recallog_service.http import cloudevents, requests, sse
+from recallog_service.http.derived import warned
 from recallog_service.http.door import Client, Door
 from recallog_service.http.tailing import Tails, events_of
 from recallog_streams.ledgers.ledger import Batch
@@ -55,12 +57,13 @@ class Events:
         operation = Memory.operations["publish_many"]
         try:
             events = _in_space(sent if isinstance(sent, list) else [sent], space)
-            published = await self._door.answer(client, operation, {"events": events})
+            with notices.told() as told:
+                published = await self._door.answer(client, operation, {"events": events})
         except InvalidEvent as error:
             if isinstance(sent, list):
                 raise
             raise _of_single(error) from None
-        return Response(operation.to_json(published), status_code=201, media_type=requests.JSON)
+        return warned(Response(operation.to_json(published), status_code=201, media_type=requests.JSON), told)
 
     async def _read(self, request: Request) -> Response:
         """A page of the raw events of a space or, with `Accept: text/event-stream`, a tail."""
