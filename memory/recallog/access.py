@@ -176,7 +176,7 @@ class MemoryAccess:
             return operation.from_json(answer)
 
         if wait is not None:
-            return self.answered(operation, valid, await delegation.answer_after(wait, served))
+            return await self.answered(operation, valid, await delegation.answer_after(wait, served))
         answer = await delegation.answer(served, lambda: here(operation, valid, callbacks))
         return await self.answered(operation, valid, answer)
 
