@@ -133,7 +133,7 @@ def test_a_kind_that_no_reactor_answers_is_not_observed_by_its_name() -> None:
     async def run() -> None:
         handler = Handler(memory, StopSignal(), lambda kind, outcome, seconds: observed.add((kind, outcome)))
         for letter in "abcdefgh":
-            await handler.handle(message(triggers.caused_by(f"unknown_{letter}.due", "village", "baker", "e-1")))
+            handler.handle(message(triggers.caused_by(f"unknown_{letter}.due", "village", "baker", "e-1")))
 
     run_in_virtual_time(run())
     assert (observed, memory.asked) == ({(OTHER_KIND, LEFT)}, [])

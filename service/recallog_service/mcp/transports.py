@@ -41,8 +41,9 @@ class HttpTransport:
     """An ASGI application for one path of another one, which enters `lifespan`, and puts the caller of each request
     into its scope (`CALLER`).
 
-    The other application checks where requests come from (`Host` and `Origin`). Each request stands for itself: any process can answer it, and no session outlives a key. The key names the space
-    and the agent; where it allows several, the address does: `/mcp?space=acme/shop&agent=baker`.
+    The other one checks where requests come from (`Host` and `Origin`). Each request is complete in itself: any process
+    can answer it, and no session outlives a key. The key names the space and the agent; where it allows several, the
+    address does: `/mcp?space=acme/shop&agent=baker`.
     """
 
     def __init__(self, memory: Memory) -> None:
