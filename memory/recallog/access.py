@@ -208,10 +208,10 @@ class MemoryAccess:
 
         if (space, agent) not in self._near_agents:
             try:
-                found = await self._at_present(space, lambda reading: spaces.agents(reading, space))
+                known = await self._at_present(space, lambda reading: spaces.agent_names(reading, space))
             except RecallogError:
                 return
-            _remember(self._near_agents, (space, agent), mistakes.near_agent(agent, [each.name for each in found]))
+            _remember(self._near_agents, (space, agent), mistakes.near_agent(agent, known))
         near = self._near_agents[space, agent]
         if near is not None:
             notices.tell("names", f"no event of {space} is by {agent!r} or addressed to it; did you mean {near!r}?")

@@ -10,7 +10,7 @@ from recallog.index import delegation
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, checked, operation
 from recallog_projections.patience import patient
-from recallog_schemas import Position, views
+from recallog_schemas import Position, limits, views
 from recallog_schemas.errors import IndexUnavailable, OutOfRange, Rebuilding, SettingsError, StorageError
 from recallog_streams import positions
 
@@ -262,10 +262,13 @@ class Admin(Facade):
             await destination.close()
 
     @operation(example="recallog dead-letters list", scope=Scope.OPERATE, read_only=True, command="dead-letters list")
-    async def dead_letters(self) -> "DeadLettersView":
-        """List all records that the views could not apply, with their reasons."""
+    async def dead_letters(
+        self, *, limit: parameters.ListLimit = limits.PAGE_ITEMS_MAX, cursor: parameters.Cursor = None
+    ) -> "DeadLettersView":
+        """List the records that the views could not apply, with their reasons: a page, by position."""
         letters = await queries.dead_letters.list_dead_letters(self._components, self._access.progress)
-        return views.DeadLettersView(items=tuple(letters))
+        following = queries.dead_letters.following(letters, cursor)
+        return views.DeadLettersView(**views.DeadLettersView.fields_of(following, limit))
 
     @operation(
         example="recallog dead-letters show 0:41", scope=Scope.OPERATE, read_only=True, command="dead-letters show"

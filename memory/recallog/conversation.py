@@ -93,6 +93,7 @@ class Conversation(FacadePart):
         session: parameters.ConversationSession,
         *,
         whole: parameters.Whole = False,
+        before: parameters.MessageBefore = None,
         **at: Unpack[At],
     ) -> "ConversationView":
         """The messages of a conversation as they were added: what a model can be sent.
@@ -105,7 +106,7 @@ class Conversation(FacadePart):
         conversation = ConversationKey(space, agent, session)
         ledger = self._access.components.ledger
         return await self._access.of_space(
-            space, lambda reading: queries.conversation.messages(reading, ledger, conversation, whole=whole), at
+            space, lambda reading: queries.conversation.messages(reading, ledger, conversation, before, whole=whole), at
         )
 
     @operation(

@@ -166,7 +166,7 @@ class Items(FacadePart):
         namespace: parameters.BelowNamespace = None,
         *,
         newest_first: parameters.NewestFirst = False,
-        limit: parameters.ItemsLimit = limits.PAGE_ITEMS,
+        limit: parameters.ListLimit = limits.PAGE_ITEMS,
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
     ) -> "ItemsPage":

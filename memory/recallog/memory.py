@@ -825,9 +825,15 @@ class Memory(Facade):
 
     @operation(example="recallog pending village")
     async def pending(
-        self, space: parameters.OneSpace = None, *, partition: parameters.Partition = None
+        self,
+        space: parameters.OneSpace = None,
+        *,
+        partition: parameters.Partition = None,
+        limit: parameters.ListLimit = limits.PAGE_ITEMS_MAX,
+        cursor: parameters.Cursor = None,
     ) -> "PendingView":
-        """The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent.
+        """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
+        agent.
 
         `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
         process have failed. What other processes have tried is not known here.
@@ -837,23 +843,46 @@ class Memory(Facade):
         if found:
             loop = self._own_reactor()
             found = [each.model_copy(update={"why": loop.why(each.trigger, each.kind)}) for each in found]
-        return views.PendingView(items=tuple(sorted(found, key=lambda trigger: (trigger.space, trigger.agent))))
+        found.sort(key=lambda trigger: (trigger.space, trigger.agent, trigger.trigger))
+        last = tuple((cursor or "").split(":", 2))
+        following = [each for each in found if (each.space, each.agent, each.trigger) > last]
+        return views.PendingView(**views.PendingView.fields_of(following, limit))
 
     @operation(example="recallog spaces --json")
-    async def spaces(self) -> "SpacesView":
-        """All spaces with their counts, by name."""
-        found = await self._access.router.of_all(queries.spaces.spaces)
-        return views.SpacesView(items=tuple(sorted(found, key=lambda space: space.space)))
+    async def spaces(
+        self, *, limit: parameters.ListLimit = limits.PAGE_ITEMS_MAX, cursor: parameters.Cursor = None
+    ) -> "SpacesView":
+        """A page of the spaces with their counts, by name."""
+        found = await self._access.router.of_all(
+            lambda reading: queries.spaces.spaces(reading, cursor, limit + 1)  # one more says whether there are more
+        )
+        return views.SpacesView(**views.SpacesView.fields_of(sorted(found, key=lambda space: space.space), limit))
 
     @operation(example="recallog agents village")
-    async def agents(self, space: parameters.Space) -> "AgentsView":
-        """The agents that have acted in a space, with their counts, by name."""
-        return await self._access.router.of_space(space, lambda reading: queries.spaces.agents(reading, space))
+    async def agents(
+        self,
+        space: parameters.Space,
+        *,
+        limit: parameters.ListLimit = limits.PAGE_ITEMS_MAX,
+        cursor: parameters.Cursor = None,
+    ) -> "AgentsView":
+        """A page of the agents that have acted in a space, with their counts, by name."""
+        return await self._access.router.of_space(
+            space, lambda reading: queries.spaces.agents(reading, space, cursor, limit)
+        )
 
     @operation(example="recallog sessions village")
-    async def sessions(self, space: parameters.Space) -> "SessionsView":
-        """The sessions of a space with their counts, the one with the newest event first."""
-        return await self._access.router.of_space(space, lambda reading: queries.spaces.sessions(reading, space))
+    async def sessions(
+        self,
+        space: parameters.Space,
+        *,
+        limit: parameters.ListLimit = limits.PAGE_ITEMS_MAX,
+        cursor: parameters.Cursor = None,
+    ) -> "SessionsView":
+        """A page of the sessions of a space with their counts, the one with the newest event first."""
+        return await self._access.router.of_space(
+            space, lambda reading: queries.spaces.sessions(reading, space, cursor, limit)
+        )
 
     @operation(example="recallog resume village --agent baker")
     async def resume(
@@ -883,10 +912,12 @@ class Memory(Facade):
         return await self._access.of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), at)
 
     @operation(example="recallog schema kinds", command="schema kinds", shared=True)
-    async def catalogue(self) -> "Catalogue":
-        """All kinds: those of the catalogue, then those that spaces declare, by space and name."""
+    async def catalogue(
+        self, *, limit: parameters.ListLimit = limits.PAGE_ITEMS_MAX, cursor: parameters.Cursor = None
+    ) -> "Catalogue":
+        """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
         declared = await self._access.router.of_all(queries.spaces.declared_kinds)
-        return views.Catalogue.of_this_version(sorted(declared, key=lambda kind: (kind.space or "", kind.name)))
+        return views.Catalogue.page(declared, limit, cursor)
 
     @checked
     async def row(

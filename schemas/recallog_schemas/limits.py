@@ -50,6 +50,8 @@ VISITOR_EVENTS = 3
 PAGE_ITEMS = 50
 PAGE_ITEMS_MAX = 1_000
 SCAN_ITEMS = 1_000
+ANSWER_BYTES_MAX = 4 * 1024 * 1024  # of the list in one answer, but for its first item: some 20 ms of encoding
+ANSWER_EVENTS_LEAST = 8  # events that every answer has room for: each has at most 256 KiB, and its text as much again
 VERIFY_DAMAGED_MAX = 1_000  # damaged records that `verify` reads past; each costs a read
 OUTLINE_PARTICIPANTS = 256  # of a space, the earliest: one row, which every recall reads
 DEAD_LETTER_DETAIL_CHARS_MAX = 500
@@ -97,6 +99,7 @@ PROMPT_ACTIONS = 15
 PROMPT_RECALLED = 7
 PROMPT_RECALLED_EVENTS = 500  # the newest own and the newest shared ones, whose words are compared without an index
 PROMPT_COMPONENTS_MAX = 32  # sections of the caller's own, which no budget leaves out
+PROMPT_TOKENS_MAX = 1_048_576  # of a prompt for which no smaller budget is given: one answer has room for it
 PROMPT_HEADING_CHARS_MAX = 80
 EVIDENCE_CHARS_MAX = 200
 # A budget cuts the texts of a prompt no further before it leaves out lines. A visitor's newest message is always shown:

@@ -6,10 +6,10 @@ from deploy.local import LocalRedis
 from contract.key_store_contract import KeyStoreContract, key
 from live.conftest import NewRedis
 from recallog import Settings
-from recallog_schemas.errors import StorageUnavailable
+from recallog_schemas.errors import StorageCorrupt, StorageUnavailable
 from recallog_service.access import Access
 from recallog_service.access.keys import KeyStore
-from recallog_service.access.keys_in_redis import KeysInRedis
+from recallog_service.access.keys_in_redis import _HASH, KeysInRedis
 from recallog_service.access.stores import store_of
 from support.events import run
 
@@ -34,6 +34,32 @@ class TestKeysInRedis(KeyStoreContract):
             assert not await access.is_open()
             for each in (first, second, access):
                 await each.close()
+
+        run(work())
+
+    def test_a_changed_key_is_refused_and_one_of_earlier_versions_is_not(self) -> None:
+        async def work() -> None:
+            store, stored, old = self.opened(), key(), key("old")
+            assert isinstance(store, KeysInRedis)
+            await store.put(stored)
+            written = await store._server.command("HGET", _HASH, stored.id)
+            for number in range(8 * len(written)):
+                damaged = bytearray(written)
+                damaged[number // 8] ^= 1 << number % 8
+                await store._server.command("HSET", _HASH, stored.id, bytes(damaged))
+                with pytest.raises(StorageCorrupt):
+                    await store.get(stored.id)
+            await store._server.command("HSET", _HASH, "another", written)
+            with pytest.raises(StorageCorrupt):
+                await store.get("another")
+            await store._server.command("DEL", _HASH)
+            await store._server.command("HSET", _HASH, old.id, old.model_dump_json())
+            assert await store.get(old.id) == old
+            assert list(await store.all()) == [old]
+            revoked = await store.revoke(old.id)
+            assert b"checksum" in await store._server.command("HGET", _HASH, old.id)
+            assert await store.get(old.id) == revoked
+            await store.close()
 
         run(work())
 

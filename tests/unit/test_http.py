@@ -21,8 +21,8 @@ from recallog_schemas.errors import SettingsError
 from recallog_service import logs
 from recallog_service.access import Access
 from recallog_service.http.door import Limits
+from recallog_service.http.naming import LOOPBACK
 from recallog_service.http.server import server_of
-from recallog_service.http.transport import LOOPBACK
 from support.cli import recallog, spawn
 from support.events import event, one_loop, run
 from support.http import ROUTES, Door, problem, raw

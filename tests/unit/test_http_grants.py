@@ -216,7 +216,7 @@ def test_nobody_learns_where_the_keys_are_if_they_cannot_be_read(memory: Memory,
     door = Door(memory, Settings(home=tmp_path), key_in(tmp_path, Grant.everything()))
     (tmp_path / "keys.json").write_text("damaged")
     answer = door.get("/v1/spaces")
-    assert problem(answer)[:2] == (500, "StorageCorrupt")
+    assert (answer.status_code, answer.json()["title"], answer.json()["retryable"]) == (503, "StorageCorrupt", False)
     assert str(tmp_path) not in answer.text
 
 

@@ -2,19 +2,22 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from recallog import Memory, Settings
 from recallog_service.access import Access, Grant, keys
 from recallog_service.access.stores import store_of
-from recallog_service.http import server, sse
+from recallog_service.http import documents, server, sse
 from recallog_service.http.app import Application
+from recallog_service.http.metrics import METHODS, OTHER
 from recallog_service.http.mounting import MCP, mounted
 from recallog_service.mcp import transports
 from support.events import event, run
@@ -171,3 +174,48 @@ def test_what_no_program_sends_by_accident_is_a_mistake_of_the_client(
     answer = Door(memory, Settings(home=tmp_path)).call(name, space="village", agent="baker", **arguments)
     assert problem(answer)[0] == 422
     run(memory.close())
+
+
+LABEL = re.compile(r'([a-z]+)="([^"]*)"')
+
+
+def test_no_request_of_any_sort_adds_a_label_to_the_metrics(tmp_path: Path) -> None:
+    """Each value of a label is kept as long as the server lives, and no key is needed to send a request."""
+    odd = [f"odd{number}" for number in range(3)]
+
+    async def labels(client: httpx.AsyncClient) -> set[tuple[str, str]]:
+        text = (await client.get("/metrics")).text
+        return {found for found in LABEL.findall(text) if found[0] != "le"}
+
+    async def attack(client: httpx.AsyncClient) -> None:
+        """Methods, paths, names, tools, kinds, error codes and reasons that only this client has."""
+        for word in odd:
+            for path in ("/v1/spaces", "/healthz", "/metrics", MCP, EVENTS, f"/{word}", f"/v1/spaces/{word}/{word}"):
+                for method in (word, word.upper(), "PATCH", "OPTIONS", "TRACE"):
+                    await client.request(method, path)
+            await client.get(f"/v1/spaces/{word}/agents/{word}/episodic", params={word: word, "window": word})
+            await client.get(f"/v1/spaces/{word}/agents", headers={"Host": f"{word}@x", "X-Request-Id": word})
+            await client.get(f"/v1/spaces/{word}/agents", headers={"Origin": word})
+            await client.get(f"/v1/admin/jobs/{word}", headers={"Authorization": f"Bearer {word}"})
+            await client.post(f"/v1/spaces/{word}/events", json={"agent": word, "kind": f"{word}.kind", "id": word})
+            await client.post(f"/v1/spaces/{word}/events", content=word, headers={"Content-Type": f"a/{word}"})
+            called = {"name": word, "arguments": {word: word}}
+            for method in (word, "tools/call", "resources/read"):
+                asked = {"jsonrpc": "2.0", "id": word, "method": method, "params": {**called, "uri": f"x://{word}"}}
+                headers = {"Accept": "application/json, text/event-stream"}
+                await client.post(f"{MCP}?space={word}&agent={word}", json=asked, headers=headers)
+
+    async def work() -> None:
+        async with site(tmp_path) as (url, token):
+            with_key = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"})
+            async with httpx.AsyncClient(base_url=url) as stranger, with_key as client:
+                await attack(stranger)
+                await attack(client)
+                found = await labels(client)
+                assert {name for name, _ in found} == {"method", "route", "status"}
+                assert {value for name, value in found if name == "method"} <= {*METHODS, OTHER}
+                assert not [value for _, value in found if any(word in value.lower() for word in odd)]
+                routes = {value for name, value in found if name == "route"}
+                assert routes <= {"", MCP, "/healthz", "/metrics", *documents.openapi()["paths"]}
+
+    run(work())

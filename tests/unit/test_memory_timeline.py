@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -223,13 +224,23 @@ def test_a_space_in_detail(tmp_path: Path) -> None:
     run(work())
 
 
+async def all_pages(ask: Callable[..., Awaitable[Any]]) -> list[Any]:
+    page = await ask()
+    found = [*page.items]
+    while page.next is not None:
+        page = await ask(cursor=page.next)
+        found += page.items
+    return found
+
+
 def test_many_spaces_and_agents_are_all_listed(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             await memory.publish_many([event(space=f"s-{n:04}", agent=f"a-{n % 3}") for n in range(2500)])
             await memory.publish_many([event(space="crowd", agent=f"a-{n:04}") for n in range(2500)])
-            assert [space.space for space in await memory.spaces()] == ["crowd", *(f"s-{n:04}" for n in range(2500))]
-            assert len(await memory.agents("crowd")) == 2500
+            spaces = await all_pages(memory.spaces)
+            assert [space.space for space in spaces] == ["crowd", *(f"s-{n:04}" for n in range(2500))]
+            assert len(await all_pages(partial(memory.agents, "crowd"))) == 2500
             status = await memory.admin.status()
             assert (status.spaces, status.agents, status.records) == (2501, 5000, 5000)
 

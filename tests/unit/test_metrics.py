@@ -55,3 +55,13 @@ def test_a_dropped_stream_is_counted_once_however_often_the_metrics_are_read() -
     for fell_behind in (0, 2, 2, 3):
         text = metrics.expose(0, fell_behind, 0).decode()
         assert f"recallog_http_streams_dropped_total {fell_behind + 1}.0" in text
+
+
+def test_no_label_of_the_server_has_a_text_of_a_client() -> None:
+    metrics = of_server.Metrics()
+    for number in range(100):
+        for route in ("/v1/spaces", ""):
+            metrics.begun()
+            metrics.answered(f"METHOD{number}", route, 405, 0.1)
+    methods = set(re.findall('method="([^"]*)"', metrics.expose(0, 0, 0).decode()))
+    assert methods == {of_server.OTHER}

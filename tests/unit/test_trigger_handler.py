@@ -23,6 +23,7 @@ from recallog_service.reacting.handler import (
     ANSWERED,
     FAILED,
     LEFT,
+    OTHER_KIND,
     POSTPONED,
     REPEATED,
     REST_SECONDS,
@@ -122,6 +123,20 @@ async def one(handler: Handler) -> None:
 )
 def test_the_outcome_is_that_of_the_answer(answer: Reaction | None, outcome: str) -> None:
     assert handled(Answering(answer), one) == [outcome]
+
+
+def test_a_kind_that_no_reactor_answers_is_not_observed_by_its_name() -> None:
+    """A message may name any text, and each kind that is observed is a label of metrics for ever."""
+    observed: set[tuple[str, str]] = set()
+    memory = Answering(None)
+
+    async def run() -> None:
+        handler = Handler(memory, StopSignal(), lambda kind, outcome, seconds: observed.add((kind, outcome)))
+        for letter in "abcdefgh":
+            handler.handle(message(triggers.caused_by(f"unknown_{letter}.due", "village", "baker", "e-1")))
+
+    run_in_virtual_time(run())
+    assert (observed, memory.asked) == ({(OTHER_KIND, LEFT)}, [])
 
 
 def test_a_trigger_that_is_being_answered_is_not_answered_again() -> None:

@@ -337,12 +337,13 @@ class Facade:
         return None
 
     async def _answer(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """The answer to an operation of this facade. Every call comes through here, with validated arguments."""
+        """The answer to an operation of this facade, with the items that have room in it. Every call comes through
+        here, with validated arguments."""
         tracing = self._tracing
         if tracing is None or operation.gen_ai is None:
-            return await self._perform(operation, valid, callbacks)
+            return _fitted(await self._perform(operation, valid, callbacks))
         with tracing.span(operation.gen_ai, _traced(operation, valid)) as span:
-            answer = await self._perform(operation, valid, callbacks)
+            answer = _fitted(await self._perform(operation, valid, callbacks))
             if (count := _records(operation, answer)) is not None:
                 span.set_attribute("gen_ai.memory.record.count", count)
             return answer
@@ -392,6 +393,10 @@ def _traced(operation: Operation, valid: Mapping[str, Any]) -> dict[str, str]:
     space = spaces.pop() if len(spaces) == 1 else None
     store = {} if space is None else {"gen_ai.memory.store.id": space}
     return {"gen_ai.operation.name": str(operation.gen_ai), "recallog.operation": operation.qualified_name, **store}
+
+
+def _fitted(answer: Any) -> Any:
+    return answer.fitted() if isinstance(answer, views.View) else answer
 
 
 def _records(operation: Operation, answer: Any) -> int | None:

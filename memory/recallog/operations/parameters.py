@@ -454,7 +454,7 @@ NewEventId = Annotated[
     MAKES_REPEATABLE,
 ]
 NewestFirst = Annotated[bool, Field(description="Those that changed last first; default: by namespace and key.")]
-ItemsLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many items a page has.")]
+ListLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many items a page has.")]
 Cursor = Annotated[str | None, Field(description="The `next` of the page before.")]
 
 # Documents of the workspace
@@ -523,6 +523,9 @@ MessageSubject = Annotated[
     str | None, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The person whose data they are.")
 ]
 Whole = Annotated[bool, Field(description="With what a compaction has replaced, and without its summary.")]
+MessageBefore = Annotated[
+    str | None, Field(description="Only messages before the one with this id: the first of `ids` of an answer.")
+]
 CompactMessages = Annotated[
     int, clamped(limits.COMPACT_MESSAGES_LEAST, limits.INTEGER_MAX), Field(description="More messages are compacted.")
 ]

@@ -145,7 +145,8 @@ async def context(
     Raises `InvalidArgument` for a budget that is too small for what is never left out.
     """
     composed = await compose(reading, index, cache, space, agent, request, candidates, fed)
-    written, reflection = composed.prompt.fitted(request.budget_tokens), composed.reflection
+    budget_tokens = min(request.budget_tokens or limits.PROMPT_TOKENS_MAX, limits.PROMPT_TOKENS_MAX)
+    written, reflection = composed.prompt.fitted(budget_tokens), composed.reflection
     return ContextView(
         generation=reflection.generation,
         checkpoint=reflection.checkpoint,

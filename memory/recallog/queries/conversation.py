@@ -21,6 +21,7 @@ from recallog_projections.views.conversations.tables import (
     MessageRow,
 )
 from recallog_projections.views.conversations.thresholds import DEFAULT, Thresholds
+from recallog_schemas.errors import OutOfRange
 from recallog_schemas.views import ConversationView
 from recallog_streams.ledgers.ledger import Ledger
 
@@ -39,15 +40,21 @@ class Planned:
 
 
 async def messages(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, *, whole: bool
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, before: str | None, *, whole: bool
 ) -> ConversationView:
-    """The conversation; `whole`: with what a compaction has replaced, and without its summary."""
+    """The conversation, or the part of it before the message with the id `before`; `whole`: with what a compaction has
+    replaced, and without its summary. Raises `OutOfRange` if there is no message with that id."""
 
     async def read(session: ReadSession) -> ConversationView:
         keys = [*projection.keys_of(conversation), _settings_of(conversation)]
         snapshot = await session.snapshot(keys, [own_log(conversation.space, conversation.agent)])
         compacted = None if whole else snapshot.row(COMPACTIONS, *conversation)
         found = await _shown(session, ledger, conversation, compacted)
+        if before is not None:
+            end = next((number for number, each in enumerate(found) if each.id == before), None)
+            if end is None:
+                raise OutOfRange(f"the conversation has no message {before!r}", path="before")
+            found = found[:end]
         return ConversationView(
             **await of_agent(session, snapshot, conversation.space, conversation.agent),
             session=conversation.session,

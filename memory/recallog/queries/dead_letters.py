@@ -1,5 +1,6 @@
 """Dead letters: listing them, showing one with its bytes, and folding them again."""
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
@@ -11,7 +12,7 @@ from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import travel
 from recallog_projections.tables import RowKey
 from recallog_schemas import Position, codec, repeats
-from recallog_schemas.errors import OutOfRange, RecallogError
+from recallog_schemas.errors import InvalidArgument, OutOfRange, RecallogError
 from recallog_schemas.views import DeadLetter, DeadLetterDetail, FirstOfId, RetryReport
 from recallog_streams import dead_letters, positions
 from recallog_streams import rebuild as rebuilding
@@ -29,6 +30,20 @@ async def list_dead_letters(components: Components, progress: Progress | None) -
         router = QueryRouter(components.ledger, views, progress)
         found += chain.from_iterable(await gathered(partial(_of_partition, router, views), partitions))
     return found
+
+
+def following(letters: Sequence[DeadLetter], cursor: str | None) -> list[DeadLetter]:
+    """The dead letters behind a cursor, by position. Raises `InvalidArgument` for a cursor of something else."""
+    last: tuple[Position, str] | None = None
+    if cursor is not None:
+        position, _, name = cursor.partition("/")
+        try:
+            last = Position.parse(position), name
+        except OutOfRange:
+            message = "cursor: is not the `next` of a page of dead letters"
+            raise InvalidArgument(message, path="cursor", rule="cursor") from None
+    by_position = sorted(letters, key=lambda letter: (letter.position, letter.views))
+    return [letter for letter in by_position if last is None or (letter.position, letter.views) > last]
 
 
 async def _of_partition(router: QueryRouter, views: ProjectionGroup, partition: int) -> list[DeadLetter]:

@@ -12,6 +12,9 @@ from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.timestamps import moment_of
 from recallog_schemas.views import ItemFound, ItemsPage, ItemView
 
+_FIELDS_BYTES = 512
+"""About so many bytes of an item in an answer are not its value."""
+
 
 async def get(reading: ReadSession, space: str, agent: str, namespace: Sequence[str], key: str) -> ItemFound:
     """The item of an agent under a key."""
@@ -40,28 +43,37 @@ async def page(
 
     async def read(session: ReadSession) -> ItemsPage:
         snapshot = await snapshot_of(session, space, agent)
-        found: Sequence[tuple[str, ItemRow]]
+        found: Sequence[tuple[str, ItemRow | None]]
         if newest_first:
             newest = await session.page(
                 items.NEWEST, space, agent, prefix=prefix, newest_first=True, after=cursor, limit=limit
             )
-            found, following = await _rows(session, space, agent, [row.path for _, row in newest.items]), newest.next
+            rows = await _rows(session, space, agent, [row.path for _, row in newest.items])
+            newest = newest.fitted(lambda of: _size(rows[of.path]))
+            found = [(of.path, rows[of.path]) for _, of in newest.items]
+            following = newest.next
         else:
             by_key = await session.page(items.ROWS, space, agent, prefix=prefix, after=cursor, limit=limit)
+            by_key = by_key.fitted(_size)
             found, following = by_key.items, by_key.next
         return ItemsPage(
             **await of_agent(session, snapshot, space, agent),
-            items=tuple(item_view(session.partition, *items.names_of(path), row) for path, row in found),
+            items=tuple(
+                item_view(session.partition, *items.names_of(path), row) for path, row in found if row is not None
+            ),
             next=following,
         )
 
     return await reading.steady(read)
 
 
-async def _rows(session: ReadSession, space: str, agent: str, paths: Sequence[str]) -> list[tuple[str, ItemRow]]:
+async def _rows(session: ReadSession, space: str, agent: str, paths: Sequence[str]) -> dict[str, ItemRow | None]:
     snapshot = await session.snapshot([RowKey(items.ROWS.name, space, agent, path) for path in paths])
-    rows = [(path, snapshot.row(items.ROWS, space, agent, path)) for path in paths]
-    return [(path, row) for path, row in rows if row is not None]
+    return {path: snapshot.row(items.ROWS, space, agent, path) for path in paths}
+
+
+def _size(row: ItemRow | None) -> int:
+    return 0 if row is None else len(row.value) + _FIELDS_BYTES
 
 
 def row_key(space: str, agent: str, namespace: Sequence[str], key: str) -> RowKey:

@@ -32,6 +32,7 @@ from recallog_schemas.views import (
     Lesson,
     LessonsView,
 )
+from recallog_schemas.views.base import fitting, json_of
 
 LESSON = "lesson"
 PINNED = "pinned"
@@ -68,7 +69,7 @@ async def newest(
 
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await snapshot_of(session, space, agent)
-        page = await recalled.page_of(session, space, agent, entry_type, cursor, limit)
+        page = (await recalled.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
             entries=await _entry_views(session, [row for _, row in page.items]),
@@ -95,7 +96,7 @@ async def by_priority(
         snapshot = await snapshot_of(session, space, agent)
         page = await recalled.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
-        end = first + limit
+        end = first + fitting(_size(row) for row in shown[first : first + limit])
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
             entries=await _entry_views(session, shown[first:end]),
@@ -261,6 +262,11 @@ def entry_view(partition: int, row: EntryRow, status: str = LIVE, *, tier: str |
         updated_at=moment_of(row.updated_at),
         position=Position(partition, row.offset),
     )
+
+
+def _size(row: EntryRow) -> int:
+    """About how many bytes an entry has in an answer."""
+    return len(json_of((row.text, row.entity, row.category, row.source, row.topic, row.sources))) + len(row.metadata)
 
 
 async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:

@@ -13,6 +13,7 @@ from recallog.queries import event_lookup
 from recallog.queries.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.prompt import tokens
+from recallog.queries.timeline import bytes_of
 from recallog.reading import entry_presence, time_travel
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
@@ -25,6 +26,7 @@ from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, Remembered, SearchHit, SearchPage
+from recallog_schemas.views.base import fitting
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
@@ -119,10 +121,12 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -
     by_id |= {id_: _as_memory(row) for id_, row in readable.items()}
     found = [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
     missing = [each for each in dict.fromkeys(ids) if each not in by_id]
+    count = fitting(bytes_of(memory) for memory in found)
     return EntriesView(
         **await of_agent(reading, visible.snapshot, scope.space, scope.agent),
-        entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found),
+        entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found[:count]),
         missing=tuple(missing),
+        left_out=len(found) - count,
     )
 
 

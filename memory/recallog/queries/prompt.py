@@ -97,17 +97,17 @@ class Prompt:
             section.heading for section in self.sections if any(line.offset == offset for line in section.lines)
         )
 
-    def fitted(self, budget_tokens: int | None) -> PromptText:
+    def fitted(self, budget_tokens: int) -> PromptText:
         """The text of at most `budget_tokens` tokens.
 
         Raises `InvalidArgument`, which says the least budget, if not even what never gives way and the beginning of the
         newest message fit.
         """
-        whole = _Concessions()
-        return self._written(whole if budget_tokens is None else self._conceded(whole, budget_tokens))
+        whole = self._written(_Concessions())
+        return whole if tokens(whole.text) <= budget_tokens else self._written(self._conceded(budget_tokens))
 
-    def _conceded(self, conceded: _Concessions, budget_tokens: int) -> _Concessions:
-        """The concessions that the budget requires."""
+    def _conceded(self, budget_tokens: int) -> _Concessions:
+        """The concessions that a budget requires which the whole text exceeds."""
 
         def fits(tried: _Concessions) -> bool:
             return tokens(self._written(tried).text) <= budget_tokens
@@ -123,10 +123,8 @@ class Prompt:
             longer = range(least + 1, budget_tokens * CHARS_PER_TOKEN + 1)
             return changed(least + bisect_left(longer, True, key=lambda chars: not fits(changed(chars))))
 
-        if fits(conceded):
-            return conceded
         steps = 2 * len(self.evidence)
-        conceded = replace(conceded, evidence_steps=steps)
+        conceded = _Concessions(evidence_steps=steps)
         if fits(conceded):
             return fewest(lambda number: replace(conceded, evidence_steps=number), steps)
         conceded = replace(conceded, cheap_chars=limits.PROMPT_LINE_CHARS_MIN)

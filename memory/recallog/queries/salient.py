@@ -1,10 +1,11 @@
 """Salient events: of the events that an agent may see, those that matter most to it now."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recallog import retrieval
 from recallog.index.semantic_index import SemanticIndex
+from recallog.queries.timeline import bytes_of
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
@@ -18,6 +19,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.views import Salient, SalientView
+from recallog_schemas.views.base import fitting
 
 MEANING = "meaning"
 WORDS = "words"
@@ -63,6 +65,11 @@ class Ranking:
     def chosen(self) -> list[RememberedEvent]:
         """The strongest, in ledger order."""
         return [self.memories[list_index] for list_index in sorted(list_index for _, list_index in self.order)]
+
+    def fitted(self) -> "Ranking":
+        """The ranking of the strongest that have room in one answer."""
+        count = fitting(bytes_of(self.memories[list_index]) for _, list_index in self.order)
+        return replace(self, order=self.order[:count])
 
     def salient(self, snapshot: Snapshot, memory: RememberedEvent) -> Salient:
         """One event with its score and each of its terms."""
@@ -156,6 +163,7 @@ async def salient(
     """The most salient of the newest `candidates` events that `agent` may see, in ledger order."""
     snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, candidates))
     ranking = rank(snapshot, space, agent, query, await related(snapshot, index, space, agent, query, fed))
+    shown = ranking.fitted()
     return SalientView(
         **await of_agent(reading, snapshot, space, agent),
         query=ranking.query,
@@ -164,5 +172,6 @@ async def salient(
         weights=SalienceWeights(**ranking.weights._asdict()),
         considered=len(ranking.memories),
         relevance_by=ranking.related.by,
-        memories=tuple(ranking.salient(snapshot, memory) for memory in ranking.chosen()),
+        memories=tuple(ranking.salient(snapshot, memory) for memory in shown.chosen()),
+        left_out=len(ranking.order) - len(shown.order),
     )

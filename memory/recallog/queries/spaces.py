@@ -1,6 +1,7 @@
 """Spaces: their agents with their settings, their sessions and kinds."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 
 from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
 from recallog.reading.subject import of_agent, of_space, snapshot_of
@@ -9,6 +10,7 @@ from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import activity, episodic, outline, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
 from recallog_schemas import Position, codec, kinds, limits
+from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.kinds import (
     CaptureSettings,
     DailySettings,
@@ -35,10 +37,17 @@ _SpanTable = Table[activity.AgentSpan] | Table[activity.SessionSpan] | Table[act
 _COUNTED: Sequence[_SpanTable] = (activity.AGENTS, activity.SESSIONS, activity.KINDS)
 
 
-async def spaces(reading: ReadSession) -> list[SpaceView]:
-    """All spaces of a partition, by name."""
-    rows = reading.scan(activity.SPACES.name)
-    return [_space(reading.partition, at, item.space, activity.SPACES.decode(item.data)) async for item, at in rows]
+async def spaces(reading: ReadSession, cursor: str | None, most: int) -> list[SpaceView]:
+    """The spaces of a partition behind the name `cursor`, by name: at least the first `most` of them."""
+    after = None if cursor is None else (cursor, "", "")
+    rows = reading.scan(activity.SPACES.name, after=after, first_items=most)
+    found = list[SpaceView]()
+    async with aclosing(rows):
+        async for item, at in rows:
+            found.append(_space(reading.partition, at, item.space, activity.SPACES.decode(item.data)))
+            if len(found) == most:
+                break
+    return found
 
 
 async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
@@ -48,23 +57,38 @@ async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
     return SpaceDetail(
         **of_space(found, space),
         activity=_space(reading.partition, found.computed_at, space, row) if row else None,
-        agents=tuple(agent_spans),
-        sessions=tuple(session_spans),
-        kinds=tuple(kind_spans),
+        agents=tuple(agent_spans[: limits.PAGE_ITEMS_MAX]),
+        sessions=tuple(session_spans[: limits.PAGE_ITEMS_MAX]),
+        kinds=tuple(kind_spans[: limits.PAGE_ITEMS_MAX]),
+        left_out=sum(max(0, len(each) - limits.PAGE_ITEMS_MAX) for each in (agent_spans, session_spans, kind_spans)),
     )
 
 
-async def agents(reading: ReadSession, space: str) -> AgentsView:
+async def agents(reading: ReadSession, space: str, cursor: str | None, limit: int) -> AgentsView:
     """The agents that have acted in `space`, by name."""
     found, (spans,) = await _spans(reading, space, [activity.AGENTS])
-    return AgentsView(**of_space(found, space), items=tuple(spans))
+    following = [agent for agent in spans if cursor is None or agent.name > cursor]
+    return AgentsView(**of_space(found, space), **AgentsView.fields_of(following, limit))
 
 
-async def sessions(reading: ReadSession, space: str) -> SessionsView:
-    """The sessions of `space`, the one with the newest event first."""
+async def agent_names(reading: ReadSession, space: str) -> list[str]:
+    """The names of all agents that have acted in `space`."""
+    _, (spans,) = await _spans(reading, space, [activity.AGENTS])
+    return [agent.name for agent in spans]
+
+
+async def sessions(reading: ReadSession, space: str, cursor: str | None, limit: int) -> SessionsView:
+    """The sessions of `space`, the one with the newest event first. Raises `InvalidArgument` for a cursor of others."""
     found, (spans,) = await _spans(reading, space, [activity.SESSIONS])
     newest_first = sorted(spans, key=lambda session: session.last, reverse=True)
-    return SessionsView(**of_space(found, space), items=tuple(newest_first))
+    if cursor is not None:
+        try:
+            last = Position.parse(cursor)
+        except OutOfRange:
+            message = "cursor: is not the `next` of a page of sessions"
+            raise InvalidArgument(message, path="cursor", rule="cursor") from None
+        newest_first = [session for session in newest_first if session.last < last]
+    return SessionsView(**of_space(found, space), **SessionsView.fields_of(newest_first, limit))
 
 
 async def resume(reading: ReadSession, space: str, agent: str | None, log_events: int) -> ResumeView:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Self
 
 from recallog.operations import parameters
@@ -12,9 +11,15 @@ from recallog.reading.read_session import ReadSession, position
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
+from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, Position, limits
-from recallog_schemas.views import EpisodicView, TimelinePage
+from recallog_schemas.views import EpisodicView, Remembered, TimelinePage
+from recallog_schemas.views.base import Room, fitting
 from recallog_streams import positions
+
+_FIRST_READ_EVENTS = 64
+_MORE = 8
+"""A window of more events is read in steps, each so many times as large: a few large events fill an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +48,30 @@ class EventFilter:
 async def window(reading: ReadSession, space: str, agent: str, size: int | None) -> EpisodicView:
     """The newest `size` events that `agent` may see; None: as many as its window holds."""
     row = RowKey(settings.AGENTS.name, space, agent)
-    newest = size or limits.WINDOW_EVENTS
-    snapshot = await reading.snapshot([row], episodic.logs(space, agent, newest))
-    own = snapshot.row(settings.AGENTS, space, agent)
-    wanted = size or (own and own.window) or limits.WINDOW_EVENTS
-    if wanted > newest:
-        snapshot = await reading.snapshot([row], episodic.logs(space, agent, wanted))
-    memories = episodic.window(snapshot.memories(space, agent), wanted)
+    wanted = size or limits.WINDOW_EVENTS
+    newest = min(wanted, _FIRST_READ_EVENTS)
+    while True:
+        snapshot = await reading.snapshot([row], episodic.logs(space, agent, newest))
+        own = snapshot.row(settings.AGENTS, space, agent)
+        wanted = size or (own and own.window) or limits.WINDOW_EVENTS
+        memories = episodic.window(snapshot.memories(space, agent), wanted)
+        count = fitting(bytes_of(memory) for memory in reversed(memories))
+        total = snapshot.tail(episodic.OWN, space, agent).total + snapshot.tail(episodic.SHARED, space).total
+        if newest >= min(wanted, total) or count < len(memories):
+            break
+        newest = min(wanted, _MORE * newest)
+    shown = memories[len(memories) - count :]
     return EpisodicView(
         **await of_agent(reading, snapshot, space, agent),
         window=wanted,
-        memories=tuple(snapshot.remembered(memory.offset, memory.data, memory.text) for memory in memories),
+        memories=tuple(snapshot.remembered(memory.offset, memory.data, memory.text) for memory in shown),
+        left_out=min(wanted, total) - count,
     )
+
+
+def bytes_of(memory: RememberedEvent) -> int:
+    """The bytes that an event has in an answer, about: those of its JSON, and its text once more."""
+    return 2 * len(memory.data)
 
 
 async def page(
@@ -66,7 +83,10 @@ async def page(
     before: Position | None,
     log_events: int,
 ) -> TimelinePage:
-    """The newest `limit` events before `before` that are `wanted`; the logs retain `log_events` events."""
+    """The newest `limit` events before `before` that are `wanted`, or fewer if these have no room in one answer.
+
+    The logs retain `log_events` events.
+    """
     row = RowKey(settings.AGENTS.name, space, agent)
     snapshot = await reading.snapshot([row], episodic.logs(space, agent, log_events))
     tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
@@ -74,12 +94,18 @@ async def page(
     if before is not None:
         positions.check_same_partition(space, snapshot.partition, before.partition, "before")
     memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
-    newest_first = (snapshot.remembered(memory.offset, memory.data, memory.text) for memory in reversed(memories))
-    found = list(islice((memory for memory in newest_first if wanted.passes(memory.event)), limit + 1))
-    older = found[limit - 1].position if len(found) > limit else None
+    found, older, room = list[Remembered](), None, Room()
+    for memory in reversed(memories):
+        shown = snapshot.remembered(memory.offset, memory.data, memory.text)
+        if not wanted.passes(shown.event):
+            continue
+        if len(found) == limit or not room.takes(bytes_of(memory)):
+            older = found[-1].position
+            break
+        found.append(shown)
     return TimelinePage(
         **await of_agent(reading, snapshot, space, agent),
-        items=tuple(reversed(found[:limit])),
+        items=tuple(reversed(found)),
         older=older,
         kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,
     )

@@ -11,6 +11,7 @@ from recallog_projections.tables import Log, LogName, RowKey, Table, Tail
 from recallog_projections.views import episodic
 from recallog_schemas import Position, codec, limits
 from recallog_schemas.views import Remembered
+from recallog_schemas.views.base import fitting
 
 Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -37,6 +38,11 @@ class Page(Generic[Row]):
     def next(self) -> str | None:
         """The key behind which the next page begins; None: there is none."""
         return None if self.last or not self.items else self.items[-1][0]
+
+    def fitted(self, size: Callable[[Row], int]) -> "Page[Row]":
+        """The page with the rows that have room in one answer; `size` is that of a row as JSON, about."""
+        count = fitting(size(row) for _, row in self.items)
+        return self if count == len(self.items) else Page(self.items[:count], last=False)
 
 
 @dataclass(slots=True)
@@ -88,17 +94,20 @@ class ReadSession:
         table: str,
         space: str | None = None,
         *,
+        after: tuple[str, str, str] | None = None,
         first_items: int = limits.SCAN_ITEMS,
         ends_space: Callable[[StoredRow], bool] | None = None,
     ) -> AsyncGenerator[tuple[StoredRow, "ComputedAtFields"], None]:
         """All rows of a table, in key order, each with the checkpoint at which it was read; with `space`, only of it.
+
+        With `after`, a space, an owner and a key, only the rows behind that address, where there need not be one.
 
         The first call to the store reads `first_items` rows, and each further call ten times as many, up to
         `limits.SCAN_ITEMS`: a caller that stops early has read few rows that it does not use. A row for which
         `ends_space` is true is left out together with all later rows of its space.
         """
         generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
-        after, limit = None, first_items
+        limit = first_items
         while True:
             chunk = await self.store.scan(generation, table, space=space, after=after, limit=limit)
             self.checkpoints.add(chunk.checkpoint.offset)

@@ -198,8 +198,8 @@ class RemoteAdmin:
         next query.
         """
 
-    async def dead_letters(self) -> DeadLettersView:
-        """List all records that the views could not apply, with their reasons."""
+    async def dead_letters(self, *, limit: int = 1000, cursor: str | None = None) -> DeadLettersView:
+        """List the records that the views could not apply, with their reasons: a page, by position."""
 
     async def dead_letter(self, position: Position | str) -> DeadLetterDetail:
         """Show one dead letter with its content.
@@ -1012,6 +1012,7 @@ class RemoteConversation:
         session: str,
         *,
         whole: bool = False,
+        before: str | None = None,
         after: Position | str | None = None,
         as_of: Position | datetime | str | None = None,
     ) -> ConversationView:
@@ -1418,21 +1419,29 @@ class Remote:
     ) -> AgentSettingsView:
         """The settings of an agent, with defaults. `agent.configured` events change them."""
 
-    async def pending(self, space: str | None = None, *, partition: int | None = None) -> PendingView:
-        """The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent.
+    async def pending(
+        self,
+        space: str | None = None,
+        *,
+        partition: int | None = None,
+        limit: int = 1000,
+        cursor: str | None = None,
+    ) -> PendingView:
+        """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
+        agent.
 
         `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
         process have failed. What other processes have tried is not known here.
         """
 
-    async def spaces(self) -> SpacesView:
-        """All spaces with their counts, by name."""
+    async def spaces(self, *, limit: int = 1000, cursor: str | None = None) -> SpacesView:
+        """A page of the spaces with their counts, by name."""
 
-    async def agents(self, space: str) -> AgentsView:
-        """The agents that have acted in a space, with their counts, by name."""
+    async def agents(self, space: str, *, limit: int = 1000, cursor: str | None = None) -> AgentsView:
+        """A page of the agents that have acted in a space, with their counts, by name."""
 
-    async def sessions(self, space: str) -> SessionsView:
-        """The sessions of a space with their counts, the one with the newest event first."""
+    async def sessions(self, space: str, *, limit: int = 1000, cursor: str | None = None) -> SessionsView:
+        """A page of the sessions of a space with their counts, the one with the newest event first."""
 
     async def resume(
         self,
@@ -1464,8 +1473,8 @@ class Remote:
         `space.configured {kinds}` declares them.
         """
 
-    async def catalogue(self) -> Catalogue:
-        """All kinds: those of the catalogue, then those that spaces declare, by space and name."""
+    async def catalogue(self, *, limit: int = 1000, cursor: str | None = None) -> Catalogue:
+        """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
 
     @property
     def admin(self) -> RemoteAdmin:

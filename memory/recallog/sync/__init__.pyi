@@ -265,8 +265,8 @@ class Admin:
         next query.
         """
 
-    def dead_letters(self) -> DeadLettersView:
-        """List all records that the views could not apply, with their reasons."""
+    def dead_letters(self, *, limit: int = 1000, cursor: str | None = None) -> DeadLettersView:
+        """List the records that the views could not apply, with their reasons: a page, by position."""
 
     def dead_letter(self, position: Position | str) -> DeadLetterDetail:
         """Show one dead letter with its content.
@@ -1113,6 +1113,7 @@ class Conversation:
         session: str,
         *,
         whole: bool = False,
+        before: str | None = None,
         after: Position | str | None = None,
         as_of: Position | datetime | str | None = None,
     ) -> ConversationView:
@@ -1648,21 +1649,29 @@ class Memory:
     ) -> AgentSettingsView:
         """The settings of an agent, with defaults. `agent.configured` events change them."""
 
-    def pending(self, space: str | None = None, *, partition: int | None = None) -> PendingView:
-        """The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent.
+    def pending(
+        self,
+        space: str | None = None,
+        *,
+        partition: int | None = None,
+        limit: int = 1000,
+        cursor: str | None = None,
+    ) -> PendingView:
+        """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
+        agent.
 
         `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
         process have failed. What other processes have tried is not known here.
         """
 
-    def spaces(self) -> SpacesView:
-        """All spaces with their counts, by name."""
+    def spaces(self, *, limit: int = 1000, cursor: str | None = None) -> SpacesView:
+        """A page of the spaces with their counts, by name."""
 
-    def agents(self, space: str) -> AgentsView:
-        """The agents that have acted in a space, with their counts, by name."""
+    def agents(self, space: str, *, limit: int = 1000, cursor: str | None = None) -> AgentsView:
+        """A page of the agents that have acted in a space, with their counts, by name."""
 
-    def sessions(self, space: str) -> SessionsView:
-        """The sessions of a space with their counts, the one with the newest event first."""
+    def sessions(self, space: str, *, limit: int = 1000, cursor: str | None = None) -> SessionsView:
+        """A page of the sessions of a space with their counts, the one with the newest event first."""
 
     def resume(
         self,
@@ -1694,8 +1703,8 @@ class Memory:
         `space.configured {kinds}` declares them.
         """
 
-    def catalogue(self) -> Catalogue:
-        """All kinds: those of the catalogue, then those that spaces declare, by space and name."""
+    def catalogue(self, *, limit: int = 1000, cursor: str | None = None) -> Catalogue:
+        """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
 
     def row(
         self,
@@ -1803,8 +1812,8 @@ class RemoteAdmin:
         next query.
         """
 
-    def dead_letters(self) -> DeadLettersView:
-        """List all records that the views could not apply, with their reasons."""
+    def dead_letters(self, *, limit: int = 1000, cursor: str | None = None) -> DeadLettersView:
+        """List the records that the views could not apply, with their reasons: a page, by position."""
 
     def dead_letter(self, position: Position | str) -> DeadLetterDetail:
         """Show one dead letter with its content.
@@ -2617,6 +2626,7 @@ class RemoteConversation:
         session: str,
         *,
         whole: bool = False,
+        before: str | None = None,
         after: Position | str | None = None,
         as_of: Position | datetime | str | None = None,
     ) -> ConversationView:
@@ -3019,21 +3029,29 @@ class Remote:
     ) -> AgentSettingsView:
         """The settings of an agent, with defaults. `agent.configured` events change them."""
 
-    def pending(self, space: str | None = None, *, partition: int | None = None) -> PendingView:
-        """The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent.
+    def pending(
+        self,
+        space: str | None = None,
+        *,
+        partition: int | None = None,
+        limit: int = 1000,
+        cursor: str | None = None,
+    ) -> PendingView:
+        """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
+        agent.
 
         `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
         process have failed. What other processes have tried is not known here.
         """
 
-    def spaces(self) -> SpacesView:
-        """All spaces with their counts, by name."""
+    def spaces(self, *, limit: int = 1000, cursor: str | None = None) -> SpacesView:
+        """A page of the spaces with their counts, by name."""
 
-    def agents(self, space: str) -> AgentsView:
-        """The agents that have acted in a space, with their counts, by name."""
+    def agents(self, space: str, *, limit: int = 1000, cursor: str | None = None) -> AgentsView:
+        """A page of the agents that have acted in a space, with their counts, by name."""
 
-    def sessions(self, space: str) -> SessionsView:
-        """The sessions of a space with their counts, the one with the newest event first."""
+    def sessions(self, space: str, *, limit: int = 1000, cursor: str | None = None) -> SessionsView:
+        """A page of the sessions of a space with their counts, the one with the newest event first."""
 
     def resume(
         self,
@@ -3065,8 +3083,8 @@ class Remote:
         `space.configured {kinds}` declares them.
         """
 
-    def catalogue(self) -> Catalogue:
-        """All kinds: those of the catalogue, then those that spaces declare, by space and name."""
+    def catalogue(self, *, limit: int = 1000, cursor: str | None = None) -> Catalogue:
+        """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
 
     @property
     def admin(self) -> RemoteAdmin:

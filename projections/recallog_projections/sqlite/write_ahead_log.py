@@ -5,6 +5,7 @@ to it, and what they commit is lost when the last of them ends without closing t
 meanwhile see another `-wal` with the same index, or the same `-wal` with another index, and both damage the file.
 """
 
+import errno
 import os
 import secrets
 import sqlite3
@@ -103,12 +104,17 @@ class WriteAheadLog:
         return True
 
 
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
 def status(path: str) -> os.stat_result | None:
-    """The status of a file; None if it does not exist."""
+    """The status of a file; None if the path leads to none."""
     try:
         return os.stat(path)  # noqa: PTH116 - several times in each transaction, and half the time of Path.stat
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
 
 
 def inode_of(path: str) -> int | None:

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from itertools import takewhile
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 
-from recallog_schemas import kinds
+from recallog_schemas import kinds, limits
 from recallog_schemas.event import Event, Position
 from recallog_schemas.invented_times import is_invented
 from recallog_schemas.kinds import Dates
@@ -36,6 +38,10 @@ class View(BaseModel):
     def ok(self) -> bool:
         """Whether what was requested was found, done or confirmed. If not, the exit code of a command is 1."""
         return True
+
+    def fitted(self) -> Self:
+        """The view with the items of its list that have room in one answer; see `Bounded`."""
+        return self
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """What `repr` and `str` show: whom the view is about, then numbers and short texts; of collections the length.
@@ -84,6 +90,78 @@ class ListView(View, Generic[Item]):
     def format(self) -> str:
         """The items, one per line; `(nothing)` if there are none."""
         return "\n".join(item.format() if isinstance(item, View) else str(item) for item in self) or "(nothing)"
+
+
+class PageView(ListView[Item]):
+    """A page of a list."""
+
+    next: str | None = None
+    """Pass it as `cursor` to get the next page; None on the last one."""
+
+    @classmethod
+    def cursor_of(cls, item: Any) -> str:
+        """The cursor of the page behind an item."""
+        raise NotImplementedError
+
+    @classmethod
+    def fields_of(cls, following: Sequence[Item], limit: int) -> dict[str, Any]:
+        """The fields of the page with the first `limit` of the items that follow its cursor."""
+        items = tuple(following[:limit])
+        return {"items": items, "next": cls.cursor_of(items[-1]) if len(following) > limit else None}
+
+
+class Bounded(View):
+    """An answer with a list that has room for `limits.ANSWER_BYTES_MAX` bytes of JSON."""
+
+    list_field: ClassVar[str]
+    """The name of the field with the list."""
+    kept: ClassVar[Literal["first", "last"]] = "first"
+    """Which items stay where not all have room."""
+    items_least: ClassVar[int] = limits.ANSWER_EVENTS_LEAST
+    """So many items have room whatever they are, and are not measured."""
+    rest: ClassVar[str] = "ask for less"
+    """How to get the items that are left out."""
+
+    left_out: int = Field(default=0, exclude_if=lambda count: count == 0)
+    """How many further items had no room in the answer: a list has at most 4 MiB, and at least one item. Left out if
+    there are none."""
+
+    def fitted(self) -> Self:
+        """The answer with the items of its list that have room."""
+        items = getattr(self, self.list_field)
+        if len(items) <= self.items_least:
+            return self
+        best_first = items if self.kept == "first" else items[::-1]
+        count = fitting(len(json_of(item)) for item in best_first)
+        if count == len(items):
+            return self
+        rest = items[:count] if self.kept == "first" else items[-count:]
+        return self.model_copy(update={self.list_field: rest, "left_out": self.left_out + len(items) - count})
+
+
+def json_of(value: object) -> bytes:
+    """A view, or a value of one, as JSON."""
+    return to_json(value)
+
+
+def fitting(sizes: Iterable[int]) -> int:
+    """How many of the first items have room in one answer, by their bytes as JSON. The first one always has."""
+    room = Room()
+    return sum(1 for _ in takewhile(room.takes, sizes))
+
+
+class Room:
+    """The room for the list of one answer. The first item always has room."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    def takes(self, size: int) -> bool:
+        """Whether there is room for an item of so many bytes, which then takes it."""
+        if self._taken and self._taken + size > limits.ANSWER_BYTES_MAX:
+            return False
+        self._taken += size
+        return True
 
 
 class ComputedAt(View):

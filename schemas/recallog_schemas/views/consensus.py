@@ -1,9 +1,10 @@
 """Consensus: what agents agreed on, how strongly, what replaced it, and who dissented."""
 
 from datetime import datetime
+from typing import ClassVar
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, View, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, View, one_line
 
 
 class ConsensusView(View):
@@ -69,8 +70,10 @@ class SimilarConsensus(View):
         return f"{self.similarity:.2f} {self.consensus.format()}"
 
 
-class ConsensusFound(OfAgent):
+class ConsensusFound(OfAgent, Bounded):
     """The consensuses on similar topics that an agent may see."""
+
+    list_field: ClassVar[str] = "found"
 
     topic: str
     """The topic that was asked for."""
@@ -117,8 +120,10 @@ class DissentView(View):
         return one_line(f"{self.agent} {self.type} ({self.confidence:g}): {self.content}")
 
 
-class DissentsView(OfAgent):
+class DissentsView(OfAgent, Bounded):
     """The dissents on a topic that an agent may see."""
+
+    list_field: ClassVar[str] = "dissents"
 
     topic_hash: str
     """The hash of the topic."""

@@ -1,5 +1,7 @@
 """The prompt of an agent."""
 
+from typing import Self
+
 from recallog_schemas.views.base import OfAgent
 from recallog_schemas.views.reflection import ReflectionView
 
@@ -26,6 +28,11 @@ class ContextView(OfAgent):
     reflection: ReflectionView
     """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
     event."""
+
+    def fitted(self) -> Self:
+        """The answer with the items of its list that have room."""
+        reflection = self.reflection.fitted()
+        return self if reflection is self.reflection else self.model_copy(update={"reflection": reflection})
 
     @property
     def empty(self) -> bool:

@@ -1,13 +1,13 @@
 """Conversations: the messages of a session, and what became of added, removed and compacted ones."""
 
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import OfAgent, View, indented, one_line, shown_json
+from recallog_schemas.views.base import Bounded, OfAgent, View, indented, one_line, shown_json
 
 
 def _line(message: dict[str, Any]) -> str:
@@ -18,8 +18,16 @@ def _line(message: dict[str, Any]) -> str:
     return f"{message.get('role')}: {said}{called}"
 
 
-class ConversationView(OfAgent):
-    """The messages of one session of an agent."""
+class ConversationView(OfAgent, Bounded):
+    """The messages of one session of an agent.
+
+    Where not all have room, the older ones are left out: ask with the first of `ids` as `before`.
+    """
+
+    list_field: ClassVar[str] = "messages"
+    kept: ClassVar[Literal["first", "last"]] = "last"
+    items_least: ClassVar[int] = 1
+    rest: ClassVar[str] = "ask with the first of `ids` as `before`"
 
     session: str
     """The session."""
@@ -32,6 +40,11 @@ class ConversationView(OfAgent):
     """How many messages the summary stands for; 0 without one."""
     chars: int
     """The characters of the messages that a model reads as text."""
+
+    def fitted(self) -> Self:
+        """The answer with the items of its list that have room."""
+        found = super().fitted()
+        return found.model_copy(update={"ids": found.ids[found.left_out - self.left_out :]})
 
     @property
     def empty(self) -> bool:
@@ -60,8 +73,11 @@ class MessagesAdded(View):
         return f"{self.added:,} added, {self.known:,} known"
 
 
-class MessagesRemoved(View):
+class MessagesRemoved(Bounded):
     """What became of messages that were taken out of a conversation."""
+
+    list_field: ClassVar[str] = "messages"
+    items_least: ClassVar[int] = 1
 
     removed: tuple[str, ...]
     """The ids of the events of the messages that were taken out."""

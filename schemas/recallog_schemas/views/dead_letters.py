@@ -1,7 +1,9 @@
 """Dead letters: records that the fold could not apply."""
 
+from typing import ClassVar
+
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ListView, View, indented, one_line
+from recallog_schemas.views.base import Bounded, ListView, PageView, View, indented, one_line
 
 
 class DeadLetter(View):
@@ -29,12 +31,19 @@ class DeadLetter(View):
         return one_line(f"{self.position}  {named}  {self.reason}: {self.detail}")
 
 
-class DeadLettersView(ListView[DeadLetter]):
-    """All records that the views could not apply, in order."""
+class DeadLettersView(PageView[DeadLetter]):
+    """A page of the dead letters, by position."""
+
+    @classmethod
+    def cursor_of(cls, item: DeadLetter) -> str:
+        """The cursor of the page behind an item."""
+        return f"{item.position}/{item.views}"
 
 
-class RetryReport(ListView[DeadLetter]):
+class RetryReport(ListView[DeadLetter], Bounded):
     """The dead letters that remain after a retry."""
+
+    list_field: ClassVar[str] = "items"
 
     applied: int
     """The number of dead letters that were applied."""

@@ -1,11 +1,20 @@
 """Recent events of an agent, and pages of its timeline."""
 
+from typing import ClassVar, Literal
+
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, Remembered
+from recallog_schemas.views.base import Bounded, OfAgent, Remembered
 
 
-class EpisodicView(OfAgent):
-    """The newest events that an agent may see, oldest first."""
+class EpisodicView(OfAgent, Bounded):
+    """The newest events that an agent may see, oldest first.
+
+    Where not all have room, the older ones are left out: `timeline` has them, `before` the position of the first one.
+    """
+
+    list_field: ClassVar[str] = "memories"
+    kept: ClassVar[Literal["first", "last"]] = "last"
+    rest: ClassVar[str] = "`timeline` has pages of them"
 
     window: int
     """The number of events that was requested or is set for the agent."""

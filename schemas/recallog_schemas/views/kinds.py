@@ -57,16 +57,29 @@ class KindView(View):
 
 
 class Catalogue(View):
-    """The kinds that every space knows, with their defaults, then those that spaces declare, by space and name."""
+    """The kinds that every space knows, with their defaults, then a page of those that spaces declare, by space and
+    name."""
 
     kinds: tuple[KindView, ...]
     """The kinds of the catalogue, then the declared ones."""
+    next: str | None = None
+    """Pass it as `cursor` to get the next page, which has declared kinds only; None on the last one."""
 
     @classmethod
-    def of_this_version(cls, declared: Iterable[KindView] = ()) -> Self:
-        """The catalogue of this version, and `declared`."""
-        known = [KindView.of(kind, shared=kind.shared) for kind in kinds.CATALOGUE.values()]
-        return cls(kinds=(*known, *declared))
+    def page(cls, declared: Iterable[KindView], limit: int, cursor: str | None) -> Self:
+        """The page behind `cursor`: at most `limit` of the kinds that spaces declare, on the first page after those of
+        this version's catalogue."""
+        known = [] if cursor else [KindView.of(kind, shared=kind.shared) for kind in kinds.CATALOGUE.values()]
+        last = tuple((cursor or "").split(":"))
+        by_space = sorted(declared, key=_place)
+        following = [kind for kind in by_space if _place(kind) > last]
+        more = len(following) > limit
+        return cls(kinds=(*known, *following[:limit]), next=cls.cursor_of(following[limit - 1]) if more else None)
+
+    @staticmethod
+    def cursor_of(kind: KindView) -> str:
+        """The cursor of the page behind a declared kind."""
+        return ":".join(_place(kind))
 
     def format(self) -> str:
         """The kinds, one per line."""
@@ -83,3 +96,7 @@ class KindsView(OfSpace):
     def format(self) -> str:
         """The kinds, one per line."""
         return "\n".join(kind.format() for kind in self.kinds)
+
+
+def _place(kind: KindView) -> tuple[str, ...]:
+    return kind.space or "", kind.name

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import OfAgent, View, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, View, one_line
 
 
 class EntryView(View):
@@ -254,8 +254,10 @@ class Lesson(View):
         return self.entry.labelled
 
 
-class LessonsView(OfAgent):
+class LessonsView(OfAgent, Bounded):
     """The lessons that an agent may read and that fit a question."""
+
+    list_field: ClassVar[str] = "lessons"
 
     lessons: tuple[Lesson, ...]
     """Pinned ones first, then by score; of equal ones the newer first."""
@@ -312,8 +314,11 @@ class EntryAudit(View):
         return one_line(f"{self.at.isoformat()} {self.operation} {self.id} by {self.actor}{reason}")
 
 
-class AuditView(OfAgent):
+class AuditView(OfAgent, Bounded):
     """The newest changes of the entries of an agent."""
+
+    list_field: ClassVar[str] = "changes"
+    kept: ClassVar[Literal["first", "last"]] = "last"
 
     changes: tuple[EntryAudit, ...]
     """The changes, oldest first."""

@@ -1,10 +1,11 @@
 """Progressive disclosure: previews, neighbours of an event, whole events."""
 
 from datetime import datetime
+from typing import ClassVar
 
 from recallog_schemas.event import Position
 from recallog_schemas.kinds import RETAINED
-from recallog_schemas.views.base import OfAgent, Remembered, View, line_prefix, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, Remembered, View, line_prefix, one_line
 from recallog_schemas.views.recall import Recalled
 
 
@@ -93,8 +94,14 @@ class AroundView(OfAgent):
         return "\n".join(self.lines(self.events))
 
 
-class EntriesView(OfAgent):
-    """The events with the requested ids that an agent may see, in the order of the request."""
+class EntriesView(OfAgent, Bounded):
+    """The events with the requested ids that an agent may see, in the order of the request.
+
+    Where not all have room, the last ones are left out: ask again for the ids that are neither here nor missing.
+    """
+
+    list_field: ClassVar[str] = "entries"
+    rest: ClassVar[str] = "ask again for the last of the ids"
 
     entries: tuple[Remembered, ...]
     """The events, in the order of the requested ids."""

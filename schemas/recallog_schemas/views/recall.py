@@ -1,11 +1,12 @@
 """Results of recall: whole memories with their scores."""
 
 from datetime import datetime
+from typing import ClassVar
 
 from recallog_schemas.event import Position
 from recallog_schemas.kinds import RETAINED
 from recallog_schemas.shortening import MARK
-from recallog_schemas.views.base import OfAgent, Remembered
+from recallog_schemas.views.base import Bounded, OfAgent, Remembered
 
 
 class RecallHit(Remembered):
@@ -71,8 +72,14 @@ class Recalled(OfAgent):
     """Why the result is worse than it could be; None if it is not."""
 
 
-class RecallView(Recalled):
-    """The memories of an agent that match a query, best first."""
+class RecallView(Recalled, Bounded):
+    """The memories of an agent that match a query, best first.
+
+    Where not all have room, the weakest are left out: `search` has previews, and `entries` whole memories.
+    """
+
+    list_field: ClassVar[str] = "hits"
+    rest: ClassVar[str] = "`search` has previews of up to 100, and `entries` whole memories"
 
     top_k: int
     """The requested number of memories."""

@@ -2,12 +2,22 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 from recallog_schemas import triggers
 from recallog_schemas.errors import NothingDue
 from recallog_schemas.event import Event, Position
-from recallog_schemas.views.base import EventLine, ListView, OfAgent, Remembered, View, event_lines, one_line
+from recallog_schemas.views.base import (
+    Bounded,
+    EventLine,
+    ListView,
+    OfAgent,
+    PageView,
+    Remembered,
+    View,
+    event_lines,
+    one_line,
+)
 
 FAILURES = frozenset({"reflection.failed", triggers.FAILED})
 """The kinds of answers that a reactor could not give."""
@@ -27,8 +37,14 @@ class Belief(Remembered):
     """Ids of the events that the agent named as evidence."""
 
 
-class BeliefsView(OfAgent):
-    """The beliefs of an agent, oldest first; with a `reader`, only those that the reader may see."""
+class BeliefsView(OfAgent, Bounded):
+    """The beliefs of an agent, oldest first; with a `reader`, only those that the reader may see.
+
+    Where not all have room, the older ones are left out.
+    """
+
+    list_field: ClassVar[str] = "beliefs"
+    kept: ClassVar[Literal["first", "last"]] = "last"
 
     reader: str | None
     """The agent that may see the beliefs; None: the beliefs are not filtered."""
@@ -51,8 +67,11 @@ class Counted(Remembered):
     """0 to 1: the importance of its kind when it was published."""
 
 
-class ReflectionView(OfAgent):
+class ReflectionView(OfAgent, Bounded):
     """Whether a reflection of an agent is due, since which record, and the events to reflect on."""
+
+    list_field: ClassVar[str] = "on"
+    kept: ClassVar[Literal["first", "last"]] = "last"
 
     due: bool
     """Whether a reflection is due."""
@@ -156,8 +175,13 @@ class PendingTrigger(View):
         return f"{self.events:,} {one if self.events == 1 else more}"
 
 
-class PendingView(ListView[PendingTrigger]):
-    """The triggers that are due, by space and agent."""
+class PendingView(PageView[PendingTrigger]):
+    """A page of the triggers that are due, by space and agent."""
+
+    @classmethod
+    def cursor_of(cls, item: PendingTrigger) -> str:
+        """The cursor of the page behind an item."""
+        return ":".join((item.space, item.agent, item.trigger))  # names have no colon
 
 
 class Reaction(View):
@@ -204,9 +228,11 @@ def _published(event: Event) -> str:
     return "" if events is None else f"{events:,} {'event' if events == 1 else 'events'}"
 
 
-class ReactionsView(ListView[Reaction]):
+class ReactionsView(ListView[Reaction], Bounded):
     """The answers to the triggers that were due: those that one event made due in the order of their causes, then
     reflections by space and agent."""
+
+    list_field: ClassVar[str] = "items"
 
     @property
     def ok(self) -> bool:

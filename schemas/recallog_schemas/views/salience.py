@@ -1,10 +1,12 @@
 """Salient events, and explanations of why an agent does or does not remember an event."""
 
+from typing import ClassVar, Literal
+
 from pydantic import Field
 
 from recallog_schemas.event import Position
 from recallog_schemas.kinds import SalienceWeights
-from recallog_schemas.views.base import OfAgent, Remembered, line_prefix, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, Remembered, line_prefix, one_line
 
 
 class Salient(Remembered):
@@ -25,8 +27,15 @@ class Salient(Remembered):
         return line_prefix(self.event, reader, dated=dated, score=self.score)
 
 
-class SalientView(OfAgent):
-    """The most salient of the newest events that an agent may see, oldest first."""
+class SalientView(OfAgent, Bounded):
+    """The most salient of the newest events that an agent may see, oldest first.
+
+    Where not all have room, the weakest are left out; `timeline` has them.
+    """
+
+    list_field: ClassVar[str] = "memories"
+    kept: ClassVar[Literal["first", "last"]] = "last"
+    rest: ClassVar[str] = "`timeline` has pages of all events"
 
     query: str
     """The text that relevance was measured by; "" if none was given."""

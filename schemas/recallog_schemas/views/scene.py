@@ -1,10 +1,15 @@
 """The scene that all agents of a space share."""
 
-from recallog_schemas.views.base import OfSpace, Remembered, one_line
+from typing import ClassVar, Literal
+
+from recallog_schemas.views.base import Bounded, OfSpace, Remembered, one_line
 
 
-class SceneView(OfSpace):
+class SceneView(OfSpace, Bounded):
     """The scene that all agents of a space see: the newest event of each of its scene kinds, oldest first."""
+
+    list_field: ClassVar[str] = "events"
+    kept: ClassVar[Literal["first", "last"]] = "last"
 
     kinds: tuple[str, ...]
     """The scene kinds of the space."""

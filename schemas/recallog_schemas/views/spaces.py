@@ -1,7 +1,9 @@
 """Spaces, and the activity of their agents, sessions and kinds."""
 
+from pydantic import Field
+
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import ComputedAt, ListView, OfSpace, View, one_line
+from recallog_schemas.views.base import ComputedAt, OfSpace, PageView, View, one_line
 
 
 class SpaceView(ComputedAt):
@@ -26,8 +28,13 @@ class SpaceView(ComputedAt):
         return f"{self.space}: {counts}, from {self.first} to {self.last}"
 
 
-class SpacesView(ListView[SpaceView]):
-    """All spaces, by name."""
+class SpacesView(PageView[SpaceView]):
+    """A page of the spaces, by name."""
+
+    @classmethod
+    def cursor_of(cls, item: SpaceView) -> str:
+        """The cursor of the page behind an item."""
+        return item.space
 
 
 class AgentView(View):
@@ -47,12 +54,22 @@ class AgentView(View):
         return f"{one_line(self.name)}: {self.events:,} events, from {self.first} to {self.last}"
 
 
-class AgentsView(OfSpace, ListView[AgentView]):
-    """All agents that have acted in a space, by name."""
+class AgentsView(OfSpace, PageView[AgentView]):
+    """A page of the agents that have acted in a space, by name."""
+
+    @classmethod
+    def cursor_of(cls, item: AgentView) -> str:
+        """The cursor of the page behind an item."""
+        return item.name
 
 
-class SessionsView(OfSpace, ListView[AgentView]):
-    """The sessions of a space, the one with the newest event first."""
+class SessionsView(OfSpace, PageView[AgentView]):
+    """A page of the sessions of a space, the one with the newest event first."""
+
+    @classmethod
+    def cursor_of(cls, item: AgentView) -> str:
+        """The cursor of the page behind an item."""
+        return str(item.last)
 
 
 class SpaceDetail(OfSpace):
@@ -61,11 +78,13 @@ class SpaceDetail(OfSpace):
     activity: SpaceView | None
     """None if the space has no events."""
     agents: tuple[AgentView, ...]
-    """Its agents, by name."""
+    """Its agents, by name: the first 1,000. `agents` has pages of all."""
     sessions: tuple[AgentView, ...]
-    """Its sessions, by name."""
+    """Its sessions, by name: the first 1,000. `sessions` has pages of all."""
     kinds: tuple[AgentView, ...]
-    """The kinds of its events, by name."""
+    """The kinds of its events, by name: the first 1,000."""
+    left_out: int = Field(default=0, exclude_if=lambda count: count == 0)
+    """How many agents, sessions and kinds are beyond the first 1,000 of each. Left out if there are none."""
 
     def format(self) -> str:
         """The space, then its agents, sessions and kinds, one per line."""

@@ -1,10 +1,10 @@
 """The stream of an agent: its own memories by recency, class and relevance, its insights, and summaries of a span."""
 
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, View, continued, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, View, continued, one_line
 from recallog_schemas.views.long_term import Retained
 
 
@@ -46,8 +46,10 @@ class StreamHit(StreamMemory):
     """The share of the distinct words of the query that it has; 0.5 without a query."""
 
 
-class StreamRecall(OfAgent):
+class StreamRecall(OfAgent, Bounded):
     """The memories of an agent's stream that score best."""
+
+    list_field: ClassVar[str] = "memories"
 
     query: str | None
     """What was asked for; None: nothing in particular."""
@@ -61,8 +63,10 @@ class StreamRecall(OfAgent):
         return "\n".join(memory.format() for memory in self.memories) or "(nothing)"
 
 
-class InsightsView(OfAgent):
+class InsightsView(OfAgent, Bounded):
     """The newest insights of an agent."""
+
+    list_field: ClassVar[str] = "insights"
 
     insights: tuple[StreamMemory, ...]
     """The insights, oldest first."""

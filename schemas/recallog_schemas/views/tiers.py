@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from recallog_schemas.event import Position
 from recallog_schemas.kinds.payload import Tier
-from recallog_schemas.views.base import OfAgent, View, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, View, one_line
 from recallog_schemas.views.long_term import EntryView
 
 _ENDED = {"expired": "unread for too long", "tier_limit": "beyond the maximum of their tier"}
@@ -100,8 +100,10 @@ class TierHit(View):
         return one_line(f"{self.entry.tier} {self.score:.3f} {self.entry.id} {self.entry.labelled}")
 
 
-class TierHits(OfAgent):
+class TierHits(OfAgent, Bounded):
     """The entries with a tier that answer a question."""
+
+    list_field: ClassVar[str] = "hits"
 
     hits: tuple[TierHit, ...]
     """The entries, in the order of the strategy."""

@@ -1,10 +1,10 @@
 """Working memory: the blocks of an agent, and the scratchpads of its sessions."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import OfAgent, View, indented, one_line, shown_json
+from recallog_schemas.views.base import Bounded, OfAgent, View, indented, one_line, shown_json
 
 
 class Block(View):
@@ -24,8 +24,14 @@ class Block(View):
         return f"{one_line(self.label)} (version {self.version})\n{indented(shown_json(self.content))}"
 
 
-class BlocksView(OfAgent):
-    """The blocks of an agent, or the keys of a scratchpad, by label."""
+class BlocksView(OfAgent, Bounded):
+    """The blocks of an agent, or the keys of a scratchpad, by label.
+
+    Where not all have room, the last ones are left out: name the blocks or keys that are wanted.
+    """
+
+    list_field: ClassVar[str] = "blocks"
+    rest: ClassVar[str] = "name the blocks or keys that are wanted"
 
     session: str | None
     """The session of the scratchpad; None: the blocks of working memory."""

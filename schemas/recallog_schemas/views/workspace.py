@@ -1,11 +1,12 @@
 """Documents of a workspace: what a search found in them, and what an import or an export of a folder did."""
 
 from datetime import datetime
+from typing import ClassVar
 
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import View, one_line
+from recallog_schemas.views.base import Bounded, View, one_line
 from recallog_schemas.views.recall import Recalled
 
 
@@ -43,8 +44,10 @@ class WorkspaceHit(View):
         return f"{one_line(self.key)}:{self.first}-{self.last} ({self.score:.2f}) {quote}"
 
 
-class WorkspaceHits(Recalled):
+class WorkspaceHits(Recalled, Bounded):
     """The parts of the documents of an agent that match a query, best first."""
+
+    list_field: ClassVar[str] = "hits"
 
     mode: str
     """How documents were compared: "hybrid", "fts" or "semantic"."""

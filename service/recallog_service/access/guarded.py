@@ -7,7 +7,7 @@ from recallog import Memory
 from recallog.conversations import messages
 from recallog.operations.operation import Facade, Operation, Scope
 from recallog_projections.views.conversations.rendering import USER
-from recallog_schemas import Event
+from recallog_schemas import Event, limits
 from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
 from recallog_schemas.views import BeliefsView, Explanation, View
 from recallog_service.access.concealing import FOR_OPERATORS
@@ -55,7 +55,7 @@ class Guarded(Facade):
         self._check_verb(operation)
         bounded = self._bounded(operation, valid)
         try:
-            answer = await operation.invoke(self._memory, bounded, **callbacks)
+            answer = await self._covered(operation, bounded, callbacks)
         except DeadLettered:
             if not self.grant.is_of_all_spaces or self.grant.is_of_one_agent:
                 # It may be a record of another space or agent.
@@ -75,7 +75,32 @@ class Guarded(Facade):
             if isinstance(answer, BeliefsView) and answer.agent != self.grant.agent:
                 # Whether there is such an agent shows only in what this one may see of it.
                 return answer.model_copy(update={"known": bool(answer.beliefs)})
-        return self._filtered(operation, bounded, answer)
+        return answer
+
+    async def _covered(self, operation: Operation, bounded: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        """The answer without items of spaces that the grant does not cover.
+
+        A page of them is filled from as many pages as needed: neither its size nor its `next` tell of other spaces.
+        """
+        field = _items_with_space(operation)
+        if self.grant.is_of_all_spaces or bounded.get("space") is not None or field is None:
+            return await operation.invoke(self._memory, bounded, **callbacks)
+        if "cursor" not in operation.parameters:
+            answer = await operation.invoke(self._memory, bounded, **callbacks)
+            return answer.model_copy(update={field: tuple(self._of_covered(getattr(answer, field)))})
+        limit, largest = bounded.get("limit", limits.PAGE_ITEMS_MAX), {**bounded, "limit": limits.PAGE_ITEMS_MAX}
+        answer = page = await operation.invoke(self._memory, largest, **callbacks)
+        items = self._of_covered(getattr(page, field))
+        while page.next is not None and sum(each.space is not None for each in items) <= limit:
+            page = await operation.invoke(self._memory, {**largest, "cursor": page.next}, **callbacks)
+            items += self._of_covered(getattr(page, field))
+        of_spaces = [each for each in items if each.space is not None]
+        shown = [each for each in items if each.space is None] + of_spaces[:limit]
+        following = answer.cursor_of(shown[-1]) if len(of_spaces) > limit else None
+        return answer.model_copy(update={field: tuple(shown), "next": following})
+
+    def _of_covered(self, items: Iterable[Any]) -> list[Any]:
+        return [each for each in items if each.space is None or self.grant.covers(each.space)]
 
     def _check_verb(self, operation: Operation) -> None:
         if Verb(operation.scope) not in self.grant.verbs:
@@ -120,18 +145,6 @@ class Guarded(Facade):
                 raise Forbidden
             _check_authors(valid, grant.agent)
         return bounded
-
-    def _filtered(self, operation: Operation, bounded: Mapping[str, Any], answer: Any) -> Any:
-        """The answer without items of spaces that the grant does not cover."""
-        if self.grant.is_of_all_spaces or bounded.get("space") is not None:
-            return answer
-        field = _items_with_space(operation)
-        if field is None:
-            return answer
-        items = getattr(answer, field)
-        return answer.model_copy(
-            update={field: tuple(each for each in items if each.space is None or self.grant.covers(each.space))}
-        )
 
     async def _seen(self, explained: Explanation, bounded: Mapping[str, Any]) -> Explanation:
         """The explanation of an event, or that of an unknown one if the agent may not see the event."""

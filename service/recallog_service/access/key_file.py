@@ -6,18 +6,17 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from pydantic import TypeAdapter, ValidationError
-
 from recallog import layout
 from recallog_projections import private_files
 from recallog_projections.file_errors import storage_error
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageCorrupt
+from recallog_service.access import key_document
+from recallog_service.access.key_document import KeysDamaged
 from recallog_service.access.keys import Key, KeyStore
 from recallog_streams.locks.folder import FolderLock
 
 _WHAT = "file of keys"
-_KEYS = TypeAdapter(list[Key])
 
 
 class KeyFile(KeyStore):
@@ -52,15 +51,15 @@ class KeyFile(KeyStore):
             found = self._path.stat()
             version = found.st_mtime_ns, found.st_size, found.st_ino
             if version != self._version:
-                self._stored = {key.id: key for key in _KEYS.validate_json(self._path.read_bytes())}
+                self._stored = {key.id: key for key in key_document.opened(self._path.read_bytes())}
                 self._version = version
         except FileNotFoundError:
             self._version, self._stored = None, {}
         except OSError as error:
             raise storage_error(error, _WHAT, self._path) from error
-        except ValidationError:
+        except KeysDamaged:
             raise StorageCorrupt(
-                f"the {_WHAT} {self._path} is damaged",
+                f"the {_WHAT} {self._path} is damaged: its checksum is that of other contents",
                 remedy="Put it back from your backup, or delete it and make new keys",
             ) from None
         return self._stored
@@ -70,7 +69,7 @@ class KeyFile(KeyStore):
         with NamedTemporaryFile(dir=self._path.parent, prefix=f".{layout.KEYS}.", delete=False) as file:
             try:
                 Path(file.name).chmod(private_files.FILE)  # which it has already, unless the umask is unusual
-                file.write(_KEYS.dump_json(keys, indent=2))
+                file.write(key_document.sealed(keys, indent=2))
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(self._path)

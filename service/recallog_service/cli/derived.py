@@ -172,6 +172,7 @@ class _Command:
             terminal.print_json_text(operation.to_json(answer).decode())
         else:
             rendering.renderer(operation.answer)(answer, **output)
+            rendering.note_rest(answer)
         if _WAIT in operation.parameters and not wait and answer.degraded is not None:
             terminal.note("--wait waits until the index contains all events")
         if unknown is not None:

@@ -83,10 +83,14 @@ def _deduplicated(view: "views.Deduplicated") -> None:
         )
 
 
-def _page(view: "views.EntriesPage | views.ErasuresPage | views.ItemsPage") -> None:
-    terminal.print_lines(view.format())
-    if view.next is not None:
-        terminal.note(f"more: --cursor {shlex.quote(view.next)}")
+def note_rest(answer: object) -> None:
+    """Say how to get what has no room in an answer: the next page, or what is left out."""
+    following, left_out = getattr(answer, "next", None), getattr(answer, "left_out", 0)
+    if following is not None:
+        terminal.note(f"more: --cursor {shlex.quote(following)}")
+    if isinstance(left_out, int) and left_out:
+        rest = getattr(answer, "rest", "")
+        terminal.note(f"{left_out:,} more have no room in one answer{f': {rest}' if rest else ''}")
 
 
 def _around(view: "views.AroundView") -> None:
@@ -495,11 +499,8 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "DeadLetterDetail": _dead_letter,
     "DeadLettersView": _dead_letters,
     "Deduplicated": _deduplicated,
-    "EntriesPage": _page,
     "EntriesView": _entries,
-    "ErasuresPage": _page,
     "Explanation": _explanation,
-    "ItemsPage": _page,
     "KindsView": _kinds,
     "PendingView": _pending,
     "RebuildPlans": _plans,

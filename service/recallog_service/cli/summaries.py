@@ -63,19 +63,19 @@ COMMANDS = {
     ),
     "pending": (
         "derived",
-        "The triggers that are due in one space, in all spaces of one partition, or in all, by space and agent.",
+        "A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and agent.",
     ),
     "spaces": (
         "derived",
-        "All spaces with their counts, by name.",
+        "A page of the spaces with their counts, by name.",
     ),
     "agents": (
         "derived",
-        "The agents that have acted in a space, with their counts, by name.",
+        "A page of the agents that have acted in a space, with their counts, by name.",
     ),
     "sessions": (
         "derived",
-        "The sessions of a space with their counts, the one with the newest event first.",
+        "A page of the sessions of a space with their counts, the one with the newest event first.",
     ),
     "resume": (
         "derived",

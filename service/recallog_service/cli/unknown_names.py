@@ -1,10 +1,14 @@
 """Misspelt names: says that a space, an agent or a session was never seen, with the nearest name, instead of an empty
 memory."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 from recallog import CompactionView, ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
+from recallog_schemas.views.base import PageView
+
+Item = TypeVar("Item")
 
 _LISTED_MAX = 5
 """How many names are listed where none is similar."""
@@ -37,18 +41,28 @@ async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
     space, agent = str(given["space"]), given.get("agent")
     here = await memory.agents(space)
     if not here.known:
-        known = [each.space for each in await memory.spaces()]
+        known = [each.space for each in await _all(memory.spaces)]
         if not known:
             return "the memory has no events yet; write some with recallog publish or recallog ingest"
         return f"no event was ever published in the space {space!r}; {_nearest(space, known, 'spaces')}"
     if agent is not None and not (await memory.agent_settings(space, agent)).known:
-        known = [each.name for each in here]
+        known = [each.name for each in await _all(partial(memory.agents, space))]
         return f"no event of {space} is by {agent!r} or addressed to it; {_nearest(agent, known, f'agents {space}')}"
     session = given.get("session")
-    sessions = [each.name for each in await memory.sessions(space)] if session is not None else []
+    sessions = [each.name for each in await _all(partial(memory.sessions, space))] if session is not None else []
     if session is None or session in sessions:
         return None
     return f"no event of {space} is in a session {session!r}; {_nearest(session, sessions, f'sessions {space}')}"
+
+
+async def _all(page_of: Callable[..., Awaitable[PageView[Item]]]) -> list[Item]:
+    """The items of all pages."""
+    page = await page_of()
+    found = list(page.items)
+    while page.next is not None:
+        page = await page_of(cursor=page.next)
+        found += page.items
+    return found
 
 
 async def refuse_unknown(memory: Memory, given: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from recallog_service.http.disclosure import Disclosure
 from recallog_service.http.door import Door, Limits
 from recallog_service.http.events import Events
 from recallog_service.http.jobs import Jobs
+from recallog_service.http.naming import Names
 from recallog_service.http.routing import Routes
 from recallog_service.http.tailing import Tails
 from recallog_service.http.transport import WAITS, Transport
@@ -129,13 +130,15 @@ class Application:
 
 
 class _Admitted:
-    """An application whose callers were asked who they are."""
+    """An application whose callers were asked who they are. Browsers reach it from pages of the server's own origin:
+    its protocol has requests that any page could send."""
 
     def __init__(self, door: Door, app: ASGIApp) -> None:
         self._door = door
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        Names.of(scope["headers"]).check_same_origin()
         client = await self._door.client(Request(scope))
         await self._app({**scope, CALLER: client.caller}, receive, send)
 

@@ -54,6 +54,7 @@ _READY: Schema = {"type": "object", "properties": {"status": {"type": "string"}}
 _TROUBLE = {
     400: "The request is malformed.",
     401: "A key or a token is needed, or the given one is not valid.",
+    403: "A page of another origin sends it.",
     404: "There is no such thing, or the key may not see it.",
     405: "The path does not take this method.",
     408: "The body took too long.",
@@ -63,9 +64,9 @@ _TROUBLE = {
     421: "The server does not answer under this name.",
     422: "An argument is invalid; `path` names it.",
     429: "Too many requests; `Retry-After` says how long to wait.",
-    500: "A defect, or settings that an operator must correct.",
+    500: "A defect.",
     502: "A model gave no valid answer.",
-    503: "Not possible now; the same request can succeed later.",
+    503: "Not possible now. `retryable`: the same request can succeed later; if not, an operator must act.",
 }
 
 

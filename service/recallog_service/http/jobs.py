@@ -46,7 +46,8 @@ class JobsPage(BaseModel):
     """The jobs of one server that a caller may see."""
 
     items: list[Job]
-    """Those that are running, and the last finished ones; the newest first."""
+    """Those that are running, and the last finished ones; the newest first. Each one has its `answer` at its own path:
+    here it is null."""
 
 
 class Jobs:
@@ -125,7 +126,8 @@ class Jobs:
         """The jobs that a caller may see, the newest first."""
         client = await self._door.client(request)
         seen = [job for job, beginner in self._jobs.values() if _is_shown_to(client, beginner)]
-        return Response(JobsPage(items=seen[::-1]).model_dump_json(), media_type=requests.JSON)
+        items = [job.model_copy(update={"answer": None}) for job in reversed(seen)]
+        return Response(JobsPage(items=items).model_dump_json(), media_type=requests.JSON)
 
     async def _show(self, request: Request) -> Response:
         """A job; with `Accept: text/event-stream`, as it goes on."""

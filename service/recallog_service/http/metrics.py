@@ -7,6 +7,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # From an answer out of warm views to one that folds a ledger first.
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 
+METHODS = frozenset({"GET", "HEAD", "POST"})
+"""The methods that routes take. A client may send any text as a method, and each value of a label is kept for ever."""
+OTHER = "OTHER"
+"""The label of all other methods, and of every method on a path that no route has."""
+
 
 class Metrics:
     """The metrics of one server, in a registry of their own: a process may run several."""
@@ -39,7 +44,7 @@ class Metrics:
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """A request was answered. `route` is the template of its path; "" for a path that no route has."""
         self._now.dec()
-        known = method if route else "OTHER"
+        known = method if route and method in METHODS else OTHER
         self._requests.labels(known, route, str(status)).inc()
         self._seconds.labels(known, route).observe(seconds)
 

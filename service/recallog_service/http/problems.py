@@ -15,10 +15,12 @@ from recallog_schemas.errors import (
     IdConflict,
     InvalidArgument,
     InvalidInput,
+    InvariantViolation,
     ModelFailed,
     NewDeadLetters,
     NothingDue,
     OutOfRange,
+    ProjectionError,
     RateLimited,
     RecallogError,
     Refused,
@@ -43,8 +45,11 @@ _STATUS: Mapping[type[RecallogError], int] = {
     NewDeadLetters: HTTPStatus.CONFLICT,
     SettingsError: HTTPStatus.CONFLICT,
     ModelFailed: HTTPStatus.BAD_GATEWAY,
+    ProjectionError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    InvariantViolation: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-"""By class. Those that a retry can help are 503, and all others 500."""
+"""By class. All others are 503: they are about the state of a service, such as a full disk, damaged files or the wrong
+address of a model. So are those that a retry can help."""
 
 
 _FORBIDDEN = str(Forbidden())
@@ -64,7 +69,7 @@ def status_of(error: RecallogError) -> int:
         return error.status
     if error.retryable and not isinstance(error, RateLimited):
         return HTTPStatus.SERVICE_UNAVAILABLE
-    return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), HTTPStatus.INTERNAL_SERVER_ERROR)
+    return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def problem_of(error: RecallogError) -> dict[str, Any]:

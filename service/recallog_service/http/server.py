@@ -16,7 +16,8 @@ from recallog_schemas.errors import SettingsError, StorageUnavailable
 from recallog_service import logs
 from recallog_service.access import Access
 from recallog_service.http.app import Application, Mounted
-from recallog_service.http.transport import ABORT, LOOPBACK, WAITS
+from recallog_service.http.naming import LOOPBACK
+from recallog_service.http.transport import ABORT, WAITS
 from recallog_streams.concurrency import ended
 from recallog_streams.tracing import Tracing
 

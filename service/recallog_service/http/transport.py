@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 import uuid_utils
 from starlette.exceptions import HTTPException
@@ -19,6 +18,7 @@ from recallog_schemas.errors import Forbidden, RecallogError, StorageUnavailable
 from recallog_service import logs
 from recallog_service.http import problems
 from recallog_service.http.metrics import Metrics
+from recallog_service.http.naming import Names
 from recallog_service.http.problems import RequestError
 from recallog_service.http.sse import ClientStalled
 from recallog_streams.tracing import TRACEPARENT, Tracing
@@ -26,9 +26,6 @@ from recallog_streams.tracing import TRACEPARENT, Tracing
 ABORT = "recallog.abort"
 """In the state of a scope: a function that ends the connection at once."""
 REQUEST_ID = "x-request-id"
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""The names under which a server without keys answers: a page of another origin cannot reach it under one of its own
-(DNS rebinding)."""
 
 PROBES = frozenset({"/healthz", "/readyz"})
 """The paths that say how the server is."""
@@ -93,7 +90,7 @@ class Transport:
 
         self._metrics.begun()
         try:
-            self._check(scope["path"], headers)
+            self._check(scope, headers)
             with self._traced(headers):
                 await self._app(scope, self._limited(headers, receive), answered)
         except ClientStalled:
@@ -112,16 +109,12 @@ class Transport:
             return nullcontext()
         return self._tracing.continued(headers.get(TRACEPARENT.encode(), b"").decode("latin-1"))
 
-    def _check(self, path: str, headers: dict[bytes, bytes]) -> None:
-        if self.hosts is None and path not in PROBES:
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        names = Names.of(scope["headers"])
+        if self.hosts is None and scope["path"] not in PROBES:
             raise StorageUnavailable(WAITS)
-        host = headers.get(b"host", b"").decode("latin-1")
-        if self.hosts and _host_name(host) not in self.hosts:
-            message = (
-                "a server that was started without keys answers only under the names of this machine, such as "
-                "127.0.0.1; make a key (recallog keys create), and start it again"
-            )
-            raise RequestError(421, message, rule="host")
+        if self.hosts:
+            names.check_answers(self.hosts)
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._body_bytes_max:
             raise self._too_large()
@@ -183,10 +176,3 @@ async def _aborted(scope: Scope, receive: Receive) -> None:
     scope["state"][ABORT]()
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _host_name(header: str) -> str:
-    try:
-        return urlsplit(f"//{header}").hostname or ""
-    except ValueError:
-        return ""

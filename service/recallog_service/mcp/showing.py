@@ -95,7 +95,8 @@ def opened(answer: EntriesView, given: Given) -> str:
         for each in answer.entries
     ]
     missing = [one_line(f"Memory {id_} not found") for id_ in answer.missing]
-    return "\n".join([*found, *missing])
+    rest = [f"({answer.left_out} more have no room in this answer: {answer.rest})"] if answer.left_out else []
+    return "\n".join([*found, *missing, *rest])
 
 
 def around(answer: AroundView, given: Given) -> str:

@@ -1,14 +1,12 @@
 """The transports of MCP: standard input and output, and Streamable HTTP within the application of another door."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server import ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from starlette.exceptions import HTTPException
 
 from recallog import Memory
@@ -43,19 +41,15 @@ class HttpTransport:
     """An ASGI application for one path of another one, which enters `lifespan`, and puts the caller of each request
     into its scope (`CALLER`).
 
-    Each request stands for itself: any process can answer it, and no session outlives a key. The key names the space
-    and the agent; where it allows several, the address does: `/mcp?space=acme/shop&agent=baker`.
+    The other one checks where requests come from (`Host` and `Origin`). Each request is complete in itself: any process
+    can answer it, and no session outlives a key. The key names the space and the agent; where it allows several, the
+    address does: `/mcp?space=acme/shop&agent=baker`.
     """
 
-    def __init__(self, memory: Memory, hosts: Sequence[str] | None = None) -> None:
-        """`hosts` are the values of the header Host that are answered, `localhost:*` for any port; None: all are."""
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        security = None
-        if hosts is not None:
-            origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
-            security = TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=origins)
         self._sessions = StreamableHTTPSessionManager(
-            server_of(type(memory), self._holder), json_response=True, stateless=True, security_settings=security
+            server_of(type(memory), self._holder), json_response=True, stateless=True
         )
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:

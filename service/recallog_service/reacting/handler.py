@@ -40,6 +40,9 @@ REPEATED = "repeated"
 POSTPONED = "postponed"
 """It could not be tried, a service was unavailable, or the views are of another version: it will be sent again."""
 
+OTHER_KIND = "other"
+"""What is observed instead of a kind that no reactor answers: a message may name any text."""
+
 _log = logging.getLogger("recallog.reactor")
 
 
@@ -54,7 +57,7 @@ class Answering(Protocol):
 
 
 Observe = Callable[[str, str, float], None]
-"""Called with (kind of the trigger, outcome, seconds)."""
+"""Called with (kind of the trigger, outcome, seconds). The kind is one that a reactor answers, or `OTHER_KIND`."""
 
 
 class Handler:
@@ -110,7 +113,7 @@ class Handler:
         if message.trigger in self._lanes:
             self._observe(parsed.kind, REPEATED, 0.0)
         elif reactor is None:
-            self._observe(parsed.kind, LEFT, 0.0)
+            self._observe(OTHER_KIND, LEFT, 0.0)
         elif self._lanes.of_reactor(reactor) < WAITING_MAX:
             self._lanes.add(reactor, DueTrigger(message.trigger, parsed.kind, message.space, message.agent))
         else:

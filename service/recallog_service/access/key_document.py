@@ -1,0 +1,55 @@
+"""Stored keys as a JSON document that proves itself: `{"checksum": "<SHA-256>", "keys": [...]}`.
+
+The checksum is that of the whole document, in which 64 zeros are in its place. So no changed byte passes for a grant
+that nobody has given. A person can read the document, and changes it with `recallog keys`.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from recallog_service.access.keys import Key
+
+_PLACE = "0" * 64
+_UNSEALED = b"["
+"""Documents of earlier versions begin so: a list of keys, without a checksum."""
+_keys = TypeAdapter(list[Key])
+
+
+class KeysDamaged(ValueError):
+    """A document is not what was written."""
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    checksum: str
+    keys: list[Key]
+
+
+def sealed(keys: Sequence[Key], *, indent: int | None = None) -> bytes:
+    """The document of some keys."""
+    document = _Document(checksum=_PLACE, keys=list(keys)).model_dump_json(indent=indent).encode()
+    return document.replace(_PLACE.encode(), _digest(document), 1)
+
+
+def opened(document: bytes) -> Sequence[Key]:
+    """The keys in a document, also in one of earlier versions. Raises `KeysDamaged`."""
+    try:
+        if document.startswith(_UNSEALED):
+            keys = _keys.validate_json(document)
+        else:
+            found = _Document.model_validate_json(document)
+            checksum, keys = found.checksum.encode(), found.keys
+            if checksum != _digest(document.replace(checksum, _PLACE.encode(), 1)):
+                raise KeysDamaged
+    except ValidationError:
+        raise KeysDamaged from None
+    if not keys:  # no version has written such a document, and it would let everybody in
+        raise KeysDamaged
+    return keys
+
+
+def _digest(document: bytes) -> bytes:
+    return hashlib.sha256(document).hexdigest().encode()
