@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-sentence-transformers check generate cluster simulate chaos flip fuzz bench bench-cluster eval clean
+.PHONY: help install demo test test-sentence-transformers check generate cluster simulate chaos flip fuzz power soak bench bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ flip: install ## damage files of a folder at random, call every operation, write
 
 fuzz: install ## give malformed inputs to everything that reads bytes or texts: make fuzz N=1000000; BLOCK=… repeats one
 	@PYTHONPATH=tests RECALLOG_INDEX=off nice $(BIN)/python -m fuzz $(if $(BLOCK),--block $(BLOCK),--inputs $(or $(N),100000)) $(ARGS)
+
+power: install ## cut the power at random moments of a recorded run, recover, and check: make power N=2000
+	@PYTHONPATH=tests nice $(BIN)/python -m power --trials $(or $(N),100) $(ARGS)
+
+soak: install ## use a folder for hours, sample what its processes take, write build/soak.json: make soak HOURS=2
+	@PYTHONPATH=tests nice $(BIN)/python -m soak $(if $(HOURS),--hours $(HOURS)) $(ARGS)
 
 bench: install ## measure the embedded form, print a table and write build/bench.json
 	$(BIN)/python -m benchmarks

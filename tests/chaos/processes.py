@@ -95,6 +95,15 @@ class Task:
         """Its exit code; None while it runs."""
         return self._process.poll()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def end(self, seconds: float) -> int:
+        """Ask it to end (SIGTERM) and wait; its exit code. Raises `TimeoutExpired`."""
+        self._process.terminate()
+        return self.wait(seconds)
+
     def kill(self) -> None:
         """Kill it with SIGKILL. `killed` stays False if it had ended by itself."""
         self._process.kill()

@@ -10,6 +10,7 @@ from recallog_projections import private_files
 from recallog_projections.sqlite.connecting import PAGE_BYTES, connect
 from recallog_projections.sqlite.format import FileFormat
 from recallog_projections.sqlite.write_ahead_log import inode_of
+from recallog_projections.syncing import sync
 
 
 def create(
@@ -46,11 +47,7 @@ def create(
             if not path.exists():  # otherwise another process has created it, which serves as well
                 _clear_leftovers(path, format)
                 os.link(new, path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync(path.parent)
     except Timeout:
         raise format.errors(path).held(wait_seconds) from None
     finally:

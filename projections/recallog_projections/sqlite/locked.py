@@ -19,6 +19,7 @@ from recallog_projections.sqlite.creating import create
 from recallog_projections.sqlite.format import FileFormat, check_whole, commit, is_older, upgrade
 from recallog_projections.sqlite.moved import Moved
 from recallog_projections.sqlite.write_ahead_log import WriteAheadLog, inode_of, status
+from recallog_projections.syncing import sync_names
 from recallog_schemas.errors import RecallogError
 
 Result = TypeVar("Result")
@@ -65,6 +66,7 @@ class LockedFile:
         self._inode = inode
         self._log_inodes = log.inodes()
         self._waits = waits
+        self._names_are_safe = format.disposable
         self._unchanged: tuple[int, int] | None = None
         """Inode and time of modification of the folder while the files in it were in place."""
 
@@ -130,6 +132,10 @@ class LockedFile:
         if connection is None:
             raise Moved
         try:
+            if write and not self._names_are_safe:
+                # SQLite syncs the names of its files, and never those of the folders that were made for them.
+                sync_names(self._path.parent)
+                self._names_are_safe = True
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             if write and not self._is_in_place():  # a writer that holds the lock waits for no other one
                 raise Moved

@@ -9,6 +9,7 @@ from tempfile import NamedTemporaryFile
 from recallog import layout
 from recallog_projections import private_files
 from recallog_projections.file_errors import storage_error
+from recallog_projections.syncing import sync_names
 from recallog_schemas import limits
 from recallog_schemas.errors import StorageCorrupt
 from recallog_service.access import key_document
@@ -73,6 +74,7 @@ class KeyFile(KeyStore):
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(self._path)
+                sync_names(self._path.parent)  # or a revoked key would be valid again after a power failure
             except BaseException:
                 with suppress(OSError):
                     Path(file.name).unlink()

@@ -59,7 +59,12 @@ from recallog_projections.index.engines.engine import (
     StoredPoint,
     closed_error,
 )
+<<<<<<< HEAD
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
+=======
+from recallog_projections.index.engines.folder import collections_in, disk_bytes
+from recallog_projections.syncing import sync
+>>>>>>> 23791e8 (Power failures are replayed from a recording, and the names of folders are safe before the first commit)
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable, RecallogError
@@ -237,9 +242,15 @@ class EdgeEngine(Engine):
                 shard.update(qdrant.UpdateOperation.create_field_index(field, index))
             shard.flush()
             shard.close()
+<<<<<<< HEAD
             private_files.restrict(new)
+=======
+            # The library syncs what it writes, and not the names of all its files.
+            for folder, _, _ in os.walk(new):
+                sync(Path(folder))
+>>>>>>> 23791e8 (Power failures are replayed from a recording, and the names of folders are safe before the first commit)
             new.rename(path)
-            _sync_file(self._folder)
+            sync(self._folder)
 
     def _drop(self, collection: str) -> None:
         path = self._path(collection)
@@ -249,7 +260,7 @@ class EdgeEngine(Engine):
             self._delete_leftovers()
             self._close_shard(collection)
             path.rename(self._folder / f"{collection}.dropped")
-            _sync_file(self._folder)
+            sync(self._folder)
             self._delete_leftovers()
 
     def _delete_leftovers(self) -> None:
@@ -380,7 +391,7 @@ class EdgeEngine(Engine):
         for earlier in self._folder.glob("*.damaged"):
             shutil.rmtree(earlier, ignore_errors=True)
         path.rename(path.with_name(f"{collection}.damaged"))
-        _sync_file(self._folder)
+        sync(self._folder)
         self._damage[collection] = cause
         _log.warning("%s. It is set aside as %s.damaged, and built again from the ledger", cause, path)
 
@@ -483,16 +494,8 @@ def _sync_log(folder: Path) -> None:
     while folder.exists():
         with suppress(FileNotFoundError):
             for path in (*folder.iterdir(), folder):
-                _sync_file(path)
+                sync(path)
             return
-
-
-def _sync_file(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _config(dimension: int) -> qdrant.EdgeConfig:
