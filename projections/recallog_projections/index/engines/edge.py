@@ -59,12 +59,8 @@ from recallog_projections.index.engines.engine import (
     StoredPoint,
     closed_error,
 )
-<<<<<<< HEAD
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
-=======
-from recallog_projections.index.engines.folder import collections_in, disk_bytes
 from recallog_projections.syncing import sync
->>>>>>> 23791e8 (Power failures are replayed from a recording, and the names of folders are safe before the first commit)
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable, RecallogError
@@ -242,13 +238,10 @@ class EdgeEngine(Engine):
                 shard.update(qdrant.UpdateOperation.create_field_index(field, index))
             shard.flush()
             shard.close()
-<<<<<<< HEAD
             private_files.restrict(new)
-=======
             # The library syncs what it writes, and not the names of all its files.
             for folder, _, _ in os.walk(new):
                 sync(Path(folder))
->>>>>>> 23791e8 (Power failures are replayed from a recording, and the names of folders are safe before the first commit)
             new.rename(path)
             sync(self._folder)
 
