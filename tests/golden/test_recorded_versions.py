@@ -41,6 +41,7 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "entries.digests": "a row lists all entries of which one may duplicate another by some rule",
         "catalogue": "events that compare texts state their rule",
         "kinds": "the same",
+        "tiers.rows": "a row counts its changes, which plans name",
     }
 }
 """By version: tables and questions whose digest or answer is another one since, each with the reason."""
