@@ -42,6 +42,7 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "catalogue": "events that compare texts state their rule",
         "kinds": "the same",
         "tiers.rows": "a row counts its changes, which plans name",
+        "working.render": "contents are indented, so that none can look like another block",
     }
 }
 """By version: tables and questions whose digest or answer is another one since, each with the reason."""
