@@ -28,7 +28,7 @@ BOUNDED_BY_NUMBER = {
     **dict.fromkeys(["timeline", "long_term.list", "items.list"], "a page, which has room for as many bytes"),
     **dict.fromkeys(["long_term.erasures", "catalogue"], "a page of short items, at most 1,000"),
     **dict.fromkeys(["space", "kinds"], "short items, at most 1,000 of a sort"),
-    **dict.fromkeys(["admin.status", "admin.verify", "admin.digest"], "some short items for each partition"),
+    **dict.fromkeys(["admin.status", "admin.verify", "admin.repair", "admin.digest"], "some short items for each partition"),
     **dict.fromkeys(["admin.rebuild", "admin.plan_rebuild", "admin.reindex", "admin.copy"], "as those"),
     **dict.fromkeys(["admin.abort_rebuild", "admin.abort_reindex"], "as those"),
     **dict.fromkeys(["long_term.deduplicate", "tiers.consolidate"], "ids of one plan"),

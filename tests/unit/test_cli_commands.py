@@ -545,7 +545,7 @@ def test_rebuild_reports_as_json(home: Path) -> None:
 
 
 def test_dead_letters_of_a_clean_ledger(home: Path) -> None:
-    assert clean(recallog("dead-letters", "list", "--json", "--home", home)).json == {"items": []}
+    assert clean(recallog("dead-letters", "list", "--json", "--home", home)).json == {"items": [], "next": None}
     assert clean(recallog("dead-letters", "retry", "--home", home)).out == "0 of 0 applied\n"
     failed(recallog("dead-letters", "show", "0:3", "--home", home), 2, "0:3 is not a dead letter")
     failed(recallog("dead-letters", "show", "0:99", "--home", home), 2, "no position 0:99")

@@ -163,9 +163,16 @@ def open_to_all() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+def let_read(folder: Path) -> None:
+    """Give every user the right to read a memory, which is its owner's alone."""
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
 def test_a_folder_that_may_not_be_written_refuses_events(open_to_all: Path) -> None:
     recallog("publish", "village", "baker", "agent.spoke", "Bread!", "--home", open_to_all)
+    let_read(open_to_all)
     before = {path.name: path.read_bytes() for path in open_to_all.iterdir()}
     failed(spawn(*COMMANDS[0], "--home", open_to_all, as_nobody=True), 3, "no right to write")
     assert {path.name: path.read_bytes() for path in open_to_all.iterdir()} == before
@@ -192,6 +199,7 @@ def test_a_folder_that_may_not_be_written_is_read(open_to_all: Path, command: li
         recallog("publish", "village", "baker", "agent.spoke", text, "--home", open_to_all)
         if text == "Bread!":
             recallog("episodic", "village", "baker", "--home", open_to_all)
+    let_read(open_to_all)
     before = {path.name: path.read_bytes() for path in open_to_all.iterdir()}
     result = spawn(*command, "--home", open_to_all, as_nobody=True)
     assert result.code == 0, result

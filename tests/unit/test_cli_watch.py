@@ -95,7 +95,7 @@ def test_watch_shows_agent_addressees_and_text(home: Path) -> None:
         "0:1  turn 002  widow → smith, priest  agent.spoke  Where were you?",
         "0:2  turn 003  widow  agent.thought  It was him.",
         "0:3  turn 003  widow → nobody  agent.spoke  Too late.",
-        "    0:9  turn 009  smith  agent.spoke  I did it.",
+        "  0:9  turn 009  smith  agent.spoke  I did it.",
         '0:4  turn 004  harbour  ship.docked  {"berth": 4}',
     ]
 
