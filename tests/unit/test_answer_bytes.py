@@ -31,7 +31,7 @@ BOUNDED_BY_NUMBER = {
     **dict.fromkeys(["admin.status", "admin.verify", "admin.repair", "admin.digest"], "some short items for each partition"),
     **dict.fromkeys(["admin.rebuild", "admin.plan_rebuild", "admin.reindex", "admin.copy"], "as those"),
     **dict.fromkeys(["admin.abort_rebuild", "admin.abort_reindex"], "as those"),
-    **dict.fromkeys(["long_term.deduplicate", "tiers.consolidate"], "ids of one plan"),
+    **dict.fromkeys(["tiers.consolidate"], "ids of one plan"),
     **dict.fromkeys(["working.drain"], "50 values of 64 KiB, which are taken out and must be answered"),
 }
 """Operations whose lists need no further bound, and why."""

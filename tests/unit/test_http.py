@@ -105,6 +105,8 @@ does not go together with the others."""
 OF_ONE: Mapping[str, Mapping[str, Any]] = {
     "long_term.list": {"cursor": "00000000000000000012"},
     "consensus.dissents": {"type": "risk_warning"},
+    "sessions": {"cursor": "0:12"},
+    "conversation.messages": {"before": "e-6"},
 }
 """Values of parameters of single operations."""
 

@@ -431,17 +431,17 @@ async def deduplicate(
     rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
     found = await _near_duplicates(access, index, rows, progress)
     proposed = [pair for pair in found if only is None or pair.archived.id in only]
-    merged: list[_Pair] = []
+    merged: list[str] = []
     position: Position | None = None
     for pair in proposed if apply else ():
         # Another merge, or another program, may have ended or changed one of them.
         live = await access.of_space(space, partial(_live, rows=(pair.kept, pair.archived)), _from(position))
         if len(live) == 2 and not live[1].red_line:
             position = await _merge(access, *live)
-            merged.append(pair)
+            merged.append(pair.archived.id)
     return Deduplicated(
         proposed=tuple(pair.view for pair in proposed),
-        merged=tuple(pair.view for pair in merged),
+        merged=tuple(merged),
         compared=len(rows),
         position=position,
     )

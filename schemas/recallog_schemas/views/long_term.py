@@ -398,13 +398,13 @@ class NearDuplicate(View):
         )
 
 
-class Deduplicated(View):
+class Deduplicated(Bounded):
     """The near-duplicates among the entries of an agent."""
 
     proposed: tuple[NearDuplicate, ...]
     """What may be merged, in the order in which it was found."""
     merged: tuple[NearDuplicate, ...]
-    """What was merged: nothing unless it was to be applied."""
+    """What was merged, of the proposals: nothing unless it was to be applied."""
     compared: int
     """How many entries were compared."""
     position: Position | None
