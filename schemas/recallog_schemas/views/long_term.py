@@ -401,10 +401,13 @@ class NearDuplicate(View):
 class Deduplicated(Bounded):
     """The near-duplicates among the entries of an agent."""
 
+    list_field: ClassVar[str] = "proposed"
+    rest: ClassVar[str] = "archive some, and ask again"
+
     proposed: tuple[NearDuplicate, ...]
     """What may be merged, in the order in which it was found."""
-    merged: tuple[NearDuplicate, ...]
-    """What was merged, of the proposals: nothing unless it was to be applied."""
+    merged: tuple[str, ...]
+    """The ids of the entries that were archived: none unless the proposals were to be applied."""
     compared: int
     """How many entries were compared."""
     position: Position | None
