@@ -184,7 +184,7 @@ class MemoryAccess:
         """The answer to an operation, whose entries count as read, and whose agent may be misspelt."""
         if self._accesses is not None:
             self._accesses.answered(operation.qualified_name, valid, answer)
-        if operation.read_only and "agent" in valid and getattr(answer, "known", True) is False:
+        if operation.read_only and valid.get("agent") is not None and getattr(answer, "known", True) is False:
             await self._tell_agent(valid["space"], valid["agent"])
         return answer
 
@@ -210,6 +210,8 @@ class MemoryAccess:
             try:
                 known = await self._at_present(space, lambda reading: spaces.agent_names(reading, space))
             except RecallogError:
+                return
+            if agent in known:  # it has acted meanwhile
                 return
             _remember(self._near_agents, (space, agent), mistakes.near_agent(agent, known))
         near = self._near_agents[space, agent]

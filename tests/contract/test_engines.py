@@ -153,7 +153,7 @@ def test_a_full_disk_is_detected_before_it_kills_the_process(
 ) -> None:
     run(engine.create("memories", DIMENSION))
     monkeypatch.setattr(edge, "FREE_BYTES_MIN", 2**62)
-    with pytest.raises(IndexUnavailable, match="free some space"):
+    with pytest.raises(IndexUnavailable, match="Free some space"):
         run(engine.upsert("memories", [point("village")]))
     assert run(engine.count("memories")) == 0
 

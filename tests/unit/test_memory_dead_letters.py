@@ -49,9 +49,9 @@ def test_the_command_shows_both_events_of_a_conflict(capsys: pytest.CaptureFixtu
     other = FIRST.model_copy(update={"turn": 4})
     rendering.renderer(DeadLetterDetail)(detail_of(FIRST, other, at=Position(0, 1)))
     _, _, _, content, _, differs, first = capsys.readouterr().out.splitlines()
-    assert content == codec.encode(other).decode()
+    assert content == f"  {codec.encode(other).decode()}"
     assert differs == "differs in turn from the event that has its id, at 0:0:"
-    assert first == codec.encode(FIRST).decode()
+    assert first == f"  {codec.encode(FIRST).decode()}"
 
 
 def test_a_dead_letter_of_another_reason_names_no_other_event() -> None:
@@ -63,4 +63,4 @@ def test_a_dead_letter_of_another_reason_names_no_other_event() -> None:
 
     shown = run(work())
     assert (shown.letter.reason, shown.first) == ("unparsable", None)
-    assert shown.format().endswith("\nrubbish")
+    assert shown.format().endswith("\n  rubbish")

@@ -298,7 +298,7 @@ def test_more_texts_than_a_row_holds_are_kept_by_several_triggers() -> None:
         async with Memory.in_memory() as memory:
             texts = [f"NOTE: {number}" for number in range(450)]
             await memory.publish_many([put(["working"], "k", "\n".join(texts)), ended()])
-            assert [due.events for due in await memory.pending()] == [200, 200, 50]
+            assert sorted(due.events for due in await memory.pending()) == [50, 200, 200]
             assert len(await memory.react()) == 3
             assert [text for text, _, _ in await kept(memory)] == texts
 

@@ -222,7 +222,7 @@ def test_a_name_like_no_argument_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(InvalidArgument, match="it takes turns"):
         run(Clock([]).wind(velocity=3))  # type: ignore[call-arg]
     with pytest.raises(InvalidArgument, match="it takes none"):
-        run(OPERATIONS["spaces"].call(Memory, {"velocity": 3}))  # type: ignore[arg-type]
+        run(OPERATIONS["admin.status"].call(Memory, {"velocity": 3}))  # type: ignore[arg-type]
 
 
 def test_the_message_shows_the_value_shortened() -> None:

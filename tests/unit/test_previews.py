@@ -208,7 +208,7 @@ def test_entries_are_returned_once_each_in_the_order_of_the_ids(tmp_path: Path) 
 
 
 def test_invisible_events_are_left_out_of_entries_like_missing_ones(tmp_path: Path) -> None:
-    assert entries(tmp_path, mixed(30), ["e-1", "nosuch", "e-3", "", "\udcff", "x" * 500]) == ["e-3"]
+    assert entries(tmp_path, mixed(30), ["e-1", "nosuch", "e-3", "", "x" * 500]) == ["e-3"]
 
 
 def test_an_entry_is_the_whole_event(tmp_path: Path) -> None:

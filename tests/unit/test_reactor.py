@@ -13,6 +13,7 @@ from recallog import Event, Memory, Position, Settings
 from recallog.reactors.reflector import ReflectionAnswer, ReflectionRequest, Reflector
 from recallog_schemas import triggers
 from recallog_schemas.errors import IdConflict, LockTimeout, ModelFailed, ModelMisconfigured, NothingDue
+from recallog_streams.ledgers.ledger import Guard
 from support.chat_server import ChatServer, belief, status
 from support.events import recorded, run
 from support.waiting import until
@@ -199,13 +200,13 @@ def _dies_after_the_append(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(home, reflector=Scripted()) as memory:
             ledger = memory._components.ledger
-            append = ledger.append
+            append = ledger.append_guarded
 
-            async def append_and_die(events: Sequence[Event]) -> list[Position]:
-                await append(events)
+            async def append_and_die(events: Sequence[Event], guard: Guard) -> list[Position]:
+                await append(events, guard)
                 os._exit(9)
 
-            ledger.append = append_and_die  # type: ignore[method-assign]
+            ledger.append_guarded = append_and_die  # type: ignore[method-assign]
             await memory.react()
 
     asyncio.run(work())

@@ -62,7 +62,7 @@ class NightWatch(FacadePart):
     @operation(example="recallog night-watch hear village baker", command="night-watch hear")
     async def hear(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> LoudestView:
         """The name of an agent that was heard, as `listen` and `episodic` see it. See also `admin.status`."""
-        detail = await self._access.of_space(space, lambda reading: agents(reading, space), at)
+        detail = await self._access.of_space(space, lambda reading: agents(reading, space, None, 10), at)
         return LoudestView(agent=agent, texts=tuple(each.name for each in detail if each.name == agent))
 
     @operation(example="recallog night-watch listen", command="night-watch listen", scope=Scope.PUBLISH)

@@ -270,7 +270,7 @@ def test_the_commands_of_working_memory(tmp_path: Path) -> None:
     late = recallog("working", "write-document", *A, "{}", "--base", document["sha256"], **home)
     assert (late.code, late.out) == (1, "")
     recallog("working", "set", *A, "todo", '["one", "two"]', "--json-text", "--session", "x1", **home)
-    assert recallog("working", "scratchpad", *A, "x1", **home).out == 'todo (version 1)\n["one", "two"]\n'
+    assert recallog("working", "scratchpad", *A, "x1", **home).out == 'todo (version 1)\n  ["one", "two"]\n'
     assert recallog("working", "drain", *A, "x1", "todo", **home).out == "one\ntwo\n"
     assert recallog("working", "delete", *A, "todo", "--session", "x1", **home).out == "deleted\n"
     reserved = recallog("working", "set", *A, "session_facts", "x", "--session", "x1", **home)

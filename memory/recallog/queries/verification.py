@@ -78,7 +78,7 @@ async def verify(components: Components, what: str, digests: Sequence[str], prog
             findings += [_finding(views, partition, records) for records in compared.records]
             if compared.not_compared:
                 not_compared.append(NotCompared(views=views.name, partition=partition, reason=compared.not_compared))
-        files += [_of_views(views, problem) for problem in (await views.store.find_problems())[:1]]
+        files += await _of_store(views)
     compared_digests = await _compared_digests(components, kept, findings)
     return _report(sum(ends), checks, findings, compared_digests, not_compared, files)
 
@@ -135,6 +135,15 @@ async def repair(components: Components, progress: Progress | None) -> RepairRep
     return RepairReport(
         repaired=tuple(repaired), problem=problem, verified=await verify(components, "views", (), progress)
     )
+
+
+async def _of_store(views: ProjectionGroup) -> list[FileFinding]:
+    """The first problem of the file of some views; none if it cannot be opened, which their comparison has said."""
+    try:
+        problems = await views.store.find_problems()
+    except StorageError:
+        return []
+    return [_of_views(views, problem) for problem in problems[:1]]
 
 
 async def _of_ledger(ledger: Ledger) -> list[FileFinding]:

@@ -122,7 +122,7 @@ class Bounded(View):
     rest: ClassVar[str] = "ask for less"
     """How to get the items that are left out."""
 
-    left_out: int = Field(default=0, exclude_if=lambda count: count == 0)
+    left_out: int = Field(default=0, repr=False, exclude_if=lambda count: count == 0)
     """How many further items had no room in the answer: a list has at most 4 MiB, and at least one item. Left out if
     there are none."""
 
