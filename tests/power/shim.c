@@ -176,7 +176,7 @@ static void opened(int fd, int folder, const char *path, int flags) {
     char buffer[PATH_MAX];
     if (fd < 0 || fd >= FDS) return;
     path = absolute(folder, path, buffer);
-    watched[fd] = within(path);
+    watched[fd] = within(path) && (flags & O_TMPFILE) != O_TMPFILE; /* such a file has no name */
     if (watched[fd] && (flags & (O_CREAT | O_TRUNC)))
         record('o', inode_of(fd), 0, flags & O_TRUNC ? 1 : 0, path, strlen(path), NULL, 0);
 }

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-WARM_UP = 0.25
-"""The part of a run in which caches fill, models are loaded, and the first generations are built."""
+WARM_UP = 0.5
+"""The part of a run in which models are loaded and caches fill: SQLite keeps 16 MB of each file, and the process of the
+index has five of them open, which become that large after some 30,000 events."""
 SAMPLES_MAX = 400
 """More samples of a series are thinned out: the slope looks at all pairs."""
 MEMORY_MB = 24.0

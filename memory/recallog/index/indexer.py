@@ -267,7 +267,7 @@ class Indexer:
                 await Projector(self.ledger, self.rows, [], drop=DROP).verify_ledger_identity(partition, checkpoint)
         try:
             found = await damage(self.rows, self.engine, active)
-        except Rebuilding:
+        except (IndexLost, Rebuilding):  # there is nothing to look at: it is built again
             found = ""
         except IndexDamaged as error:
             found = str(error)
