@@ -124,6 +124,34 @@ def test_each_page_of_an_index_and_of_the_spaces_is_verified_and_repaired(
         assert query(home / "ledger.db", "PRAGMA integrity_check") == [("ok",)]
 
 
+def test_the_last_page_of_the_records_is_named_and_all_others_can_be_saved(home: Path, tmp_path: Path) -> None:
+    ((pages,),) = query(home / "ledger.db", "PRAGMA page_count")
+    for page in range(int(str(pages)), 1, -1):
+        whole = (home / "ledger.db").read_bytes()
+        zero(home / "ledger.db", page)
+        try:
+            query(home / "ledger.db", "SELECT max(offset) FROM events")
+        except sqlite3.DatabaseError:
+            break
+        (home / "ledger.db").write_bytes(whole)
+    (found,) = verified(home).ledger
+    assert (found.problem, found.last.offset) == ("damaged", 599)
+    assert recallog("publish", "village-7", "baker", "agent.spoke", "Bread!", "--home", home).code == 3
+    saved = recallog("export", "--keep-going", "--output", tmp_path / "saved.jsonl", "--home", home)
+    assert saved.code == 1
+    assert f"left out {found.first} to {found.last}" in saved.err
+    assert len((tmp_path / "saved.jsonl").read_text().splitlines()) == found.first.offset > 500
+
+
+def test_a_manifest_that_cannot_be_read_is_not_sent_back_to_verify(home: Path) -> None:
+    ((root,),) = query(home / "ledger.db", "SELECT rootpage FROM sqlite_schema WHERE name = 'manifest'")
+    zero(home / "ledger.db", int(str(root)))
+    result = recallog("verify", "--home", home)
+    assert result.code == 3
+    assert "restore your backup of the folder" in result.err
+    assert "recallog verify" not in result.err
+
+
 def test_a_repaired_ledger_knows_its_ids_and_spaces_and_goes_on(home: Path) -> None:
     for tree in (IDS, "spaces"):
         zero(home / "ledger.db", pages_of(home / "ledger.db", tree)[-1])

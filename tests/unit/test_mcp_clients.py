@@ -164,6 +164,47 @@ def test_a_file_that_cannot_be_read_is_left_as_it_is_with_what_to_do(
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (content, [path])
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("claude-code", b'{"mcpServers": {"recallog": {"command": "other", "args": ["mcp"]}}}'),
+        ("cursor", b'{"mcpServers": {"recallog": {"url": "https://other.example/mcp"}}}'),
+        ("vscode", b'{"servers": {"recallog": "disabled"}}'),
+        ("vscode", b'{"servers": {"recallog": {}}}'),
+        ("codex", b'[mcp_servers.recallog]\ncommand = "npx"\nargs = ["-y", "other"]\n'),
+        ("codex", b"[mcp_servers]\nrecallog = 1\n"),
+    ],
+)
+def test_a_server_of_another_program_with_this_name_is_neither_replaced_nor_taken_out(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = file_of(CLIENTS[name], tmp_path, content)
+    with pytest.raises(RecallogError, match="give this one another name with --name"):
+        files.install(CLIENTS[name], path, "recallog", STARTED)
+    with pytest.raises(RecallogError, match="is not one of Recallog"):
+        files.uninstall(CLIENTS[name], path, "recallog")
+    files.install(CLIENTS[name], path, "village", STARTED).write()
+    files.uninstall(CLIENTS[name], path, "village").write()
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "/home/ann/.venv/bin/recallog", "args": ["mcp", "--space", "v"]},
+        {"command": "C:\\Python\\Scripts\\recallog.exe", "args": ["mcp"]},
+        {"command": "python3", "args": ["-m", "recallog_service", "mcp"]},
+        {"command": "docker", "args": ["run", "-i", "recallog", "mcp"], "env": {"X": "1"}},
+        {"url": "https://memory.example/mcp", "headers": {"Authorization": "Bearer ${RECALLOG_KEY}"}},
+    ],
+)
+def test_a_server_of_recallog_that_was_written_by_hand_is_updated(tmp_path: Path, entry: Any) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"recallog": entry}}))
+    files.install(CLIENTS["cursor"], path, "recallog", STARTED).write()
+    assert parsed(path)["mcpServers"]["recallog"]["args"] == list(STARTED.args)
+
+
 def test_a_symbolic_link_stays_one_and_permissions_stay(tmp_path: Path) -> None:
     real = tmp_path / "dotfiles" / "real.json"
     real.parent.mkdir()
@@ -191,7 +232,7 @@ def test_a_file_that_has_changed_since_it_was_shown_is_not_overwritten(tmp_path:
 def test_each_backup_has_a_name_of_its_own(tmp_path: Path) -> None:
     path, client = tmp_path / "mcp.json", CLIENTS["cursor"]
     path.write_bytes(b"{}")
-    backups = {files.install(client, path, "recallog", Server(command=str(n))).write() for n in range(12)}
+    backups = {files.install(client, path, "recallog", Server(f"/{n}/recallog", ("mcp",))).write() for n in range(12)}
     assert len(backups) == 12
     files.uninstall(client, path, "recallog").write()
     assert path.read_bytes() == b"{}"
@@ -275,7 +316,7 @@ def test_as_json_it_says_what_was_changed(home: Path, project: Path) -> None:
 def test_a_misspelt_space_is_refused_with_the_nearest_name(home: Path, project: Path) -> None:
     done = install(home, "--yes", space="vilage")
     assert (done.code, done.out) == (2, "")
-    assert "did you mean 'village'?; if the space is new, say --new" in done.err
+    assert "did you mean 'village'? If the space is new, say --new" in done.err
     assert list(project.iterdir()) == []
     assert install(home, "--yes", "--new", space="vilage").code == 0
 
@@ -285,7 +326,7 @@ def test_a_misspelt_agent_and_a_memory_that_is_missing_are_remarks(home: Path, p
         "mcp", "install", "--client", "cursor", "--space", "village", "--agent", "bakr", "--home", home, "--yes"
     )
     assert done.code == 0
-    assert "did you mean 'baker'?" in done.err
+    assert done.err.count("did you mean 'baker'?") == 1
     missing = install(project / "nowhere", "--yes")
     assert missing.code == 0
     assert "the names were not checked: there is no memory in" in missing.err
@@ -301,7 +342,17 @@ def test_it_is_printed_where_nothing_can_be_lost_and_says_that_nothing_was_writt
     with Terminal() as terminal, (project / ".mcp.json").open("w") as file:
         shown = terminal.run(*words, stdout=file)
     assert shown.code == 2
-    assert "If it had some, restore it" in shown.shown
+    assert "If it had some, restore it" in shown.written
+    assert (project / ".mcp.json").read_bytes() == b""
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_the_output_is_not_written_into_the_file_that_is_to_be_changed(home: Path, project: Path, command: str) -> None:
+    names = ("--space", "village", "--agent", "baker", "--home", home) if command == "install" else ()
+    with Terminal() as terminal, (project / ".mcp.json").open("w") as file:
+        shown = terminal.run("mcp", command, "--client", "claude-code", *names, "--yes", stdout=file, cwd=project)
+    assert shown.code == 2
+    assert "which the shell has emptied" in shown.written
     assert (project / ".mcp.json").read_bytes() == b""
 
 

@@ -117,7 +117,7 @@ def test_an_agent_that_only_reads_is_told_the_nearest_name(tmp_path: Path, caplo
     message = "no event of village is by 'bakr' or addressed to it; did you mean 'baker'?"
     assert told(caplog) == [message]
     result = recallog("episodic", "village", "bakr", "--home", tmp_path)
-    assert (result.code, "Bread!" in result.out, message in result.err) == (1, True, True)
+    assert (result.code, "Bread!" in result.out, result.err.count(message)) == (1, True, 1)
     assert recallog("episodic", "village", "bakr", "--json", "--home", tmp_path).json["known"] is False
     assert recallog("episodic", "village", "miller", "--home", tmp_path).code == 0
 

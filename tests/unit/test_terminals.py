@@ -341,6 +341,15 @@ def test_what_an_encoding_lacks_is_replaced_and_json_loses_nothing(world: Path, 
     ] == {"text": WORLD}
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "cp932", "koi8-r"])
+def test_json_on_a_code_page_is_read_as_utf8(world: Path, encoding: str) -> None:
+    environment = environment_of(RECALLOG_INDEX="off", PYTHONIOENCODING=encoding)
+    for words in (["episodic", "village", "baker", "--json"], ["export"]):
+        command = [*command_line(), *words, "--home", str(world)]
+        done = subprocess.run(command, capture_output=True, env=environment, check=True)
+        assert WORLD in json.dumps(json.loads(done.stdout.decode("utf-8")), ensure_ascii=False)
+
+
 def test_a_file_whose_name_and_text_no_encoding_of_the_console_has_is_read(tmp_path: Path) -> None:
     file = tmp_path / "größe-東京.txt"
     file.write_text("Ann: Grüße aus 東京\n", encoding="utf-8")

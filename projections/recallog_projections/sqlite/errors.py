@@ -57,8 +57,11 @@ class FileErrors:
     def truncated(self) -> StorageCorrupt:
         return StorageCorrupt(f"{self._file} is truncated", remedy=self._remedy)
 
-    def damaged(self, reason: Exception, *, position: str = "", until: int | None = None) -> StorageCorrupt:
-        more = self._salvage if position else self._repair
+    def damaged(
+        self, reason: Exception, *, position: str = "", until: int | None = None, opens: bool = True
+    ) -> StorageCorrupt:
+        """`opens` is false for a file of which nothing else can be read, and that `recallog verify` cannot look at."""
+        more = self._salvage if position else self._repair if opens else ""
         remedy = f"{self._remedy}; {more}" if more else self._remedy
         return StorageCorrupt(f"{self._file} is damaged ({reason})", remedy=remedy, position=position, until=until)
 
@@ -176,3 +179,8 @@ def is_busy(error: Exception) -> bool:
     """Whether another process held a lock for too long."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return isinstance(error, LockTimeout) or code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Whether something could not be read because its page, or its text, is damaged."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF == sqlite3.SQLITE_CORRUPT

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from recallog_projections.sqlite.creating import create, is_ours
-from recallog_projections.sqlite.errors import is_busy
+from recallog_projections.sqlite.errors import is_busy, is_damage
 from recallog_projections.sqlite.format import FileFormat, check_not_empty
 from recallog_projections.sqlite.locked import LockedFile, Waits
 from recallog_projections.sqlite.moved import Moved
@@ -244,7 +244,12 @@ class SqliteFile:
         """Accept a file in place of a deleted one only if it is a copy of that one."""
         if not self._format.identity:
             return
-        identity = connection.execute(self._format.identity).fetchone()
+        try:
+            identity = connection.execute(self._format.identity).fetchone()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            raise self._errors.damaged(error, opens=False) from error
         if self._identity not in (None, identity):
             raise self._errors.replaced()
         self._identity = identity

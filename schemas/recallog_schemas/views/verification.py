@@ -12,7 +12,7 @@ _INDEX = "index"
 _RESTORE = "Keep a copy of the folder, then restore your backup of the ledger"
 _REMEDIES: Mapping[str, str] = {
     "damaged": f"{_RESTORE}; without one, recallog export --keep-going writes the records that can still be read",
-    "missing": _RESTORE,
+    "missing": f"{_RESTORE}. If this ledger is right, delete what was computed from the other: recallog rebuild --drop",
     "changed": (
         "The ledger was changed after it was folded. Keep a copy of the folder and compare the range with a backup. If "
         "the ledger is wrong, restore the backup; if it is right, build again what was computed from it: "

@@ -39,8 +39,13 @@ def use_utf8() -> None:
 
 
 def json_for(stream: TextIO, text: str) -> str:
-    """A JSON text in which what `stream` cannot encode is escaped."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
+    """A JSON text in which what `stream` cannot encode is escaped; on a code page all that is not ASCII is.
+
+    The program that reads it expects UTF-8, which the bytes of a code page are not.
+    """
+    encoding = codecs.lookup(getattr(stream, "encoding", None) or "utf-8").name
+    if not encoding.startswith("utf"):
+        encoding = "ascii"
     return text if text.isascii() else text.encode(encoding, _ESCAPE).decode(encoding)
 
 

@@ -77,24 +77,23 @@ def install_command(
 ) -> None:
     """Let an MCP client use this memory: put a server into its configuration.
 
-    The server is merged into the file of the client: other servers, comments and
-    settings stay. The change is shown, and written after a question; what was there
-    is kept in a backup beside the file. A second run updates the server, or changes
-    nothing.
+    The server is merged into the file of the client: other servers, comments
+    and settings stay. The change is shown, and written after a question; what
+    was there is kept in a backup beside the file. A second run updates the
+    server, or changes nothing.
 
     Without --url the client starts `recallog mcp` with the settings of this
-    environment. With --url it uses a server over HTTP, and sends the key that is in
-    its own variable RECALLOG_KEY; name the space or the agent if the key allows
-    several. A space of which no event is known is refused, with the nearest name;
-    --new says that it is right.
+    environment. With --url it uses a server over HTTP, and sends the key that
+    is in its own variable RECALLOG_KEY; name the space or the agent if the key
+    allows several. A space of which no event is known is refused, with the
+    nearest name; --new says that it is right.
 
-    Without --client the configuration that most clients read is printed, for a client
-    that is not among these.
+    Without --client the configuration that most clients read is printed, for a
+    client that is not among these.
     """
 
     async def prepared() -> tuple[Server, Change | None]:
-        if client is None:
-            _refuse_a_file()
+        _refuse_a_file(None if client is None else file or CLIENTS[client.value].file())
         _check_name(name)
         server = _server(space, agent, read_only, url, home)
         change = None if client is None else _change(client, file, name, server)
@@ -126,12 +125,13 @@ def uninstall_command(
 ) -> None:
     """Take out what `recallog mcp install` has put into the configuration of a client.
 
-    If nothing else has changed since, the file is byte by byte as it was before, and
-    one that did not exist is removed. Otherwise only the server is taken out. The
-    memory stays.
+    If nothing else has changed since, the file is byte by byte as it was
+    before, and one that did not exist is removed. Otherwise only the server is
+    taken out. The memory stays.
     """
 
     async def prepared() -> Change:
+        _refuse_a_file(file or CLIENTS[client.value].file())
         _check_name(name)
         with extras.needed("mcp"):
             return files.uninstall(CLIENTS[client.value], file or CLIENTS[client.value].file(), name)
@@ -193,14 +193,21 @@ def _is_confirmed(change: Change, as_json: bool) -> bool:
     return typer.confirm(f"{what} {change.path}?", err=True)
 
 
-def _refuse_a_file() -> None:
-    """Refuse to print into a file. The shell has emptied it before the command began, with the servers in it."""
+def _refuse_a_file(changed: Path | None) -> None:
+    """Refuse to print into the file that is to be changed; without one, into any file.
+
+    The shell has emptied it before the command began, with the servers in it.
+    """
     with suppress(OSError, ValueError, AttributeError):
-        if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+        printed = os.fstat(sys.stdout.fileno())
+        if stat.S_ISREG(printed.st_mode) and (changed is None or os.path.samestat(printed, changed.stat())):
             message = (
                 "the configuration is not printed into a file, which the shell empties first, with all other servers "
                 f"in it. If it had some, restore it. --client {'|'.join(CLIENTS)} merges the server into a client's "
                 "file, and --file names another one"
+                if changed is None
+                else f"the output goes into {changed}, which the shell has emptied. If it had other servers, restore "
+                "it; then run the command without `>`"
             )
             raise InvalidArgument(message, path="--client", rule="missing")
 
@@ -260,7 +267,8 @@ async def _checked(space: str | None, agent: str | None, url: str | None, home: 
     if unknown is None or new:
         return []
     if is_space:
-        raise InvalidArgument(f"{unknown}; if the space is new, say --new", path="--space", rule="unknown")
+        end = "" if unknown.endswith("?") else "."
+        raise InvalidArgument(f"{unknown}{end} If the space is new, say --new", path="--space", rule="unknown")
     return [unknown]
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from recallog import CompactionView, ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
+from recallog_projections import notices
 from recallog_schemas.views.base import PageView
 
 Item = TypeVar("Item")
@@ -45,7 +46,9 @@ async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
         if not known:
             return "the memory has no events yet; write some with recallog publish or recallog ingest"
         return f"no event was ever published in the space {space!r}; {_nearest(space, known, 'spaces')}"
-    if agent is not None and not (await memory.agent_settings(space, agent)).known:
+    with notices.told():  # the sentence below has the nearest name too
+        is_known = agent is None or (await memory.agent_settings(space, agent)).known
+    if agent is not None and not is_known:
         known = [each.name for each in await _all(partial(memory.agents, space))]
         return f"no event of {space} is by {agent!r} or addressed to it; {_nearest(agent, known, f'agents {space}')}"
     session = given.get("session")

@@ -5,11 +5,12 @@ name. Reads return the records before the first damaged one, and raise `Damaged`
 """
 
 import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from recallog_projections.sqlite.errors import Damaged
+from recallog_projections.sqlite.errors import Damaged, is_damage
 from recallog_projections.stores.checksums import checksum, is_intact
 from recallog_schemas import limits
 from recallog_streams.ledgers.ledger import Batch
@@ -58,7 +59,18 @@ def space_checksum(number: int, name: str) -> int:
 
 
 def end_of(connection: sqlite3.Connection) -> int:
-    (end,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
+    """The offset after the last record. Where that cannot be read, the indexes know it: other records can be."""
+    sql = "SELECT coalesce(max(+offset) + 1, 0) FROM events INDEXED BY {}"
+    try:
+        (end,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        for index in ("events_of_space", "sqlite_autoindex_events_1"):
+            with suppress(sqlite3.DatabaseError):
+                (end,) = connection.execute(sql.format(index)).fetchone()
+                return int(end)
+        raise
     return int(end)
 
 
@@ -97,7 +109,7 @@ def selection(connection: sqlite3.Connection, space: str) -> Selection:
             for index in ("events_of_space", "sqlite_autoindex_events_1")
         )
     except sqlite3.DatabaseError as error:
-        if not _is_damage(error):
+        if not is_damage(error):
             raise
         return Selection(number)
     return Selection(number, by_index=by_space == by_id)
@@ -134,7 +146,7 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
     except (TypeError, AttributeError):
         return None
     except sqlite3.DatabaseError as error:
-        if not _is_damage(error):
+        if not is_damage(error):
             raise
         return None
     following = start + len(records)
@@ -171,12 +183,12 @@ def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, s
             seen += 1
             following = offset + 1
     except sqlite3.DatabaseError as error:
-        if not _is_damage(error):
+        if not is_damage(error):
             raise
         damage = Damaged(
             f"the record at 0:{following} cannot be read: {error}",
             position=f"0:{following}",
-            until=_next_readable(connection, following),
+            until=_next_readable(connection, following) or until,
         )
     full = room_bytes < 0 or seen == limits.READ_BATCH_RECORDS
     if dense and damage is None and not full and following < until:
@@ -200,11 +212,6 @@ def _hole(connection: sqlite3.Connection, offset: int) -> Damaged | None:
     return Damaged(f"the record at 0:{offset} is missing", position=f"0:{offset}", until=found)
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether a row could not be read because its page, or its text, is damaged."""
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF == sqlite3.SQLITE_CORRUPT
-
-
 def _next_readable(connection: sqlite3.Connection, damaged: int) -> int | None:
     """The first offset after `damaged` whose page can be read; None if there is none."""
 
@@ -217,7 +224,7 @@ def _next_readable(connection: sqlite3.Connection, damaged: int) -> int | None:
         try:
             found = next_at(damaged + step)
         except sqlite3.DatabaseError as error:
-            if not _is_damage(error):
+            if not is_damage(error):
                 raise
             unreadable, step = damaged + step, 2 * step
         else:
@@ -230,7 +237,7 @@ def _next_readable(connection: sqlite3.Connection, damaged: int) -> int | None:
         try:
             found, readable = next_at(middle), middle
         except sqlite3.DatabaseError as error:
-            if not _is_damage(error):
+            if not is_damage(error):
                 raise
             unreadable = middle
     return found

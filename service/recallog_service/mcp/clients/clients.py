@@ -4,6 +4,7 @@ A client's methods change the text of its file. They raise `ValueError` for a te
 """
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ ENVIRONMENT = "RECALLOG_"
 """How the names of our variables begin. Others in the environment of a server are the user's."""
 
 _INPUT = "recallog-key"
+_COMMANDS = frozenset({"recallog", "recallog_service"})
+"""What starts a server: the command, or its module by `python -m`."""
 Entry = Mapping[str, Any]
 """A server as a client writes it."""
 
@@ -68,6 +71,19 @@ class Client(ABC):
     @abstractmethod
     def rest(self, text: str, name: str) -> object:
         """All that a text says but for a server: a change must not change it."""
+
+
+def is_ours(entry: object) -> bool:
+    """Whether a server is one of Recallog, also if its user has changed it since, or wrote it by hand."""
+    if not isinstance(entry, dict):
+        return False
+    if "url" in entry:
+        key = str(entry.get("headers", "")) + str(entry.get("bearer_token_env_var", ""))
+        return KEY in key or _INPUT in key
+    arguments = entry.get("args")
+    words = [entry.get("command"), *(arguments if isinstance(arguments, list) else ())]
+    names = [re.split(r"[/\\]", word)[-1].removesuffix(".exe") for word in words if isinstance(word, str)]
+    return "mcp" in names and not _COMMANDS.isdisjoint(names)
 
 
 def _updated(present: Entry, entry: Entry) -> Entry:

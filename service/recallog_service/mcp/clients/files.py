@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recallog_schemas.errors import RecallogError
-from recallog_service.mcp.clients.clients import Client, Server
+from recallog_service.mcp.clients.clients import Client, Server, is_ours
 
 _BOM = b"\xef\xbb\xbf"
 _BACKUP = "before-recallog"
@@ -65,11 +65,18 @@ class Change:
 
 
 def install(client: Client, path: Path, name: str, server: Server) -> Change:
-    """The change that puts a server into a file, or updates it there. Raises `RecallogError`."""
+    """The change that puts a server into a file, or updates it there.
+
+    Raises `RecallogError`, also if another program's server has the name.
+    """
     before = _content(path)
     with _Reading(client, path):
         text, entry = _text(before or b""), client.entry(server)
-        has = name in (client.servers(text) if text.strip() else {})
+        servers = client.servers(text) if text.strip() else {}
+        has = name in servers
+        if has and not is_ours(servers[name]):
+            remedy = "give this one another name with --name"
+            raise RecallogError(f"{path} has another server with the name {name}, which was left as it is; {remedy}")
         changed = client.update(text, name, entry) if has else client.insert(text, name, entry)
         _check(client, name, text, changed)
     return Change(path, before, before if changed == text else _bytes(changed, before))
@@ -88,6 +95,8 @@ def uninstall(client: Client, path: Path, name: str) -> Change:
         servers = client.servers(text) if text.strip() else {}
         if name not in servers:
             return Change(path, before, before)
+        if not is_ours(servers[name]):
+            raise RecallogError(f"the server {name} in {path} is not one of Recallog, and was left as it is")
         for backup in _backups(path).values():
             earlier = _content(backup) or b""
             with suppress(ValueError):  # it is not in the client's format
