@@ -289,15 +289,6 @@ def test_an_engine_that_fails_between_search_and_retrieve_still_gives_an_answer(
     run(work())
 
 
-def test_half_a_surrogate_pair_in_a_scene_does_not_fail_the_prompt(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with inn(tmp_path) as place:
-            assert "mill" in (await place.memory.context("village", "baker", scene="the \ud83d mill")).text
-            assert (await place.memory.salient("village", "baker", "the \ud83d mill")).relevance_by == "meaning"
-
-    run(work())
-
-
 def test_an_event_not_indexed_yet_with_the_words_of_the_query_ranks_among_the_first(tmp_path: Path) -> None:
     async def work() -> None:
         async with inn(tmp_path) as place:

@@ -1,10 +1,14 @@
 """Words of texts, and fast comparison of the words of two texts, for relevance by words."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
+from functools import reduce
 from itertools import count
+from operator import or_
 from typing import NamedTuple
 
 from recallog_schemas import limits
+
+_FEW = 256
 
 
 class Bag(NamedTuple):
@@ -40,11 +44,10 @@ class Vocabulary:
     def learn(self, text: str) -> Bag:
         """The words of `text`, which the vocabulary knows from now on."""
         words = words_of(text)
-        bits = 0
-        for word in words:
-            # Numbers are drawn one by one, so that two threads never give one number to two words.
-            bits |= self._bits.get(word) or self._bits.setdefault(word, 1 << next(self._numbers))
-        return Bag(bits, len(words))
+        bits = self._bits
+        # Numbers are drawn one by one, so that two threads never give one number to two words.
+        known = (bits.get(word) or bits.setdefault(word, 1 << next(self._numbers)) for word in words)
+        return Bag(_together(known, len(words)), len(words))
 
     def compared(self, text: str) -> Bag:
         """The words of `text`, to be compared with a text that was learned."""
@@ -55,7 +58,18 @@ class Vocabulary:
             self._bags[text] = bag = self.learn(text)
             return bag
         words = words_of(text)
-        return Bag(sum(self._bits.get(word, 0) for word in words), len(words))
+        return Bag(_together((bit for word in words if (bit := self._bits.get(word))), len(words)), len(words))
+
+
+def _together(bits: Iterable[int], count: int) -> int:
+    """The OR of some `count` integers of one bit each."""
+    if count <= _FEW:
+        return reduce(or_, bits, 0)
+    places = [bit.bit_length() - 1 for bit in bits]  # an OR of thousands of long integers would copy each of them
+    found = bytearray(max(places, default=0) // 8 + 1)
+    for place in places:
+        found[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(found, "little")
 
 
 _vocabulary = Vocabulary()
