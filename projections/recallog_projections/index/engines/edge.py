@@ -376,7 +376,7 @@ class EdgeEngine(Engine):
 
     def _lost(self, collection: str) -> IndexLost:
         cause = self._damage.get(collection) or f"the files of the semantic index {self._path(collection)} are missing"
-        return IndexLost(f"{cause}; it is rebuilt")
+        return IndexLost(f"{cause}; it is rebuilt. Try again")
 
     def _set_aside(self, collection: str, cause: str) -> None:
         """Rename a shard that cannot be opened, in place of the last one. Its collection is then lost."""

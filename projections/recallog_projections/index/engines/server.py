@@ -341,7 +341,7 @@ class ServerEngine(Engine):
         return IndexUnavailable(f"the Qdrant at {self._address} answers {error.status_code}: {text[:300]}; see its log")
 
     def _lost(self) -> IndexLost:
-        return IndexLost(f"the semantic index is no longer on the Qdrant at {self._address}; it is rebuilt")
+        return IndexLost(f"the semantic index is no longer on the Qdrant at {self._address}; it is rebuilt. Try again")
 
     def _safe(self, text: str) -> str:
         return text.replace(self._secret, "***").replace(quote(self._secret), "***") if self._secret else text
