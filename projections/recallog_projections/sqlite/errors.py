@@ -181,6 +181,12 @@ def is_busy(error: Exception) -> bool:
     return isinstance(error, LockTimeout) or code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+def is_unsound(error: sqlite3.DatabaseError) -> bool:
+    """Whether a statement failed because of what its file contains, and not because of the disk or a lock."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is None or code & 0xFF in _UNSOUND
+
+
 def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Whether something could not be read because its page, or its text, is damaged."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF == sqlite3.SQLITE_CORRUPT

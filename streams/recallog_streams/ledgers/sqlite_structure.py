@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from recallog_projections.sqlite import integrity
-from recallog_projections.sqlite.errors import Damaged
+from recallog_projections.sqlite.errors import Damaged, is_unsound
 from recallog_projections.stores.checksums import is_intact
 from recallog_streams.ledgers import sqlite_records as records
 from recallog_streams.ledgers.ledger import Part, PartProblem
@@ -66,12 +66,20 @@ def find_problems(connection: sqlite3.Connection, schema: str) -> list[PartProbl
     return found
 
 
+def _damage(error: Exception) -> Exception:
+    """An error that a damaged tree raises. Raises it if it is one of the disk, which says nothing about the file."""
+    if isinstance(error, sqlite3.DatabaseError) and not is_unsound(error):
+        raise error
+    return error
+
+
 def _damaged_records(connection: sqlite3.Connection) -> frozenset[int] | None:
     """The offsets of the records that fail their checksum; None if not all can be read."""
     try:
         rows = connection.execute(_ALL_RECORDS)
         return frozenset(offset for offset, *row in rows if not records.is_intact_record(offset, *row))
-    except _UNREADABLE:
+    except _UNREADABLE as error:
+        _damage(error)
         return None
 
 
@@ -93,13 +101,14 @@ def _index_problem(connection: sqlite3.Connection, name: str, index: _Index, dam
             if row[-1] not in known:
                 count, total = count + 1, total + hash(row)
     except _UNREADABLE as error:
-        return f"it cannot be read: {error}"
+        return f"it cannot be read: {_damage(error)}"
     if damaged is None:
         return ""
     try:
         rows = connection.execute(f"SELECT {index.columns} FROM {index.table} NOT INDEXED")
         expected = [hash(row) for row in rows if row[-1] not in known]
-    except _UNREADABLE:
+    except _UNREADABLE as error:
+        _damage(error)
         return ""  # it is the table that is damaged
     return "" if (len(expected), sum(expected)) == (count, total) else "it has other entries than its table"
 
@@ -113,7 +122,7 @@ def _spaces_problem(connection: sqlite3.Connection) -> str:
                 return f"the row of number {number} fails its checksum"
             found[number] = name
     except _UNREADABLE as error:
-        return f"it cannot be read: {error}"
+        return f"it cannot be read: {_damage(error)}"
     try:
         firsts = connection.execute("SELECT space, min(offset) FROM events GROUP BY space").fetchall()
         for number, first in firsts:
@@ -124,8 +133,8 @@ def _spaces_problem(connection: sqlite3.Connection) -> str:
                 name = msgspec.json.decode(row[2], type=_Named).space
                 if found.get(number) != name:
                     return f"the row of number {number} is not {name!r}, as its records say"
-    except _UNREADABLE:
-        pass  # so is a tree that cannot be read
+    except _UNREADABLE as error:
+        _damage(error)  # of a tree, which is a problem of its own
     return ""
 
 
@@ -136,7 +145,7 @@ def _search_problem(connection: sqlite3.Connection) -> str:
             if connection.execute("SELECT 1 FROM events WHERE offset = ?", (offset,)).fetchone() is None:
                 return f"a search does not find the record at 0:{offset}"
     except _UNREADABLE as error:
-        return f"it cannot be read: {error}"
+        return f"it cannot be read: {_damage(error)}"
     return ""
 
 
