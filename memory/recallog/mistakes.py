@@ -16,6 +16,7 @@ _SIMILAR = 0.8
 _NUMBER = re.compile(r"\d+")
 _IRREGULAR = {"speak": "spoke", "speaks": "spoke", "think": "thought", "thinks": "thought", "find": "found"}
 """Other forms of the verbs in kinds, which are not similar to them."""
+_ENDINGS = ("s", "ed", "ing")
 
 
 def field_of(event: Event) -> str | None:
@@ -67,7 +68,12 @@ def _likeness(words: Sequence[str], known: Sequence[str]) -> float:
 
 
 def _similarity(word: str, other: str) -> float:
-    return 1.0 if word == other else SequenceMatcher(None, word, other).ratio()
+    if word == other:
+        return 1.0
+    shorter, longer = sorted((word, other), key=len)
+    if any(shorter.removesuffix("e") + ending == longer for ending in _ENDINGS):
+        return _SIMILAR  # short words differ much by their ending: end, ended
+    return SequenceMatcher(None, word, other).ratio()
 
 
 def _numbers(name: str) -> list[str]:

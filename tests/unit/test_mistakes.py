@@ -28,6 +28,7 @@ def _nothing_said() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("kind", "near"),
     [
+        ("session.end", "session.ended"), ("turn.end", "turn.ended"),
         ("agent.spoken", "agent.spoke"), ("agent.speak", "agent.spoke"), ("agents.spoke", "agent.spoke"),
         ("agent.thougth", "agent.thought"), ("world.observe", "world.observed"), ("tool.use", "tool.used"),
         ("memory.retain", "memory.retained"), ("agent.configure", "agent.configured"),
