@@ -11,7 +11,7 @@ import pytest
 from recallog import Event, Memory, Position, TimelinePage
 from recallog.composition import assemble
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Chunk
+from recallog_projections.stores.store import Chunk, ReadResult
 from recallog_schemas.errors import InvalidArgument
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
@@ -277,5 +277,41 @@ def test_a_list_of_a_space_that_changes_while_it_is_read_is_read_at_one_checkpoi
             view = await getattr(memory, name)("village")
             assert (view.known, view.checkpoint) == (True, Position(0, 1))
             assert len(view.agents if name == "space" else view) == 1
+
+    run(work())
+
+
+class ReadingStore(MemoryStore):
+    """Counts the entries of logs that it returns."""
+
+    entries = 0
+
+    async def read_current(self, *arguments: Any, **named: Any) -> ReadResult | None:
+        return self._counted(await super().read_current(*arguments, **named))
+
+    async def read(self, *arguments: Any, **named: Any) -> ReadResult:
+        found = await super().read(*arguments, **named)
+        self._counted(found)
+        return found
+
+    def _counted(self, found: ReadResult | None) -> ReadResult | None:
+        self.entries += 0 if found is None else sum(len(tail.entries) for tail in found.logs)
+        return found
+
+
+def test_a_page_reads_no_more_events_than_it_needs() -> None:
+    async def work() -> None:
+        store = ReadingStore()
+        async with Memory(assemble(MemoryLedger(), lambda namespace: store)) as memory:
+            await memory.publish_many([event(id=f"b-{n}") for n in range(600)])
+            await memory.timeline("village", "baker", limit=20)
+            before = store.entries
+            newest = await memory.timeline("village", "baker", limit=20)
+            assert store.entries - before <= 64
+            assert [item.event.id for item in newest.items] == [f"b-{n}" for n in range(580, 600)]
+            every = await memory.timeline("village", "baker", limit=600)
+            assert len(every.items) == 600
+            none = await memory.timeline("village", "baker", kinds=["world.observed"])
+            assert (none.items, none.older, none.kept_from) == ((), None, None)
 
     run(work())

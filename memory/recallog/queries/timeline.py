@@ -7,7 +7,7 @@ from typing import Self
 
 from recallog.operations import parameters
 from recallog.operations.parameters import Filters
-from recallog.reading.read_session import ReadSession, position
+from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
@@ -19,7 +19,7 @@ from recallog_streams import positions
 
 _FIRST_READ_EVENTS = 64
 _MORE = 8
-"""A window of more events is read in steps, each so many times as large: a few large events fill an answer."""
+"""More events are read in steps, each so many times as large: a few large events fill an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +88,36 @@ async def page(
     The logs retain `log_events` events.
     """
     row = RowKey(settings.AGENTS.name, space, agent)
-    snapshot = await reading.snapshot([row], episodic.logs(space, agent, log_events))
-    tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
-    kept_from = episodic.kept_from(*tails)
-    if before is not None:
-        positions.check_same_partition(space, snapshot.partition, before.partition, "before")
-    memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
-    found, older, room = list[Remembered](), None, Room()
-    for memory in reversed(memories):
-        shown = snapshot.remembered(memory.offset, memory.data, memory.text)
-        if not wanted.passes(shown.event):
-            continue
-        if len(found) == limit or not room.takes(bytes_of(memory)):
-            older = found[-1].position
+    newest = min(_FIRST_READ_EVENTS, log_events)
+    while True:
+        snapshot = await reading.snapshot([row], episodic.logs(space, agent, newest))
+        if before is not None:
+            positions.check_same_partition(space, snapshot.partition, before.partition, "before")
+        tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
+        kept_from = episodic.kept_from(*tails)
+        memories = [memory for memory in episodic.complete(*tails) if before is None or memory.offset < before.offset]
+        found, older = _page_of(snapshot, memories, wanted, limit)
+        if older is not None or kept_from is None or newest == log_events:
             break
-        found.append(shown)
+        newest = min(log_events, _MORE * newest)
     return TimelinePage(
         **await of_agent(reading, snapshot, space, agent),
         items=tuple(reversed(found)),
         older=older,
         kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,
     )
+
+
+def _page_of(
+    snapshot: Snapshot, memories: Sequence[RememberedEvent], wanted: EventFilter, limit: int
+) -> tuple[list[Remembered], Position | None]:
+    """The newest events of a page, newest first, and the position before which the next page begins, if there is one."""
+    found, room = list[Remembered](), Room()
+    for memory in reversed(memories):
+        shown = snapshot.remembered(memory.offset, memory.data, memory.text)
+        if not wanted.passes(shown.event):
+            continue
+        if len(found) == limit or not room.takes(bytes_of(memory)):
+            return found, found[-1].position
+        found.append(shown)
+    return found, None
