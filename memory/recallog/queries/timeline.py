@@ -111,7 +111,7 @@ async def page(
 def _page_of(
     snapshot: Snapshot, memories: Sequence[RememberedEvent], wanted: EventFilter, limit: int
 ) -> tuple[list[Remembered], Position | None]:
-    """The newest events of a page, newest first, and the position before which the next page begins, if there is one."""
+    """The events of a page, newest first, and the position before which the next page begins."""
     found, room = list[Remembered](), Room()
     for memory in reversed(memories):
         shown = snapshot.remembered(memory.offset, memory.data, memory.text)
