@@ -258,7 +258,7 @@ def test_the_commands_of_the_readme_use_a_server(tmp_path: Path) -> None:
         ended = shell(script.replace(str(DEFAULT_PORT), str(port)), tmp_path)
     assert (ended.returncode, ended.stderr) == (0, f"{CLIENTS['claude-code'].next}\n")
     assert ended.stdout.count("The mill burned.") >= 2, ended.stdout
-    assert '"miller"' in (tmp_path / ".mcp.json").read_text()
+    assert '"baker"' in (tmp_path / ".mcp.json").read_text()
 
 
 def test_the_programs_of_the_page_on_mcp_print_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,7 @@ def test_the_programs_of_the_page_on_mcp_print_what_it_says(tmp_path: Path, monk
     assert serve == "recallog serve"
     monkeypatch.setenv("PATH", with_command(tmp_path))
     assert shows(run_python(by_stdio, tmp_path), printed)
-    once, again = f"{install} --yes", f"{install_of_site} --yes >/dev/null"
+    once, again = f"{install.strip()} --yes", f"{install_of_site} --yes >/dev/null"
     script = "\n".join([f"{once} >/dev/null", "cp .mcp.json started.json", create, again, "echo $RECALLOG_KEY"])
     ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     started, connected = (json.loads((tmp_path / name).read_text()) for name in ("started.json", ".mcp.json"))
