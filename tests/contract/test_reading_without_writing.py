@@ -16,7 +16,7 @@ from flip.questions import QUESTIONS, Question
 from flip.story import Topics, batches
 from recallog import Memory, Settings, layout
 from recallog_projections.stores.sqlite import VIEWS
-from recallog_schemas import limits
+from recallog_schemas import entry_rule, limits
 from recallog_schemas.errors import OutOfRange, RecallogError, StorageFull, StorageReadOnly, StorageReplaced
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from support import old_ledger
@@ -172,7 +172,7 @@ def with_logs_alone(home: Path) -> None:
 
 def of_the_oldest_format(home: Path) -> None:
     home.mkdir()
-    old_ledger.write(home / "ledger.db", [each for batch in batches() for each in batch])
+    old_ledger.write(home / "ledger.db", [entry_rule.with_rule(each) for batch in batches() for each in batch])
 
 
 STATES = [
