@@ -108,7 +108,7 @@ async def ask_everything(both: Both) -> None:
             await ask_about(both, space, agent)
     assert [found["space"] for found in (await both.ask(lambda memory: memory.spaces()))["items"]] == sorted(SPACES)
     assert (await both.ask(lambda memory: memory.pending()))["items"]
-    assert await both.ask(lambda memory: memory.admin.dead_letters()) == {"items": []}
+    assert await both.ask(lambda memory: memory.admin.dead_letters()) == {"items": [], "next": None}
 
 
 async def ask_about(both: Both, space: str, agent: str) -> None:
