@@ -355,7 +355,7 @@ def test_a_file_whose_name_and_text_no_encoding_of_the_console_has_is_read(tmp_p
     file.write_text("Ann: Grüße aus 東京\n", encoding="utf-8")
     for number, environment in enumerate(ENCODINGS):
         home = tmp_path / str(number)
-        assert spawn_in(environment, "ingest", file, "--home", home) == 0
+        assert spawn_in(environment, "ingest", file, "--format", "text", "--home", home) == 0
         told = spawn("tail", "--json", "--home", home, RECALLOG_INDEX="off").out
         assert "Grüße aus 東京" in [json.loads(line)["event"]["payload"].get("text") for line in told.splitlines()]
 
