@@ -228,7 +228,7 @@ def test_agents_that_join_before_the_broker_knows_their_topic_get_its_partitions
     class Handling:
         replaced = failure = ""
 
-        async def handle(self, data: bytes | None) -> None:
+        def handle(self, data: bytes | None) -> None:
             handled.set()
 
     async def one() -> int:
