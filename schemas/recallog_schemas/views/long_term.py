@@ -102,6 +102,23 @@ class EntriesPage(OfAgent):
         return "\n".join(entry.format() for entry in self.entries) or "(nothing)"
 
 
+class NearestEntry(View):
+    """The most similar live entry of the same agent, type, readers and person."""
+
+    id: str
+    """The id of the entry."""
+    version: int
+    """The version of its text."""
+    similarity: float
+    """The cosine of both texts, rounded to 6 decimals."""
+    model: str
+    """The embedding model."""
+
+    def format(self) -> str:
+        """Id and similarity in one line."""
+        return one_line(f"{self.id} (similarity {self.similarity:g})")
+
+
 class Retained(View):
     """What became of a text that was to be retained."""
 
@@ -119,7 +136,7 @@ class Retained(View):
     could not be pinned, because other entries were pinned meanwhile. None where nothing needs a reason."""
     position: Position | None
     """The position of the event. None: nothing was written."""
-    nearest: "NearestEntry | None" = None
+    nearest: NearestEntry | None = None
     """The entry that is most similar to a stored one, which may say the same or differ in one detail. None: there is
     none, or it was not measured."""
 
@@ -132,23 +149,6 @@ class Retained(View):
         """Outcome, id and reason in one line: `stored e-2, nearest e-1 (similarity 0.93)`."""
         shown = " ".join(part for part in (self.outcome, self.id, self.reason and f"({self.reason})") if part)
         return one_line(shown if self.nearest is None else f"{shown}, nearest {self.nearest.format()}")
-
-
-class NearestEntry(View):
-    """The most similar live entry of the same agent, type, readers and person."""
-
-    id: str
-    """The id of the entry."""
-    version: int
-    """The version of its text."""
-    similarity: float
-    """The cosine of both texts, rounded to 6 decimals."""
-    model: str
-    """The embedding model."""
-
-    def format(self) -> str:
-        """Id and similarity in one line."""
-        return one_line(f"{self.id} (similarity {self.similarity:g})")
 
 
 class Comparison(View):
