@@ -24,7 +24,7 @@ from recallog_streams.locks.redis import RedisLock
 from support.silent_server import Fault, silent_server
 
 DEADLINE_SECONDS = 0.5
-OVERHEAD_SECONDS = 6.0
+OVERHEAD_SECONDS = 3.0
 """Of a busy machine."""
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
-from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog.reactors.reactor import DueTrigger, Reactor, is_local
 from recallog_projections.views.due import Work
 from recallog_schemas import Event, Position, codec, limits, repeats, timestamps, triggers
 from recallog_schemas.errors import (
@@ -185,7 +185,7 @@ class Answers:
                 f"{left} calls of {_name(reactor)} go on after their deadline: it catches asyncio.CancelledError. "
                 "Correct it, and start the process again"
             )
-        if not reactor.pure and not reactor.immediate:
+        if not is_local(reactor):
             await self._pace.turn()
         # A task of its own: a reactor that catches its cancellation delays neither its deadline nor who cancels it.
         task: asyncio.Task[Sequence[Event] | None] = asyncio.create_task(

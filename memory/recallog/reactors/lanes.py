@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 
-from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog.reactors.reactor import DueTrigger, Reactor, is_local
 from recallog_schemas import limits
 from recallog_streams.concurrency import ended
 
@@ -38,7 +38,7 @@ class Lanes:
         """A lane is there as long as one of its triggers runs or waits."""
         self._ready = dict[Reactor, deque[_Lane]]()
         """The lanes that wait, by reactor. The reactor that has waited longest for its turn is first."""
-        self._tasks = dict[asyncio.Task[None], Reactor]()
+        self._tasks = set[asyncio.Task[None]]()
         self._running = Counter[Reactor]()
         self._of_reactor = Counter[Reactor]()
         """How many triggers of each run or wait."""
@@ -79,7 +79,7 @@ class Lanes:
             if ready:
                 self._ready[reactor] = ready
             self._running[reactor] += 1
-            self._tasks[asyncio.create_task(self._answer_next(lane), name="recallog-reaction")] = reactor
+            self._tasks.add(asyncio.create_task(self._answer_next(lane), name="recallog-reaction"))
 
     def _may_start(self, reactor: Reactor) -> bool:
         if not is_local(reactor):
@@ -100,7 +100,7 @@ class Lanes:
     def _finish(self, lane: _Lane) -> None:
         task = asyncio.current_task()
         if task is not None:
-            self._tasks.pop(task, None)
+            self._tasks.discard(task)
         self._running[lane[0]] -= 1
         if self._lanes[lane]:
             self._ready.setdefault(lane[0], deque()).append(lane)
@@ -126,8 +126,3 @@ class Lanes:
         """Drop what waits, cancel what runs, and wait for its end."""
         self._error = self._error or asyncio.CancelledError()  # nothing is started any more
         await ended(*self._tasks)
-
-
-def is_local(reactor: Reactor) -> bool:
-    """Whether a reactor waits for no model and no server of its own."""
-    return reactor.pure or reactor.immediate

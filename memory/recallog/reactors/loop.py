@@ -17,7 +17,7 @@ from recallog.reactors.answering import AnswerMemory, Answers, of_work
 from recallog.reactors.failures import Failures
 from recallog.reactors.lanes import Lanes
 from recallog.reactors.misconfigured import Misconfigured
-from recallog.reactors.reactor import DueTrigger
+from recallog.reactors.reactor import DueTrigger, is_local
 from recallog_projections.views.due import Scheduled, Work
 from recallog_schemas import Event, Position, codec, limits, timestamps, triggers
 from recallog_schemas.errors import InvalidEvent, LockTimeout, ModelMisconfigured, RecallogError
@@ -130,7 +130,7 @@ class ReactorLoop:
                     call.found(found, further)
                     for trigger in found:
                         reactor = self.answers.reactor_of(trigger.kind)
-                        if reactor is None or reactor.pure or reactor.immediate:
+                        if reactor is None or is_local(reactor):
                             await self._answer_in(call, trigger)
                         else:
                             await lanes.below(_WAITING_MAX)
@@ -499,7 +499,7 @@ class _Run:
         reactor = self._loop.answers.reactor_of(trigger.kind)
         if reactor is None or trigger.id in self._lanes or self._loop._failures.waits(trigger):
             return
-        if reactor.pure or reactor.immediate:
+        if is_local(reactor):
             await self._answer(trigger)
         elif self._lanes.of_reactor(reactor) < _WAITING_MAX:
             self._lanes.add(reactor, trigger)

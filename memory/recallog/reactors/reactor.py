@@ -81,3 +81,8 @@ class Reactor(ABC):
 
     async def close(self) -> None:  # noqa: B027 - most reactors have nothing to close
         """Close connections."""
+
+
+def is_local(reactor: Reactor) -> bool:
+    """Whether a reactor waits for no model and no server of its own."""
+    return reactor.pure or reactor.immediate

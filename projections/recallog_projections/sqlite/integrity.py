@@ -3,6 +3,8 @@
 import sqlite3
 from contextlib import closing
 
+from recallog_projections.sqlite.errors import is_damage
+
 _PROBLEMS_MAX = 20
 """How many problems SQLite looks for. One is enough to know that the file is damaged."""
 
@@ -20,7 +22,7 @@ def problems(connection: sqlite3.Connection) -> list[str]:
         for (text,) in connection.execute(f"PRAGMA integrity_check({_PROBLEMS_MAX})"):
             found += [line for line in str(text).splitlines() if line != "ok" and not line.startswith("***")]
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF != sqlite3.SQLITE_CORRUPT:
+        if not is_damage(error):
             raise
         found.append(str(error))
     return found
