@@ -75,10 +75,8 @@ def stopped(pid: int) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose index is built, and not served."""
-    home = tmp_path_factory.mktemp("silence") / "memory"
+def build(home: Path) -> Path:
+    """Make a folder whose index is built, and not served."""
 
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:
@@ -87,6 +85,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     run(work())
     return home
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("silence") / "memory")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from contract.test_index_silence import ANSWER, QUESTION, address, events, indexed, settings, stopped
+from contract.test_index_silence import ANSWER, QUESTION, address, build, events, indexed, settings, stopped
 from recallog import Memory
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import IndexUnavailable
@@ -23,16 +23,7 @@ NEWEST = "The smith has left the village."
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose index is built, and not served."""
-    home = tmp_path_factory.mktemp("waiting") / "memory"
-
-    async def work() -> None:
-        async with Memory.open(settings(home)) as memory:
-            await memory.publish_many(events())
-            await memory.catch_up_index()
-
-    run(work())
-    return home
+    return build(tmp_path_factory.mktemp("waiting") / "memory")
 
 
 @pytest.fixture

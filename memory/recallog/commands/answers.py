@@ -51,9 +51,10 @@ class AnsweredMemory:
         still_due = partial(due.still_due, asked=[(space, trigger)])
         if await self._access.of_space(space, still_due, {}):
             return True
-        for views in self._groups[1:]:
+        own = self._groups[1:]
+        for views in own:
             await self._catch_up(views, ledger.partition_of(space))
-        return len(self._groups) > 1 and await self.standing(space, trigger) is not None
+        return bool(own) and await self.standing(space, trigger) is not None
 
     async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
         return await self._access.append(events)
