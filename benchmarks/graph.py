@@ -8,8 +8,8 @@ from statistics import quantiles
 from benchmarks.homes import fill, opened
 from benchmarks.measure import Goal, Measure, Setup, seconds, without_garbage_collection
 from recallog import Event
+from recallog.models.facts import by_entities
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval import by_entities
 from recallog_streams import generations
 
 _SPACE, _AGENT = "town", "keeper"

@@ -16,7 +16,7 @@ from benchmarks.indexes import AveragedEmbedder, indexing
 from benchmarks.measure import Goal, Measure, Setup, without_garbage_collection
 from benchmarks.workload import batches
 from recallog import Event, Memory, Settings
-from recallog.queries.tiers import Strategy
+from recallog.models.tiers.queries import Strategy
 from recallog_projections.index.embedders.onnx import OnnxEmbedder
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import generations

@@ -11,24 +11,24 @@ from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog.admin import Admin as Admin
-    from recallog.consensus import Consensus as Consensus
-    from recallog.conversation import Conversation as Conversation
-    from recallog.conversations.compaction import Compacted as Compacted
-    from recallog.conversations.compaction import compact as compact
     from recallog.errors import *  # noqa: F403 - every error is public
-    from recallog.items import Items as Items
-    from recallog.long_term import LongTerm as LongTerm
     from recallog.memory import Memory as Memory
+    from recallog.models.consensus.operations import Consensus as Consensus
+    from recallog.models.conversations.compaction import Compacted as Compacted
+    from recallog.models.conversations.compaction import compact as compact
+    from recallog.models.conversations.operations import Conversation as Conversation
+    from recallog.models.items.operations import Items as Items
+    from recallog.models.long_term.operations import LongTerm as LongTerm
+    from recallog.models.stream.operations import Stream as Stream
+    from recallog.models.tiers.operations import Tiers as Tiers
+    from recallog.models.working.operations import Working as Working
+    from recallog.models.workspace.operations import Workspace as Workspace
     from recallog.reading.time_travel import AsOf as AsOf
     from recallog.remote import Remote as Remote
     from recallog.retrieval.formatting import format_context as format_context
     from recallog.retrieval.fusing import fuse as fuse
     from recallog.settings import Settings as Settings
-    from recallog.stream import Stream as Stream
-    from recallog.tiers import Tiers as Tiers
     from recallog.version import __version__ as __version__
-    from recallog.working import Working as Working
-    from recallog.workspace import Workspace as Workspace
     from recallog_schemas.event import Event as Event
     from recallog_schemas.event import Position as Position
     from recallog_schemas.views import *  # noqa: F403 - every view is public
@@ -39,23 +39,23 @@ else:
         __name__,
         {
             "recallog.admin": ["Admin"],
-            "recallog.consensus": ["Consensus"],
-            "recallog.conversation": ["Conversation"],
-            "recallog.conversations.compaction": ["Compacted", "compact"],
+            "recallog.models.consensus.operations": ["Consensus"],
+            "recallog.models.conversations.operations": ["Conversation"],
+            "recallog.models.conversations.compaction": ["Compacted", "compact"],
             "recallog.errors": errors.__all__,
-            "recallog.items": ["Items"],
-            "recallog.long_term": ["LongTerm"],
+            "recallog.models.items.operations": ["Items"],
+            "recallog.models.long_term.operations": ["LongTerm"],
             "recallog.memory": ["Memory"],
             "recallog.reading.time_travel": ["AsOf"],
             "recallog.remote": ["Remote"],
             "recallog.retrieval.formatting": ["format_context"],
             "recallog.retrieval.fusing": ["fuse"],
             "recallog.settings": ["Settings"],
-            "recallog.stream": ["Stream"],
-            "recallog.tiers": ["Tiers"],
+            "recallog.models.stream.operations": ["Stream"],
+            "recallog.models.tiers.operations": ["Tiers"],
             "recallog.version": ["__version__"],
-            "recallog.working": ["Working"],
-            "recallog.workspace": ["Workspace"],
+            "recallog.models.working.operations": ["Working"],
+            "recallog.models.workspace.operations": ["Workspace"],
             "recallog_schemas.event": ["Event", "Position"],
             "recallog_schemas.views": views.__all__,
             "recallog_streams.ledgers.ledger": ["Batch"],

@@ -9,14 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recallog import mistakes
-from recallog.accesses import AccessCounter
 from recallog.index import delegation
+from recallog.models.long_term.accesses import AccessCounter
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope
 from recallog.operations.parameters import At
 from recallog_projections import notices
-from recallog_schemas import Event, Position, entry_rule, limits
+from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import RecallogError, StorageError
+from recallog_schemas.models.long_term import entry_rule
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:

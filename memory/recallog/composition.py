@@ -39,10 +39,10 @@ from recallog_streams.projector import ProcessedBatch, Projector
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
-    from recallog.reactors.extractor import FactExtractor
-    from recallog.reactors.reflector import Reflector
-    from recallog.reactors.summarizer import Summarizer
-    from recallog.reactors.synthesizer import Synthesizer
+    from recallog.models.beliefs.reflector import Reflector
+    from recallog.models.conversations.summarizer import Summarizer
+    from recallog.models.facts.extractor import FactExtractor
+    from recallog.models.long_term.synthesizer import Synthesizer
     from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.index.engines.engine import Engine
@@ -225,10 +225,10 @@ def address_of(ledger_url: str) -> "KafkaAddress":
 def reflector(settings: Settings | None) -> "Reflector":
     """The reflector that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
     if settings is None or settings.reflector == "extractive":
-        from recallog.reactors.extractive import Extractive
+        from recallog.models.beliefs.extractive import Extractive
 
         return Extractive()
-    from recallog.reactors.endpoint import ChatEndpoint
+    from recallog.models.beliefs.reflector_endpoint import ChatEndpoint
 
     return ChatEndpoint(
         settings.reflector,
@@ -241,10 +241,10 @@ def reflector(settings: Settings | None) -> "Reflector":
 def extractor(settings: Settings | None) -> "FactExtractor":
     """The extractor that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
     if settings is None or settings.extractor == "heuristic":
-        from recallog.reactors.heuristic import HeuristicExtractor
+        from recallog.models.facts.heuristic import HeuristicExtractor
 
         return HeuristicExtractor()
-    from recallog.reactors.extractor_endpoint import EndpointExtractor
+    from recallog.models.facts.extractor_endpoint import EndpointExtractor
 
     return EndpointExtractor(
         settings.extractor,
@@ -257,10 +257,10 @@ def extractor(settings: Settings | None) -> "FactExtractor":
 def synthesizer(settings: Settings | None) -> "Synthesizer":
     """The synthesizer that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
     if settings is None or settings.synthesizer == "extractive":
-        from recallog.reactors.synthesizer import ExtractiveSynthesizer
+        from recallog.models.long_term.synthesizer import ExtractiveSynthesizer
 
         return ExtractiveSynthesizer()
-    from recallog.reactors.synthesizer_endpoint import EndpointSynthesizer
+    from recallog.models.long_term.synthesizer_endpoint import EndpointSynthesizer
 
     return EndpointSynthesizer(
         settings.synthesizer,
@@ -274,7 +274,7 @@ def summarizer(settings: Settings | None) -> "Summarizer | None":
     """The summarizer that the settings name; None for quotes, without a model. Raises `ModelMisconfigured`."""
     if settings is None or settings.summarizer == "extractive":
         return None
-    from recallog.reactors.summarizer_endpoint import EndpointSummarizer
+    from recallog.models.conversations.summarizer_endpoint import EndpointSummarizer
 
     return EndpointSummarizer(
         settings.summarizer,

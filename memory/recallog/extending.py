@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from recallog.components import Components as Components
     from recallog.components import Lock as Lock
     from recallog.composition import assemble as assemble
-    from recallog.reactors.extractor import ExtractionRequest as ExtractionRequest
-    from recallog.reactors.extractor import Fact as Fact
-    from recallog.reactors.extractor import FactExtractor as FactExtractor
-    from recallog.reactors.extractor import Utterance as Utterance
+    from recallog.models.beliefs.reflector import Evidence as Evidence
+    from recallog.models.beliefs.reflector import ReflectionAnswer as ReflectionAnswer
+    from recallog.models.beliefs.reflector import ReflectionRequest as ReflectionRequest
+    from recallog.models.beliefs.reflector import Reflector as Reflector
+    from recallog.models.conversations.summarizer import Summarizer as Summarizer
+    from recallog.models.facts.extractor import ExtractionRequest as ExtractionRequest
+    from recallog.models.facts.extractor import Fact as Fact
+    from recallog.models.facts.extractor import FactExtractor as FactExtractor
+    from recallog.models.facts.extractor import Utterance as Utterance
+    from recallog.models.long_term.synthesizer import Synthesizer as Synthesizer
     from recallog.reactors.reactor import DueTrigger as DueTrigger
     from recallog.reactors.reactor import Reactor as Reactor
-    from recallog.reactors.reflector import Evidence as Evidence
-    from recallog.reactors.reflector import ReflectionAnswer as ReflectionAnswer
-    from recallog.reactors.reflector import ReflectionRequest as ReflectionRequest
-    from recallog.reactors.reflector import Reflector as Reflector
-    from recallog.reactors.summarizer import Summarizer as Summarizer
-    from recallog.reactors.synthesizer import Synthesizer as Synthesizer
     from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
     from recallog.retrieval.reranker import Reranker as Reranker
     from recallog_projections.index.embedders.embedder import Embedder as Embedder
@@ -72,11 +72,11 @@ else:
         {
             "recallog.components": ["Components", "Lock"],
             "recallog.composition": ["assemble"],
-            "recallog.reactors.extractor": ["ExtractionRequest", "Fact", "FactExtractor", "Utterance"],
+            "recallog.models.facts.extractor": ["ExtractionRequest", "Fact", "FactExtractor", "Utterance"],
             "recallog.reactors.reactor": ["DueTrigger", "Reactor"],
-            "recallog.reactors.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
-            "recallog.reactors.summarizer": ["Summarizer"],
-            "recallog.reactors.synthesizer": ["Synthesizer"],
+            "recallog.models.beliefs.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
+            "recallog.models.conversations.summarizer": ["Summarizer"],
+            "recallog.models.long_term.synthesizer": ["Synthesizer"],
             "recallog.retrieval.memory_index": ["MemoryIndex"],
             "recallog.retrieval.reranker": ["Reranker"],
             "recallog_projections.index.embedders.embedder": ["Embedder", "Embedding", "Passage", "Vectors"],

@@ -12,19 +12,21 @@ import msgspec
 from recallog import queries, reactors, retrieval
 from recallog.access import MemoryAccess
 from recallog.admin import Admin
-from recallog.consensus import Consensus
-from recallog.conversation import Conversation
-from recallog.items import Items
-from recallog.long_term import LongTerm
+from recallog.models import beliefs
+from recallog.models.consensus.operations import Consensus
+from recallog.models.conversations.operations import Conversation
+from recallog.models.items.operations import Items
+from recallog.models.long_term import preset_weights
+from recallog.models.long_term.operations import LongTerm
+from recallog.models.stream.operations import Stream
+from recallog.models.tiers.operations import Tiers
+from recallog.models.working.operations import Working
+from recallog.models.workspace.operations import Workspace
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, GenAi, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
-from recallog.stream import Stream
-from recallog.tiers import Tiers
-from recallog.working import Working
-from recallog.workspace import Workspace
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Position, limits, views
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, ProjectionError, RecallogError
@@ -34,14 +36,14 @@ from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
     from recallog.components import Components
+    from recallog.models.beliefs.reflector import Reflector
+    from recallog.models.conversations.summarizer import Summarizer
+    from recallog.models.facts.extractor import FactExtractor
+    from recallog.models.long_term.synthesizer import Synthesizer
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
-    from recallog.reactors.extractor import FactExtractor
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reactor import Reactor
-    from recallog.reactors.reflector import Reflector
-    from recallog.reactors.summarizer import Summarizer
-    from recallog.reactors.synthesizer import Synthesizer
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
     from recallog.retrieval.memory_index import FedIndex, MemoryIndex
@@ -620,7 +622,7 @@ class Memory(Facade):
             )
             return await retrieval.reranker.reranked(self._reranker, found, top_k)
         preset, channels, types = options.get("preset"), options.get("channels"), options.get("types")
-        weights = retrieval.preset_weights.of_preset(
+        weights = preset_weights.of_preset(
             preset, channels, types, options.get("vector_weight"), options.get("recency_weight")
         )
         recall_query = retrieval.query.RecallQuery.create(
@@ -705,7 +707,7 @@ class Memory(Facade):
         In Python `answer(belief)` of the view makes the event that answers it.
         """
         return await self._access.of_space(
-            space, lambda reading: queries.reflections.reflection_of(reading, space, agent, self._access.log_events), at
+            space, lambda reading: beliefs.queries.reflection_of(reading, space, agent, self._access.log_events), at
         )
 
     @operation(example="recallog beliefs village widow --reader smith", gen_ai=GenAi.SEARCH, records="beliefs")
@@ -719,7 +721,7 @@ class Memory(Facade):
     ) -> "BeliefsView":
         """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
         return await self._access.of_space(
-            space, lambda reading: queries.reflections.beliefs_of(reading, space, agent, reader), at
+            space, lambda reading: beliefs.queries.beliefs_of(reading, space, agent, reader), at
         )
 
     @operation(example="recallog scene village --as-of 0:120", shared=True, gen_ai=GenAi.SEARCH, records="events")

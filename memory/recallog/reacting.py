@@ -4,22 +4,25 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from recallog.commands import long_term, tiers
 from recallog.commands.answers import AnsweredMemory
-from recallog.queries import conversation, daily, due, turns
+from recallog.models.beliefs.reflection import ReflectionMemory, ReflectionReactor
+from recallog.models.conversations import queries as conversation
+from recallog.models.conversations.reactor import Compaction
+from recallog.models.facts.extraction import Extraction
+from recallog.models.long_term import commands as long_term
+from recallog.models.long_term.migration import Migration
+from recallog.models.long_term.retraction import Retraction
+from recallog.models.tiers import commands as tiers
+from recallog.models.tiers.reactor import Consolidation, Summaries
+from recallog.models.workspace import daily_queries as daily
+from recallog.models.workspace.daily import Daily
+from recallog.queries import due, turns
 from recallog.reactors.answering import Answers
-from recallog.reactors.compaction import Compaction
-from recallog.reactors.consolidation import Consolidation, Summaries
-from recallog.reactors.daily import Daily
-from recallog.reactors.extraction import Extraction
 from recallog.reactors.loop import DueWork, ReactorLoop
-from recallog.reactors.migration import Migration
 from recallog.reactors.misconfigured import Misconfigured
 from recallog.reactors.pace import Pace
-from recallog.reactors.reflection import ReflectionMemory, ReflectionReactor
-from recallog.reactors.retraction import Retraction
 from recallog.reading.read_session import ReadSession
-from recallog_projections.views.conversations.tables import ConversationKey
+from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_projections.views.due import Scheduled
 from recallog_schemas import Event, limits
 from recallog_schemas.errors import ModelMisconfigured
@@ -27,12 +30,12 @@ from recallog_schemas.views import PendingTrigger, Remembered
 
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
-    from recallog.long_term import LongTerm
-    from recallog.queries.conversation import Planned
-    from recallog.reactors.extractor import FactExtractor
+    from recallog.models.beliefs.reflector import Reflector
+    from recallog.models.conversations.queries import Planned
+    from recallog.models.conversations.summarizer import Summarizer
+    from recallog.models.facts.extractor import FactExtractor
+    from recallog.models.long_term.operations import LongTerm
     from recallog.reactors.reactor import DueTrigger, Reactor
-    from recallog.reactors.reflector import Reflector
-    from recallog.reactors.summarizer import Summarizer
 
 
 class ReactingMemory(ReflectionMemory, Protocol):

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from recallog_schemas import entry_rule, triggers
+from recallog_schemas import triggers
 from recallog_schemas.codec import with_enough_stack
 from recallog_schemas.event import Event, fields_of
+from recallog_schemas.models.long_term import entry_rule
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _ABSENT = object()

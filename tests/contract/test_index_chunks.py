@@ -10,9 +10,9 @@ import pytest
 from contract.test_index_entries import published
 from contract.test_index_store import Village, in_a_village, village
 from recallog import Event
-from recallog_projections.index.chunks import chunks
 from recallog_projections.index.documents import OF_ENTRIES
 from recallog_projections.index.store import damage
+from recallog_projections.models.workspace.chunks import chunks
 from recallog_schemas import limits
 from support.events import event, run
 from support.indexing import catch_up

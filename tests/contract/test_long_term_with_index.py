@@ -9,7 +9,7 @@ import pytest
 from contract.test_index_entries import changed, retained
 from contract.test_index_store import CountedEmbedder, Village, in_a_village
 from recallog import Memory
-from recallog.commands import long_term as changes
+from recallog.models.long_term import commands as changes
 from recallog.settings import Settings
 from recallog_schemas.errors import EmbedderUnavailable
 from support.indexing import catch_up

@@ -16,8 +16,9 @@ from flip.questions import QUESTIONS, Question
 from flip.story import Topics, batches
 from recallog import Memory, Settings, layout
 from recallog_projections.stores.sqlite import VIEWS
-from recallog_schemas import entry_rule, limits
+from recallog_schemas import limits
 from recallog_schemas.errors import OutOfRange, RecallogError, StorageFull, StorageReadOnly, StorageReplaced
+from recallog_schemas.models.long_term import entry_rule
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from support import old_ledger
 from support.cli import environment_of

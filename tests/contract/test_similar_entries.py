@@ -8,8 +8,8 @@ import pytest
 
 from contract.test_index_entries import changed, retained
 from contract.test_index_store import Village, in_a_village
+from recallog.models.long_term.similar import SimilarEntries, similar
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.similar import SimilarEntries, similar
 from recallog_projections.index.embedders.embedder import Passage
 from recallog_schemas.errors import IndexUnavailable
 from support.events import event

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recallog import Event, Memory
-from recallog_projections.views.entries import tables as entries
+from recallog_projections.models.long_term import tables as entries
 from recallog_schemas import triggers
 from support.events import event, recorded, run
 from support.processes import begun, ended

@@ -13,9 +13,10 @@ import pytest
 
 from recallog import Memory
 from recallog.settings import Settings
+from recallog_projections.models.long_term import tables
 from recallog_projections.views import builtin
-from recallog_projections.views.entries import tables
-from recallog_schemas import codec, entry_rule
+from recallog_schemas import codec
+from recallog_schemas.models.long_term import entry_rule
 from recallog_streams import migration
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import recallog

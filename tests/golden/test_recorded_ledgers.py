@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from recallog_projections.models.tiers import tables as tiers
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
-from recallog_projections.views.tiers import tables as tiers
 from recallog_schemas import codec, kinds
 from recallog_service.demo import village
 from recallog_streams import dead_letters, generations

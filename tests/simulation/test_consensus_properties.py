@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog.queries import consensus as queries
+from recallog.models.consensus import queries as queries
 from recallog.reading.read_session import ReadSession
-from recallog_projections.views import consensus as view
+from recallog_projections.models.consensus import projection as view
 from support.consensus_oracle import Debates, debates, hash_of
 from support.events import MOMENT
 from support.finishing import finish

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recallog_projections.models.long_term import tables
+from recallog_projections.models.long_term.reading import event_of, may_read
 from recallog_projections.stores.store import Generation
 from recallog_projections.views import due
-from recallog_projections.views.entries import tables
-from recallog_projections.views.entries.reading import event_of, may_read
 from recallog_streams import dead_letters
 from recallog_streams.projector import Projector
 from support.entries_checking import View, check_entries, check_tiers, check_uses

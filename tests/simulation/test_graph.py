@@ -5,11 +5,11 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog.reading import erasures
-from recallog.retrieval import by_entities
+from recallog.models.facts import by_entities
+from recallog.models.long_term import erasures
+from recallog_projections.models.facts import tables
+from recallog_projections.models.long_term.tables import ROWS
 from recallog_projections.stores.store import Generation
-from recallog_projections.views.entries.tables import ROWS
-from recallog_projections.views.graph import tables
 from recallog_schemas import limits
 from simulation.test_entries import BATCHES, SEEDS, SIZES, history
 from simulation.test_entries import values_of as bytes_of

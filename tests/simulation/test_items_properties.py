@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog import Conflict, Memory
-from recallog.queries import items as queries
-from recallog.queries import working
+from recallog.models.items import queries as queries
+from recallog.models.working import queries as working
 from recallog.reading.read_session import ReadSession
+from recallog_projections.models.items import projection as items
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import LogName
-from recallog_projections.views import items
 from recallog_schemas import limits
 from recallog_schemas.timestamps import micros
 from recallog_streams.projector import Projector

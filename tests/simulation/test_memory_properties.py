@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog.queries import context, explain, reflections, salient
+from recallog.models.beliefs import queries as reflections
+from recallog.queries import context, explain, salient
 from recallog.queries.context import ContextRequest
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import SalienceQuery

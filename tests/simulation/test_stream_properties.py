@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog.queries import stream as queries
+from recallog.models.stream import queries as queries
 from recallog.reading.read_session import ReadSession
 from support.events import MOMENT
 from support.finishing import finish

@@ -8,8 +8,8 @@ from soak.load import Load
 from soak.story import AGENTS, SPACES, text
 
 _EARLY = "0:50"
-"""A past that stays small however long the run is: `as_of` folds the ledger up to there. Questions begin after 100 actions
-of the writer, so that the ledger has this position even where the writer is slow."""
+"""A past that stays small however long the run is: `as_of` folds the ledger up to there. Questions begin after 100
+actions of the writer, so that the ledger has this position even where the writer is slow."""
 
 _TEXT = object()
 """Stands for the text of a question, which differs each time."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from recallog_projections.models.long_term import tables, uses
+from recallog_projections.models.tiers import tables as tiers
 from recallog_projections.stores.store import Generation, Store
-from recallog_projections.views import due, uses
-from recallog_projections.views.entries import tables
-from recallog_projections.views.tiers import tables as tiers
+from recallog_projections.views import due
 from support.entries_oracle import ExpectedEntries, ExpectedEntry, Fields
 from support.finishing import finish
 from support.tiers_oracle import INTERVAL

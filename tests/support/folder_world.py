@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock
 
 from recallog import Memory, Position, Settings, layout
-from recallog_schemas import Event, codec, entry_rule
+from recallog_schemas import Event, codec
 from recallog_schemas.errors import (
     LockTimeout,
     RecallogError,
@@ -30,6 +30,7 @@ from recallog_schemas.errors import (
     StorageUnavailable,
     UnknownOutcome,
 )
+from recallog_schemas.models.long_term import entry_rule
 from recallog_schemas.views import Remembered
 from support import disk
 from support.disk import PROGRAM, Disk, Fault, Killed

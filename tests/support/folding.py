@@ -5,25 +5,15 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from recallog.queries import reflections
+from recallog.models.beliefs import queries as reflections
 from recallog.reading.read_session import ReadSession
+from recallog_projections.models.beliefs import reflection
+from recallog_projections.models.items import projection as items
 from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
 from recallog_projections.tables import RowKey
-from recallog_projections.views import (
-    activity,
-    builtin,
-    clock,
-    due,
-    episodic,
-    items,
-    outline,
-    reflection,
-    salience,
-    scene,
-    settings,
-)
+from recallog_projections.views import activity, builtin, clock, due, episodic, outline, salience, scene, settings
 from recallog_schemas import timestamps
 from recallog_streams import chain, dead_letters
 from recallog_streams.ledgers.ledger import Ledger

@@ -1,8 +1,8 @@
 """The entity graph as plain values, compared with the oracle."""
 
+from recallog_projections.models.facts import tables
+from recallog_projections.models.facts.tables import Counts, Entity
 from recallog_projections.stores.store import Generation, Store
-from recallog_projections.views.graph import tables
-from recallog_projections.views.graph.tables import Counts, Entity
 from support.entries_checking import View
 from support.entries_oracle import ExpectedEntries
 from support.graph_oracle import graphs

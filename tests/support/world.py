@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from recallog.queries import due, reflections
+from recallog.models.beliefs import queries as reflections
+from recallog.queries import due
 from recallog.reading.read_session import ReadSession
 from recallog.reading.view_access import CatchUpOnRead
 from recallog_projections.projection import Projection

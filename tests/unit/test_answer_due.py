@@ -9,12 +9,12 @@ from typing import ClassVar
 import pytest
 
 from recallog import Event, Memory
+from recallog.models.long_term.retraction import Retraction
 from recallog.reacting import LoopMemory
 from recallog.reactors.answering import Answers
 from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.pace import Pace
 from recallog.reactors.reactor import DueTrigger, Reactor
-from recallog.reactors.retraction import Retraction
 from recallog_projections.views.due import Work
 from recallog_schemas import triggers
 from recallog_streams.answers import Answer

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from recallog.retrieval import by_recency
-from recallog_projections.views.entries.tables import EntryRow
+from recallog.models.long_term import by_recency
+from recallog_projections.models.long_term.tables import EntryRow
 
 DAY = 86_400 * 1_000_000
 NOW = 100 * DAY

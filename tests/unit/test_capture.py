@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recallog import Memory, OutOfRange
-from recallog_projections.views.entries import tables
+from recallog_projections.models.long_term import tables
 from recallog_schemas import Event, codec, limits
 from support.events import event, run
 from support.folding import folded, ledger_at, rows_of

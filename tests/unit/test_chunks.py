@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_projections.index.chunks import Chunk, chunks
+from recallog_projections.models.workspace.chunks import Chunk, chunks
 from recallog_schemas import limits
 
 

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recallog import compact
-from recallog.conversations import compaction
-from recallog.conversations.compaction import Summary
+from recallog.models.conversations import compaction
+from recallog.models.conversations.compaction import Summary
 
 Message = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recallog import InvalidArgument, Memory, Refused
-from recallog_projections.views import consensus as view
+from recallog_projections.models.consensus import projection as view
 from recallog_schemas import Event
 from support.cli import recallog
 from support.events import event, run

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from recallog import Event, InvalidArgument, Memory, ModelFailed, ModelMisconfigured, Settings, composition
-from recallog.conversations import adding
 from recallog.extending import Summarizer
-from recallog_projections.views.conversations import rendering
-from recallog_projections.views.conversations.tables import ConversationKey
+from recallog.models.conversations import adding
+from recallog_projections.models.conversations import rendering
+from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import limits
 from recallog_schemas.errors import EventTooLarge
 from recallog_schemas.views import ConversationView

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from recallog import Event, Memory
 from recallog.composition import assemble
-from recallog.reactors import daily_cues
+from recallog.models.workspace import daily_cues
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.workspace import documents as workspace
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.views import items, workspace
 from recallog_schemas import limits, triggers
 from recallog_streams.ledgers.memory import MemoryLedger
 from support import daily_oracle

@@ -8,12 +8,12 @@ import pytest
 
 from recallog import Memory
 from recallog.composition import assemble
+from recallog.models.beliefs.extractive import Extractive
+from recallog.models.beliefs.reflection import ReflectionReactor
 from recallog.reacting import LoopMemory
 from recallog.reactors import loop
 from recallog.reactors.answering import Answers
-from recallog.reactors.extractive import Extractive
 from recallog.reactors.loop import ReactorLoop
-from recallog.reactors.reflection import ReflectionReactor
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, limits
 from recallog_schemas.errors import RecallogError, StorageUnavailable

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from recallog.testing import ProjectionDriver
+from recallog_projections.models.long_term import tables, texts
+from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.reading import event_of, may_read
+from recallog_projections.models.long_term.tables import AgentEntries, EntryRef, EntryRow, Refusal
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
-from recallog_projections.views.entries import tables, texts
-from recallog_projections.views.entries.projection import Entries
-from recallog_projections.views.entries.reading import event_of, may_read
-from recallog_projections.views.entries.tables import AgentEntries, EntryRef, EntryRow, Refusal
 from recallog_schemas import Event, codec, limits, timestamps
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallog import Memory
-from recallog_projections.views.entries import texts
+from recallog_projections.models.long_term import texts
 from recallog_schemas import limits
 from support.events import event, run
 

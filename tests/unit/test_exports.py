@@ -20,16 +20,16 @@ import recallog.testing
 import recallog_schemas
 from recallog import Memory
 from recallog.admin import Admin
-from recallog.consensus import Consensus
-from recallog.conversation import Conversation
-from recallog.items import Items
-from recallog.long_term import LongTerm
+from recallog.models.consensus.operations import Consensus
+from recallog.models.conversations.operations import Conversation
+from recallog.models.items.operations import Items
+from recallog.models.long_term.operations import LongTerm
+from recallog.models.stream.operations import Stream
+from recallog.models.tiers.operations import Tiers
+from recallog.models.working.operations import Working
+from recallog.models.workspace.operations import Workspace
 from recallog.operations.operation import Facade, all_operations
 from recallog.remote.client import Remote
-from recallog.stream import Stream
-from recallog.tiers import Tiers
-from recallog.working import Working
-from recallog.workspace import Workspace
 from recallog_schemas import views
 
 ERRORS = [

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from recallog import Event, Memory, ModelFailed, ModelMisconfigured, Settings
 from recallog.composition import assemble, extractor
 from recallog.extending import ExtractionRequest, Fact
+from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import due
-from recallog_projections.views.entries import tables as entries
 from recallog_schemas import limits
 from recallog_schemas.views import EntryView
 from recallog_streams.ledgers.memory import MemoryLedger

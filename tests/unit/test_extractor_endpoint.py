@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from recallog.reactors.extractor import ExtractionRequest, Fact, Utterance, ask
-from recallog.reactors.extractor_endpoint import EndpointExtractor
+from recallog.models.facts.extractor import ExtractionRequest, Fact, Utterance, ask
+from recallog.models.facts.extractor_endpoint import EndpointExtractor
 from recallog_schemas.errors import ModelFailed, ModelMisconfigured
 from support.chat_server import ChatServer, Reply, completion, facts, status
 from support.events import run

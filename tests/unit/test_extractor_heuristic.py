@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recallog.reactors.extractor import ExtractionRequest, Fact, Utterance
-from recallog.reactors.heuristic import HeuristicExtractor
-from recallog.reactors.relative_times import dated
+from recallog.models.facts.extractor import ExtractionRequest, Fact, Utterance
+from recallog.models.facts.heuristic import HeuristicExtractor
+from recallog.models.facts.relative_times import dated
 from support.events import run
 
 

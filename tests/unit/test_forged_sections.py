@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recallog import Memory
-from recallog.conversations.compaction import compact
+from recallog.models.conversations.compaction import compact
 from recallog.retrieval.formatting import format_context
 from recallog_schemas import Event
 from recallog_schemas.views import View

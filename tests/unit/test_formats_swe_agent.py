@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory
-from recallog.conversations import outcomes
+from recallog.models.conversations import outcomes
 from recallog_service.formats import chat, swe_agent
 from support import formats
 

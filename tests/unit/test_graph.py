@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from recallog import Memory
-from recallog.retrieval import by_entities
-from recallog_projections.views.graph import tables
-from recallog_projections.views.graph.tables import Counts, Entity, Fact, Link
+from recallog.models.facts import by_entities
+from recallog_projections.models.facts import tables
+from recallog_projections.models.facts.tables import Counts, Entity, Fact, Link
 from recallog_schemas import Event, limits
 from support.entries_checking import View
 from support.events import event, run

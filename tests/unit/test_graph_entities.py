@@ -2,8 +2,8 @@
 
 import pytest
 
-from recallog_projections.views.graph import entities as module
-from recallog_projections.views.graph.entities import entities, key_of, possible
+from recallog_projections.models.facts import entities as module
+from recallog_projections.models.facts.entities import entities, key_of, possible
 from recallog_schemas import limits
 
 TEXTS = {

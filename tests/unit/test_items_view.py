@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from recallog.testing import ProjectionDriver
-from recallog_projections.views import items
-from recallog_projections.views.items import Items
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.items.projection import Items
 from recallog_schemas import Event, limits
 from support.events import MOMENT, event
 

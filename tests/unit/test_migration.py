@@ -9,9 +9,9 @@ import pytest
 
 from recallog import Event, Memory
 from recallog.composition import assemble
+from recallog_projections.models.long_term import migration
+from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.views import migration
-from recallog_projections.views.entries import tables as entries
 from recallog_schemas import limits
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, recorded, run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from recallog import Event, Memory, Position, Settings
-from recallog.reactors.reflector import ReflectionAnswer, ReflectionRequest, Reflector
+from recallog.models.beliefs.reflector import ReflectionAnswer, ReflectionRequest, Reflector
 from recallog_schemas import triggers
 from recallog_schemas.errors import IdConflict, LockTimeout, ModelFailed, ModelMisconfigured, NothingDue
 from recallog_streams.ledgers.ledger import Guard

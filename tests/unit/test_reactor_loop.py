@@ -14,8 +14,8 @@ from recallog.reacting import LoopMemory
 from recallog.reactors.answering import Answers, answer_of
 from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.views.entries import tables as entries
 from recallog_schemas import triggers
 from recallog_schemas.errors import StorageUnavailable
 from recallog_schemas.views import Reaction

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from recallog.reactors.endpoint import ChatEndpoint
-from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, ask
+from recallog.models.beliefs.reflector import Evidence, ReflectionAnswer, ReflectionRequest, ask
+from recallog.models.beliefs.reflector_endpoint import ChatEndpoint
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed, ModelMisconfigured
 from support import chat_server

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from recallog.reactors.extractive import QUOTE_CHARS_MAX, Extractive
-from recallog.reactors.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector, ask, checked, cut
+from recallog.models.beliefs.extractive import QUOTE_CHARS_MAX, Extractive
+from recallog.models.beliefs.reflector import (
+    Evidence,
+    ReflectionAnswer,
+    ReflectionRequest,
+    Reflector,
+    ask,
+    checked,
+    cut,
+)
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed, ModelMisconfigured, StorageUnavailable
 from support.events import run

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from recallog import Memory
-from recallog_projections.views.entries import tables as entries
-from recallog_schemas import seeding
+from recallog_projections.models.long_term import tables as entries
+from recallog_schemas.models.long_term import seeding
 from support.events import recorded, run
 
 LESSONS = [f"LESSON: {number}" for number in range(5)]

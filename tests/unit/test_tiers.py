@@ -8,8 +8,8 @@ import pytest
 
 from recallog import Memory
 from recallog.composition import assemble
+from recallog_projections.models.tiers import rules
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.views.tiers import rules
 from recallog_schemas import Event, Position, triggers
 from recallog_schemas.views import Consolidation
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -641,7 +641,7 @@ async def gather_twice(memory: Memory) -> list[Consolidation]:
     """Two plans of which both were made before either was published."""
     import asyncio
 
-    from recallog.commands import tiers
+    from recallog.models.tiers import commands as tiers
     from recallog_schemas.views import Consolidation as Made
 
     access = memory.tiers._access

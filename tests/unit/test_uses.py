@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from recallog import Memory
+from recallog_projections.models.long_term import tables, uses
 from recallog_projections.tables import RowKey
-from recallog_projections.views import builtin, clock, uses
-from recallog_projections.views.entries import tables
+from recallog_projections.views import builtin, clock
 from recallog_schemas import Event, codec, limits, timestamps
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import MOMENT, event, run

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from recallog import Conflict, InvalidArgument, Memory, Refused
-from recallog.commands.working import RESERVED_KEYS
-from recallog_projections.views import items
+from recallog.models.working.commands import RESERVED_KEYS
+from recallog_projections.models.items import projection as items
 from recallog_schemas import Event
 from support.cli import recallog
 from support.events import event

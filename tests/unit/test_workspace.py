@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallog import Conflict, Event, InvalidArgument, Memory, Position, Settings
-from recallog.commands import workspace as commands
-from recallog.workspaces import deciding
-from recallog.workspaces.folder import STATE
+from recallog.models.workspace import commands as commands
+from recallog.models.workspace import deciding
+from recallog.models.workspace.folder import STATE
 from recallog_schemas import limits
-from recallog_schemas.kinds.items import value_bytes
+from recallog_schemas.models.items.payloads import value_bytes
 from support.cli import recallog
 from support.events import run
 from support.twice import events_of, once, twice

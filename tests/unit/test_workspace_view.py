@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from recallog.testing import ProjectionDriver
-from recallog_projections.views import items, workspace
-from recallog_projections.views.items import Items
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.items.projection import Items
+from recallog_projections.models.workspace import documents as workspace
 from recallog_schemas import Event
 from support.events import event
 

@@ -10,7 +10,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.queries import recalled, reflections, salient, working
+from recallog.models.beliefs import queries as reflections
+from recallog.models.working import queries as working
+from recallog.queries import recalled, salient
 from recallog.queries.prompt import Line, Prompt, Section, tokens
 from recallog.queries.salient import Related, SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot

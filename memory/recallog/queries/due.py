@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 
 from recallog.components import Components
-from recallog.queries import reflections
+from recallog.models.beliefs import queries as reflections
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.tables import RowKey

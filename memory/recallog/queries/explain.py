@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recallog.index.semantic_index import SemanticIndex
+from recallog.models.long_term import entry_presence
+from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries import event_lookup, salient
 from recallog.queries.context import MEMORY_HEADING, ContextRequest, compose
-from recallog.queries.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import Ranking
-from recallog.reading import entry_presence
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.memory_index import FedIndex
 from recallog.retrieval.term_cache import TermCache
+from recallog_projections.models.long_term import tables
 from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import activity, episodic
-from recallog_projections.views.entries import tables
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.validation import is_text

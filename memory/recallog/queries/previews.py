@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from recallog.models.long_term import entry_presence
+from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries import event_lookup
-from recallog.queries.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.prompt import tokens
 from recallog.queries.timeline import bytes_of
-from recallog.reading import entry_presence, time_travel
+from recallog.reading import time_travel
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, settings
-from recallog_projections.views.entries import reading as entry_reading
-from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import OutOfRange

@@ -25,13 +25,13 @@ from recallog.queries.prompt import Line
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.term_cache import TermCache
+from recallog_projections.models.conversations import projection, rendering
+from recallog_projections.models.conversations import tables as conversations
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term import tables
+from recallog_projections.models.long_term.linking import NORMAL
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
-from recallog_projections.views.conversations import projection, rendering
-from recallog_projections.views.conversations import tables as conversations
-from recallog_projections.views.entries import reading as entry_reading
-from recallog_projections.views.entries import tables
-from recallog_projections.views.entries.linking import NORMAL
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.kinds import RagSettings

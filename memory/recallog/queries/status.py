@@ -7,7 +7,8 @@ from typing import ClassVar, TypeVar
 
 from recallog.components import Components
 from recallog.index.semantic_index import SemanticIndex
-from recallog.queries import due, reflections
+from recallog.models.beliefs import queries as reflections
+from recallog.queries import due
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.read_session import ReadSession
 from recallog_projections.stores.store import Pointer, Store

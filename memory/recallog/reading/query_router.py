@@ -123,7 +123,7 @@ class QueryRouter:
         return [item for answer in answers for item in answer]
 
     async def _travel(self, space: str, as_of: AsOf) -> ReadSession:
-        from recallog.reading import erasures  # few queries travel, and every command imports this module
+        from recallog.models.long_term import erasures  # few queries travel, and every command imports this module
 
         ledger, views = self._ledger, self._views
 

@@ -5,18 +5,13 @@ Each module is imported when it is first used, as `retrieval.<module>`: only rec
 
 from typing import TYPE_CHECKING
 
-from recallog_schemas.lazy_exports import lazy_exports
+from recallog_schemas.lazy_exports import lazy_submodules
 
 if TYPE_CHECKING:
     from recallog.retrieval import attempts as attempts
     from recallog.retrieval import by_index as by_index
-    from recallog.retrieval import preset_weights as preset_weights
     from recallog.retrieval import query as query
     from recallog.retrieval import recall as recall
     from recallog.retrieval import reranker as reranker
 else:
-    __getattr__, __dir__, __all__ = lazy_exports(
-        __name__,
-        {},
-        submodules=["attempts", "by_index", "preset_weights", "query", "recall", "reranker"],
-    )
+    __getattr__ = lazy_submodules(__name__)

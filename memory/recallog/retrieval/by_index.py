@@ -20,9 +20,9 @@ from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import ALONE, CHUNK_KIND, entry_point_id, point_id
 from recallog_projections.index.embedders.embedder import Embedding
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
-from recallog_projections.views.entries.reading import CAPTURED
-from recallog_projections.views.entries.reading import KIND as ENTRY_KIND
-from recallog_projections.views.entries.tables import EntryRow
+from recallog_projections.models.long_term.reading import CAPTURED
+from recallog_projections.models.long_term.reading import KIND as ENTRY_KIND
+from recallog_projections.models.long_term.tables import EntryRow
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
 

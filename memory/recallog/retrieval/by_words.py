@@ -11,8 +11,8 @@ from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, passages, points, terms
 from recallog_projections.index.identifiers import is_exact
 from recallog_projections.index.language import questions
-from recallog_projections.views.entries import reading as entry_reading
-from recallog_projections.views.entries.tables import EntryRow
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, kinds
 from recallog_schemas.timestamps import micros

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from recallog.retrieval.channels import DOCUMENT
-from recallog_projections.views.entries import reading as entry_reading
+from recallog_projections.models.long_term import reading as entry_reading
 from recallog_schemas.views import RecallHit, one_line
 
 HEADING = "## Recalled Memories"

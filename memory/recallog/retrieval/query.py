@@ -12,8 +12,8 @@ from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Channel, Preset
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, documents_of
-from recallog_projections.views.entries.reading import CAPTURED, KIND
-from recallog_projections.views.entries.tables import EntryRow
+from recallog_projections.models.long_term.reading import CAPTURED, KIND
+from recallog_projections.models.long_term.tables import EntryRow
 from recallog_schemas import Position, limits
 from recallog_schemas.timestamps import micros
 

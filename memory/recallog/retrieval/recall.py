@@ -9,39 +9,38 @@ from datetime import datetime
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
-from recallog.reading import entry_presence
+from recallog.models.long_term import candidates as entries_of
+from recallog.models.long_term import entry_presence, presets
+from recallog.models.working import candidates as blocks
+from recallog.models.workspace import candidates as documents
+from recallog.models.workspace.candidates import DocumentChunk
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import (
-    blocks,
     by_index,
     by_words,
     closeness,
     dates,
-    documents,
     index_lag,
     persons,
-    presets,
     quoting,
     ranking,
     said_once,
     time_scope,
 )
-from recallog.retrieval import entries as entries_of
 from recallog.retrieval.attempts import attempted
 from recallog.retrieval.candidates import Candidate, RankingQuery
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
-from recallog.retrieval.documents import DocumentChunk
 from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.documents import entry_point_id
 from recallog_projections.index.language import questions
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, clock, episodic, outline, salience, settings
-from recallog_projections.views.entries import reading as entry_reading
-from recallog_projections.views.entries.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import IndexUnavailable

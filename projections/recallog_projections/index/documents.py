@@ -20,21 +20,24 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from recallog_projections.index import chunk_forms, passages
-from recallog_projections.index.chunk_forms import ChunkForm, DocumentChunks
-from recallog_projections.index.chunks import Chunk, chunks
+from recallog_projections.index import passages
 from recallog_projections.index.engines.engine import EVERYBODY, documents_of, past_of
 from recallog_projections.index.language import questions
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.items.projection import ItemRow
+from recallog_projections.models.long_term import reading, tables
+from recallog_projections.models.long_term.kinds import CHANGING, PLAN, RETAINING, changed_ids
+from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.models.tiers import tables as tiers
+from recallog_projections.models.workspace import chunk_forms
+from recallog_projections.models.workspace import documents as workspace
+from recallog_projections.models.workspace.chunk_forms import ChunkForm, DocumentChunks
+from recallog_projections.models.workspace.chunks import Chunk, chunks
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import items, settings, visibility, workspace
-from recallog_projections.views.entries import reading, tables
-from recallog_projections.views.entries.kinds import CHANGING, PLAN, RETAINING, changed_ids
-from recallog_projections.views.entries.projection import Entries
-from recallog_projections.views.entries.tables import EntryRow
-from recallog_projections.views.items import ItemRow
+from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import SpaceSettings
-from recallog_projections.views.tiers import tables as tiers
 from recallog_schemas import Event, Record, codec, kinds, limits, timestamps
 from recallog_schemas.kinds import Kind
 

@@ -3,28 +3,28 @@
 from collections.abc import Sequence
 from typing import cast
 
+from recallog_projections.models.beliefs.beliefs import Beliefs
+from recallog_projections.models.beliefs.reflection import Reflection
+from recallog_projections.models.consensus.projection import ConsensusProjection
+from recallog_projections.models.conversations.projection import Conversations
+from recallog_projections.models.facts.projection import Graph
+from recallog_projections.models.items.projection import Items
+from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.uses import Uses
+from recallog_projections.models.stream.insights import Insights
+from recallog_projections.models.tiers import judging
+from recallog_projections.models.tiers.projection import Tiers
+from recallog_projections.models.workspace import documents as workspace
 from recallog_projections.projection import Projection
-from recallog_projections.views import workspace
 from recallog_projections.views.activity import Activity
-from recallog_projections.views.beliefs import Beliefs
 from recallog_projections.views.clock import Clock
-from recallog_projections.views.consensus import ConsensusProjection
-from recallog_projections.views.conversations.projection import Conversations
 from recallog_projections.views.due import Due
-from recallog_projections.views.entries.projection import Entries
 from recallog_projections.views.episodic import Episodic
-from recallog_projections.views.graph.projection import Graph
-from recallog_projections.views.insights import Insights
-from recallog_projections.views.items import Items
 from recallog_projections.views.outline import OutlineProjection
 from recallog_projections.views.own_due import NamesDue, OwnDue
-from recallog_projections.views.reflection import Reflection
 from recallog_projections.views.salience import Salience
 from recallog_projections.views.scene import Scene
 from recallog_projections.views.settings import SettingsProjection
-from recallog_projections.views.tiers import judging
-from recallog_projections.views.tiers.projection import Tiers
-from recallog_projections.views.uses import Uses
 from recallog_schemas import limits
 
 _BUILTIN = (

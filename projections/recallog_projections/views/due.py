@@ -14,14 +14,16 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
+from recallog_projections.models.conversations import projection as conversations
+from recallog_projections.models.long_term import migration
+from recallog_projections.models.long_term import tables as entries
+from recallog_projections.models.long_term.kinds import PLAN, changed_ids
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.models.long_term.texts import text_key
+from recallog_projections.models.workspace import daily
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import daily, migration, settings
-from recallog_projections.views.conversations import projection as conversations
-from recallog_projections.views.entries import tables as entries
-from recallog_projections.views.entries.kinds import PLAN, changed_ids
-from recallog_projections.views.entries.tables import EntryRow
-from recallog_projections.views.entries.texts import text_key
+from recallog_projections.views import settings
 from recallog_schemas import Event, Record, limits, timestamps, triggers
 from recallog_schemas.triggers import Trigger
 

@@ -19,8 +19,6 @@ from recallog_schemas.kinds.catalogue import digest as digest
 from recallog_schemas.kinds.catalogue import fields_beside as fields_beside
 from recallog_schemas.kinds.catalogue import kind_of as kind_of
 from recallog_schemas.kinds.catalogue import text_of as text_of
-from recallog_schemas.kinds.consensus import ConsensusStrength as ConsensusStrength
-from recallog_schemas.kinds.consensus import DissentType as DissentType
 from recallog_schemas.kinds.kind import ACTION as ACTION
 from recallog_schemas.kinds.kind import BOOKKEEPING as BOOKKEEPING
 from recallog_schemas.kinds.kind import DEFAULT_IMPORTANCE as DEFAULT_IMPORTANCE
@@ -49,3 +47,5 @@ from recallog_schemas.kinds.settings import RagSettings as RagSettings
 from recallog_schemas.kinds.settings import SalienceWeights as SalienceWeights
 from recallog_schemas.kinds.settings import TierSettings as TierSettings
 from recallog_schemas.kinds.settings import WorkingSettings as WorkingSettings
+from recallog_schemas.models.consensus.payloads import ConsensusStrength as ConsensusStrength
+from recallog_schemas.models.consensus.payloads import DissentType as DissentType

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
 from recallog_schemas import limits, text_rules
-from recallog_schemas.kinds import consensus, conversation, entries, items, reactions
+from recallog_schemas.kinds import reactions
 from recallog_schemas.kinds.episodes import (
     KindName,
     KindNames,
@@ -28,6 +28,10 @@ from recallog_schemas.kinds.episodes import (
 from recallog_schemas.kinds.kind import ACTION, BOOKKEEPING, DEFAULT_IMPORTANCE, ENTRY, VISITOR, EpisodeRole, Kind
 from recallog_schemas.kinds.payload import Part, Payload
 from recallog_schemas.kinds.settings import AgentConfigured
+from recallog_schemas.models.consensus import payloads as consensus
+from recallog_schemas.models.conversations import payloads as conversation
+from recallog_schemas.models.items import payloads as items
+from recallog_schemas.models.long_term import payloads as entries
 from recallog_schemas.text_rules import TextRule, first_of
 
 

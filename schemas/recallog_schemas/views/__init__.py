@@ -5,6 +5,64 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from recallog_schemas.models.consensus.views import ConsensusFound as ConsensusFound
+    from recallog_schemas.models.consensus.views import ConsensusView as ConsensusView
+    from recallog_schemas.models.consensus.views import DissentsView as DissentsView
+    from recallog_schemas.models.consensus.views import DissentView as DissentView
+    from recallog_schemas.models.consensus.views import SimilarConsensus as SimilarConsensus
+    from recallog_schemas.models.conversations.views import CompactionView as CompactionView
+    from recallog_schemas.models.conversations.views import ConversationView as ConversationView
+    from recallog_schemas.models.conversations.views import MessagesAdded as MessagesAdded
+    from recallog_schemas.models.conversations.views import MessagesRemoved as MessagesRemoved
+    from recallog_schemas.models.items.views import ItemChange as ItemChange
+    from recallog_schemas.models.items.views import ItemFound as ItemFound
+    from recallog_schemas.models.items.views import ItemsPage as ItemsPage
+    from recallog_schemas.models.items.views import ItemView as ItemView
+    from recallog_schemas.models.long_term.views import AuditView as AuditView
+    from recallog_schemas.models.long_term.views import Comparison as Comparison
+    from recallog_schemas.models.long_term.views import Deduplicated as Deduplicated
+    from recallog_schemas.models.long_term.views import EntriesChange as EntriesChange
+    from recallog_schemas.models.long_term.views import EntriesPage as EntriesPage
+    from recallog_schemas.models.long_term.views import EntryAudit as EntryAudit
+    from recallog_schemas.models.long_term.views import EntryErasure as EntryErasure
+    from recallog_schemas.models.long_term.views import EntryFound as EntryFound
+    from recallog_schemas.models.long_term.views import EntryStats as EntryStats
+    from recallog_schemas.models.long_term.views import EntryView as EntryView
+    from recallog_schemas.models.long_term.views import ErasuresPage as ErasuresPage
+    from recallog_schemas.models.long_term.views import ExtractedFacts as ExtractedFacts
+    from recallog_schemas.models.long_term.views import Lesson as Lesson
+    from recallog_schemas.models.long_term.views import LessonsView as LessonsView
+    from recallog_schemas.models.long_term.views import NearDuplicate as NearDuplicate
+    from recallog_schemas.models.long_term.views import NearestEntry as NearestEntry
+    from recallog_schemas.models.long_term.views import Retained as Retained
+    from recallog_schemas.models.long_term.views import Seeded as Seeded
+    from recallog_schemas.models.long_term.views import Synthesis as Synthesis
+    from recallog_schemas.models.stream.views import InsightsView as InsightsView
+    from recallog_schemas.models.stream.views import StreamHit as StreamHit
+    from recallog_schemas.models.stream.views import StreamMemory as StreamMemory
+    from recallog_schemas.models.stream.views import StreamRecall as StreamRecall
+    from recallog_schemas.models.stream.views import StreamSummary as StreamSummary
+    from recallog_schemas.models.tiers.views import ArchivedEntry as ArchivedEntry
+    from recallog_schemas.models.tiers.views import Consolidation as Consolidation
+    from recallog_schemas.models.tiers.views import TierEntry as TierEntry
+    from recallog_schemas.models.tiers.views import TierEntryFound as TierEntryFound
+    from recallog_schemas.models.tiers.views import TierHit as TierHit
+    from recallog_schemas.models.tiers.views import TierHits as TierHits
+    from recallog_schemas.models.tiers.views import TierLoad as TierLoad
+    from recallog_schemas.models.tiers.views import TierMove as TierMove
+    from recallog_schemas.models.tiers.views import TierPressure as TierPressure
+    from recallog_schemas.models.tiers.views import TierStats as TierStats
+    from recallog_schemas.models.working.views import Block as Block
+    from recallog_schemas.models.working.views import BlocksView as BlocksView
+    from recallog_schemas.models.working.views import DocumentChange as DocumentChange
+    from recallog_schemas.models.working.views import Drained as Drained
+    from recallog_schemas.models.working.views import WorkingDocument as WorkingDocument
+    from recallog_schemas.models.working.views import WorkingText as WorkingText
+    from recallog_schemas.models.workspace.views import FileLeftOut as FileLeftOut
+    from recallog_schemas.models.workspace.views import WorkspaceExport as WorkspaceExport
+    from recallog_schemas.models.workspace.views import WorkspaceHit as WorkspaceHit
+    from recallog_schemas.models.workspace.views import WorkspaceHits as WorkspaceHits
+    from recallog_schemas.models.workspace.views import WorkspaceImport as WorkspaceImport
     from recallog_schemas.views.base import ComputedAt as ComputedAt
     from recallog_schemas.views.base import EventLine as EventLine
     from recallog_schemas.views.base import ListView as ListView
@@ -17,16 +75,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.base import indented as indented
     from recallog_schemas.views.base import one_line as one_line
     from recallog_schemas.views.base import shown_date as shown_date
-    from recallog_schemas.views.consensus import ConsensusFound as ConsensusFound
-    from recallog_schemas.views.consensus import ConsensusView as ConsensusView
-    from recallog_schemas.views.consensus import DissentsView as DissentsView
-    from recallog_schemas.views.consensus import DissentView as DissentView
-    from recallog_schemas.views.consensus import SimilarConsensus as SimilarConsensus
     from recallog_schemas.views.context import ContextView as ContextView
-    from recallog_schemas.views.conversation import CompactionView as CompactionView
-    from recallog_schemas.views.conversation import ConversationView as ConversationView
-    from recallog_schemas.views.conversation import MessagesAdded as MessagesAdded
-    from recallog_schemas.views.conversation import MessagesRemoved as MessagesRemoved
     from recallog_schemas.views.dead_letters import DeadLetter as DeadLetter
     from recallog_schemas.views.dead_letters import DeadLetterDetail as DeadLetterDetail
     from recallog_schemas.views.dead_letters import DeadLettersView as DeadLettersView
@@ -34,32 +83,9 @@ if TYPE_CHECKING:
     from recallog_schemas.views.dead_letters import RetryReport as RetryReport
     from recallog_schemas.views.episodic import EpisodicView as EpisodicView
     from recallog_schemas.views.episodic import TimelinePage as TimelinePage
-    from recallog_schemas.views.items import ItemChange as ItemChange
-    from recallog_schemas.views.items import ItemFound as ItemFound
-    from recallog_schemas.views.items import ItemsPage as ItemsPage
-    from recallog_schemas.views.items import ItemView as ItemView
     from recallog_schemas.views.kinds import Catalogue as Catalogue
     from recallog_schemas.views.kinds import KindsView as KindsView
     from recallog_schemas.views.kinds import KindView as KindView
-    from recallog_schemas.views.long_term import AuditView as AuditView
-    from recallog_schemas.views.long_term import Comparison as Comparison
-    from recallog_schemas.views.long_term import Deduplicated as Deduplicated
-    from recallog_schemas.views.long_term import EntriesChange as EntriesChange
-    from recallog_schemas.views.long_term import EntriesPage as EntriesPage
-    from recallog_schemas.views.long_term import EntryAudit as EntryAudit
-    from recallog_schemas.views.long_term import EntryErasure as EntryErasure
-    from recallog_schemas.views.long_term import EntryFound as EntryFound
-    from recallog_schemas.views.long_term import EntryStats as EntryStats
-    from recallog_schemas.views.long_term import EntryView as EntryView
-    from recallog_schemas.views.long_term import ErasuresPage as ErasuresPage
-    from recallog_schemas.views.long_term import ExtractedFacts as ExtractedFacts
-    from recallog_schemas.views.long_term import Lesson as Lesson
-    from recallog_schemas.views.long_term import LessonsView as LessonsView
-    from recallog_schemas.views.long_term import NearDuplicate as NearDuplicate
-    from recallog_schemas.views.long_term import NearestEntry as NearestEntry
-    from recallog_schemas.views.long_term import Retained as Retained
-    from recallog_schemas.views.long_term import Seeded as Seeded
-    from recallog_schemas.views.long_term import Synthesis as Synthesis
     from recallog_schemas.views.maintenance import AbortReport as AbortReport
     from recallog_schemas.views.maintenance import CopyReport as CopyReport
     from recallog_schemas.views.maintenance import LeftOut as LeftOut
@@ -101,21 +127,6 @@ if TYPE_CHECKING:
     from recallog_schemas.views.status import LedgerFault as LedgerFault
     from recallog_schemas.views.status import PartitionStatus as PartitionStatus
     from recallog_schemas.views.status import Status as Status
-    from recallog_schemas.views.stream import InsightsView as InsightsView
-    from recallog_schemas.views.stream import StreamHit as StreamHit
-    from recallog_schemas.views.stream import StreamMemory as StreamMemory
-    from recallog_schemas.views.stream import StreamRecall as StreamRecall
-    from recallog_schemas.views.stream import StreamSummary as StreamSummary
-    from recallog_schemas.views.tiers import ArchivedEntry as ArchivedEntry
-    from recallog_schemas.views.tiers import Consolidation as Consolidation
-    from recallog_schemas.views.tiers import TierEntry as TierEntry
-    from recallog_schemas.views.tiers import TierEntryFound as TierEntryFound
-    from recallog_schemas.views.tiers import TierHit as TierHit
-    from recallog_schemas.views.tiers import TierHits as TierHits
-    from recallog_schemas.views.tiers import TierLoad as TierLoad
-    from recallog_schemas.views.tiers import TierMove as TierMove
-    from recallog_schemas.views.tiers import TierPressure as TierPressure
-    from recallog_schemas.views.tiers import TierStats as TierStats
     from recallog_schemas.views.verification import Difference as Difference
     from recallog_schemas.views.verification import DigestCheck as DigestCheck
     from recallog_schemas.views.verification import FileFinding as FileFinding
@@ -127,17 +138,6 @@ if TYPE_CHECKING:
     from recallog_schemas.views.verification import RowAddress as RowAddress
     from recallog_schemas.views.verification import TableCheck as TableCheck
     from recallog_schemas.views.verification import VerifyReport as VerifyReport
-    from recallog_schemas.views.working import Block as Block
-    from recallog_schemas.views.working import BlocksView as BlocksView
-    from recallog_schemas.views.working import DocumentChange as DocumentChange
-    from recallog_schemas.views.working import Drained as Drained
-    from recallog_schemas.views.working import WorkingDocument as WorkingDocument
-    from recallog_schemas.views.working import WorkingText as WorkingText
-    from recallog_schemas.views.workspace import FileLeftOut as FileLeftOut
-    from recallog_schemas.views.workspace import WorkspaceExport as WorkspaceExport
-    from recallog_schemas.views.workspace import WorkspaceHit as WorkspaceHit
-    from recallog_schemas.views.workspace import WorkspaceHits as WorkspaceHits
-    from recallog_schemas.views.workspace import WorkspaceImport as WorkspaceImport
 else:
     __getattr__, __dir__, __all__ = lazy_exports(
         __name__,
@@ -156,7 +156,7 @@ else:
                 "one_line",
                 "shown_date",
             ],
-            "recallog_schemas.views.consensus": [
+            "recallog_schemas.models.consensus.views": [
                 "ConsensusFound",
                 "ConsensusView",
                 "DissentsView",
@@ -164,7 +164,7 @@ else:
                 "SimilarConsensus",
             ],
             "recallog_schemas.views.context": ["ContextView"],
-            "recallog_schemas.views.conversation": [
+            "recallog_schemas.models.conversations.views": [
                 "CompactionView",
                 "ConversationView",
                 "MessagesAdded",
@@ -178,9 +178,9 @@ else:
                 "RetryReport",
             ],
             "recallog_schemas.views.episodic": ["EpisodicView", "TimelinePage"],
-            "recallog_schemas.views.items": ["ItemChange", "ItemFound", "ItemsPage", "ItemView"],
+            "recallog_schemas.models.items.views": ["ItemChange", "ItemFound", "ItemsPage", "ItemView"],
             "recallog_schemas.views.kinds": ["Catalogue", "KindsView", "KindView"],
-            "recallog_schemas.views.long_term": [
+            "recallog_schemas.models.long_term.views": [
                 "AuditView",
                 "Comparison",
                 "Deduplicated",
@@ -237,14 +237,14 @@ else:
                 "SpaceView",
             ],
             "recallog_schemas.views.status": ["IndexStatus", "LedgerFault", "PartitionStatus", "Status"],
-            "recallog_schemas.views.stream": [
+            "recallog_schemas.models.stream.views": [
                 "InsightsView",
                 "StreamHit",
                 "StreamMemory",
                 "StreamRecall",
                 "StreamSummary",
             ],
-            "recallog_schemas.views.tiers": [
+            "recallog_schemas.models.tiers.views": [
                 "ArchivedEntry",
                 "Consolidation",
                 "TierEntry",
@@ -269,7 +269,7 @@ else:
                 "TableCheck",
                 "VerifyReport",
             ],
-            "recallog_schemas.views.working": [
+            "recallog_schemas.models.working.views": [
                 "Block",
                 "BlocksView",
                 "DocumentChange",
@@ -277,7 +277,7 @@ else:
                 "WorkingDocument",
                 "WorkingText",
             ],
-            "recallog_schemas.views.workspace": [
+            "recallog_schemas.models.workspace.views": [
                 "FileLeftOut",
                 "WorkspaceExport",
                 "WorkspaceHit",

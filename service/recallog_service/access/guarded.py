@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from recallog import Memory
-from recallog.conversations import messages
+from recallog.models.conversations import messages
 from recallog.operations.operation import Facade, Operation, Scope
-from recallog_projections.views.conversations.rendering import USER
+from recallog_projections.models.conversations.rendering import USER
 from recallog_schemas import Event, limits
 from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
 from recallog_schemas.views import BeliefsView, Explanation, View

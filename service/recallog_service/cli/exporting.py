@@ -9,8 +9,9 @@ import typer
 
 from recallog import Memory, Position
 from recallog_projections.patience import patient
-from recallog_schemas import codec, entry_rule
+from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent, StorageCorrupt
+from recallog_schemas.models.long_term import entry_rule
 from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.terminal import Home
 from recallog_streams.ledgers.ledger import Batch

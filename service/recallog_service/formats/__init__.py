@@ -2,7 +2,8 @@
 
 `format` is the port, `registry` lists the formats and recognises the one of a file, and each format is a module with a
 `FORMAT`. Formats of conversations turn their file into messages as the APIs of models have them, which
-`recallog.conversations.messages` maps to events; `conversation_file` gives those their ids, times, turns and sessions.
+`recallog.models.conversations.messages` maps to events; `conversation_file` gives those their ids, times, turns and
+sessions.
 
 Every reader yields one `Item` per event: the event, or the error that took its place; and one for each record that no
 event holds. The same input always gives the same events with the same ids and times, so ingesting a file twice adds

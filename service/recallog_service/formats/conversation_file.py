@@ -1,22 +1,18 @@
 """The items of a file of conversations: the events of each, with their ids, times, turns and sessions.
 
-The mapping of messages to events is `recallog.conversations.messages`, after a `system` text of the conversation. A
-numeric `reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by its agent. The module
-`conversations` says what identifies a conversation (its name), and which spaces there are.
-
-space     the given one, or the one of the person or of the project that the file names; else "chat/<name>" for each
-          conversation
-session   the conversation's name in a space of many, "1" in a space of its own
-turn      0 until the user speaks, then one more with each message of the user
-at        the message's own time, else one second after the previous event; the first event is at the time at which
-          the conversation began, else at `start`
-id        uuid5 of (space, session, key), where the key is the message's own id; else the id of its tool call or the
-          content of the event; a number tells events with the same key apart
-
-A conversation that has grown gives its earlier events with the same ids. Another conversation may have the same name if
-that is a short id, or follows from the beginning. There the key of the user's first message is fixed, and the keys of
-other messages without an id are their positions, so that another conversation under the name is an `IdConflict`.
-Conversations of one space are read in the order of their times if all of them have times.
+The mapping of messages to events is `recallog.models.conversations.messages`, after a `system` text of the
+conversation. A numeric `reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by its
+agent. The module `conversations` says what identifies a conversation (its name), and which spaces there are. space
+the given one, or the one of the person or of the project that the file names; else "chat/<name>" for each
+conversation session the conversation's name in a space of many, "1" in a space of its own turn 0 until the user
+speaks, then one more with each message of the user at the message's own time, else one second after the previous
+event; the first event is at the time at which the conversation began, else at `start` id uuid5 of (space, session,
+key), where the key is the message's own id; else the id of its tool call or the content of the event; a number tells
+events with the same key apart A conversation that has grown gives its earlier events with the same ids. Another
+conversation may have the same name if that is a short id, or follows from the beginning. There the key of the user's
+first message is fixed, and the keys of other messages without an id are their positions, so that another conversation
+under the name is an `IdConflict`. Conversations of one space are read in the order of their times if all of them have
+times.
 """
 
 import json
@@ -25,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from recallog.conversations.messages import Draft, Omission, Refusal, drafts_of
+from recallog.models.conversations.messages import Draft, Omission, Refusal, drafts_of
 from recallog_schemas import codec
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
 from recallog_service.formats.conversations import Conversation, Layout, alike, layout_of

@@ -11,8 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recallog.conversations.blocks import Block, LeftOut, Said, ToolCall, ToolResult, blocks_of, calls_of, result_of
-from recallog.conversations.messages import MESSAGE_TIMES, content_of, role_of
+from recallog.models.conversations.blocks import (
+    Block,
+    LeftOut,
+    Said,
+    ToolCall,
+    ToolResult,
+    blocks_of,
+    calls_of,
+    result_of,
+)
+from recallog.models.conversations.messages import MESSAGE_TIMES, content_of, role_of
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found
 from recallog_service.formats.conversations import Conversation

@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from recallog.conversations.blocks import LeftOut
-from recallog.conversations.messages import MESSAGE_TIMES
+from recallog.models.conversations.blocks import LeftOut
+from recallog.models.conversations.messages import MESSAGE_TIMES
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found, reader
 from recallog_service.formats.conversations import Conversation
@@ -138,7 +138,7 @@ def _continues(longer: Conversation, shorter: Conversation) -> bool:
 
 
 def _message(value: object) -> object:
-    """A message with a role, as `recallog.conversations.messages` reads it."""
+    """A message with a role, as `recallog.models.conversations.messages` reads it."""
     if not isinstance(value, dict) or "role" in value:
         return value
     kind, fields = _kind(value)

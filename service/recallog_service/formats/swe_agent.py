@@ -10,8 +10,8 @@ model another run, is left out.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recallog.conversations.blocks import LeftOut
-from recallog.conversations.messages import content_of
+from recallog.models.conversations.blocks import LeftOut
+from recallog.models.conversations.messages import content_of
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import reader_of_each
 from recallog_service.formats.conversations import Conversation, digest

@@ -1,1 +1,0 @@
-"""Conversations: how the messages of a model's API become events."""

@@ -1,0 +1,10 @@
+"""Beliefs: what an agent comes to hold true, written by reflections that fall due."""
+
+from typing import TYPE_CHECKING
+
+from recallog_schemas.lazy_exports import lazy_submodules
+
+if TYPE_CHECKING:
+    from recallog.models.beliefs import queries as queries
+else:
+    __getattr__ = lazy_submodules(__name__)

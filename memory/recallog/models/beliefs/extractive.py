@@ -1,0 +1,56 @@
+"""A reflector without a model: it quotes the most important events that the agent has seen.
+
+The belief consists of quotes, and the same request always has the same answer.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from recallog.models.beliefs.reflector import Evidence, ReflectionAnswer, ReflectionRequest, Reflector
+from recallog.reactors.asking import one_line
+from recallog_schemas.shortening import cut
+
+QUOTES_MAX = 3
+QUOTE_CHARS_MAX = 160
+
+
+class Extractive(Reflector):
+    """Quotes the `QUOTES_MAX` most important events, oldest first. Of equally important events the newer are chosen."""
+
+    immediate: ClassVar[bool] = True
+
+    async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
+        chosen = _most_important(request.evidence)
+        things = "last thing" if len(request.evidence) == 1 else f"last {len(request.evidence)} things"
+        if chosen:
+            quotes = "; ".join(f'"{_quote(evidence)}" ({_source(evidence, request.agent)})' for evidence in chosen)
+            belief = f"What stands out of the {things} I know: {quotes}."
+        else:
+            chosen = request.evidence[-QUOTES_MAX:]
+            belief = f"Nothing of the {things} I know can be put into words."
+        return ReflectionAnswer(belief, tuple(evidence.id for evidence in chosen))
+
+    async def close(self) -> None:
+        """Does nothing: there are no connections."""
+
+
+def _most_important(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
+    """Up to `QUOTES_MAX` events with different quotes, oldest first. Events without words are left out."""
+    worded = [number for number, event in enumerate(evidence) if _quote(event)]
+    # A quote of an earlier belief adds nothing new, so beliefs are quoted only if there is nothing else.
+    seen = [number for number in worded if evidence[number].kind != "agent.reflected"] or worded
+    chosen: dict[str, int] = {}
+    for number in sorted(seen, key=lambda number: (evidence[number].importance, number), reverse=True):
+        if len(chosen) < QUOTES_MAX:
+            chosen.setdefault(_quote(evidence[number]), number)
+    return [evidence[number] for number in sorted(chosen.values())]
+
+
+def _quote(evidence: Evidence) -> str:
+    return cut(one_line(evidence.text), QUOTE_CHARS_MAX)
+
+
+def _source(evidence: Evidence, reader: str) -> str:
+    author = "" if evidence.agent == reader else f"{evidence.agent}, "
+    date = "" if evidence.date is None else f", {evidence.date}"
+    return f"{author}{evidence.kind}, turn {evidence.turn}{date}"

@@ -1,0 +1,96 @@
+"""The reactor of reflections: asks a reflector for a belief, from what an agent has seen since its last reflection."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Protocol
+
+from recallog.models.beliefs.reflector import Evidence, ReflectionRequest, Reflector, ask
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_schemas import Event, limits, triggers
+from recallog_schemas.errors import InvariantViolation, ModelFailed
+from recallog_schemas.views import AgentSettingsView, BeliefsView, ReflectionView, are_dated, shown_date
+
+
+class ReflectionMemory(Protocol):
+    """The questions that a reflection needs. `recallog.Memory` has them."""
+
+    async def reflection(self, space: str, agent: str) -> ReflectionView:
+        """Whether a reflection of `agent` is due, and on which events."""
+
+    async def agent_settings(self, space: str, agent: str) -> AgentSettingsView:
+        """The settings of `agent`, with defaults."""
+
+    async def beliefs(self, space: str, agent: str) -> BeliefsView:
+        """The newest reflections of `agent`, oldest first."""
+
+
+class ReflectionReactor(Reactor):
+    """Answers `reflection.due` with `agent.reflected`, or with `reflection.failed` after the reflector's retries."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.REFLECTION})
+
+    def __init__(
+        self,
+        memory: ReflectionMemory,
+        reflector: Reflector,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._memory = memory
+        self._reflector = reflector
+        self._sleep = sleep
+        self.immediate = reflector.immediate
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
+        due = await self._memory.reflection(trigger.space, trigger.agent)
+        if due.trigger != trigger.id:
+            return None
+        if trigger.skip_loops and all(shown.event.kind == "agent.reflected" for shown in due.on):
+            return None
+        try:
+            answer = await ask(self._reflector, await self._request(due), sleep=self._sleep)
+        except ModelFailed as failed:
+            return [_failed(due, failed.reason)]
+        return [due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)]
+
+    async def _request(self, due: ReflectionView) -> ReflectionRequest:
+        settings = await self._memory.agent_settings(due.space, due.agent)
+        beliefs = (await self._memory.beliefs(due.space, due.agent)).beliefs[-limits.PROMPT_BELIEFS :]
+        dated = are_dated((shown.at for shown in due.on), due.dates)
+        return ReflectionRequest(
+            trigger=due.trigger or "",
+            space=due.space,
+            agent=due.agent,
+            persona=settings.persona,
+            goal=settings.goal,
+            beliefs=[belief.text for belief in beliefs],
+            evidence=[
+                Evidence(
+                    id=shown.event.id,
+                    turn=shown.event.turn,
+                    agent=shown.event.agent,
+                    kind=shown.event.kind,
+                    text=shown.text,
+                    importance=shown.importance,
+                    date=shown_date(shown.at, dated=dated),
+                )
+                for shown in due.on
+            ],
+        )
+
+    async def close(self) -> None:
+        await self._reflector.close()
+
+
+def _failed(due: ReflectionView, reason: str) -> Event:
+    trigger = triggers.parse(due.trigger)
+    if trigger is None:
+        raise InvariantViolation(f"{due.trigger!r} is not the id of a trigger")
+    return Event(
+        id=trigger.answer_id,
+        space=due.space,
+        agent=due.agent,
+        kind="reflection.failed",
+        turn=due.turn,
+        payload={"trigger": trigger.id, "reason": reason},
+        causation_id=trigger.id,
+    )

@@ -1,0 +1,167 @@
+"""What agents agreed on, and who disagreed."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.access import FacadePart
+from recallog.models import consensus
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.parameters import At, ConsensusOptions, DissentOptions
+from recallog_schemas import limits
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import ConsensusFound, ConsensusView, DissentsView, DissentView
+
+
+class Consensus(FacadePart):
+    """What agents agreed on, and their dissents: `memory.consensus`.
+
+    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
+    those with the same words, in any order and case, are one topic.
+    """
+
+    @operation(
+        example='recallog consensus record village baker "rate limiter design" "Use a token bucket." '
+        "--participating baker --participating miller --agreeing baker --confidence 0.8",
+        scope=Scope.PUBLISH,
+        command="consensus record",
+        gen_ai=GenAi.CREATE,
+        records="id",
+    )
+    async def record(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        topic: parameters.Topic,
+        conclusion: parameters.Conclusion,
+        *,
+        confidence: parameters.Certainty,
+        participating: parameters.Participating = (),
+        agreeing: parameters.Agreeing = (),
+        event_id: parameters.NewEventId = None,
+        **options: Unpack[ConsensusOptions],
+    ) -> "ConsensusView":
+        """Record what a debate concluded, and answer it once the views have it.
+
+        Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
+        more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
+        `supersedes` at the same moment, this one is recorded without that link.
+
+        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
+        not see this one; nothing has changed then.
+        """
+        from recallog.models.consensus import commands as changes
+
+        given = {
+            "topic": topic,
+            "conclusion": conclusion,
+            "participating": participating,
+            "agreeing": agreeing,
+            "confidence": confidence,
+            **options,
+        }
+        return await changes.record(self._access, space, agent, given, event_id)
+
+    @operation(
+        example='recallog consensus dissent village miller "It ignores bursts." --type risk_warning '
+        '--topic "rate limiter design" --confidence 0.7',
+        scope=Scope.PUBLISH,
+        command="consensus dissent",
+        gen_ai=GenAi.CREATE,
+        records="id",
+    )
+    async def dissent(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        content: parameters.Objection,
+        *,
+        type: parameters.DissentType,  # noqa: A002  # the name that its events have
+        confidence: parameters.Certainty,
+        event_id: parameters.NewEventId = None,
+        **options: Unpack[DissentOptions],
+    ) -> "DissentView":
+        """Record an objection to a consensus, or to the one on a topic, whether or not there is one yet.
+
+        Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
+        """
+        from recallog.models.consensus import commands as changes
+
+        named = {("consensus" if name == "consensus_id" else name): value for name, value in options.items()}
+        given = {"content": content, "type": type, "confidence": confidence, **named}
+        return await changes.dissent(self._access, space, agent, given, event_id)
+
+    @operation(
+        example="recallog consensus supersede village baker c-1 c-2",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="consensus supersede",
+        gen_ai=GenAi.UPDATE,
+        records="id",
+    )
+    async def supersede(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        consensus_id: parameters.ConsensusId,
+        by: parameters.Successor,
+    ) -> "ConsensusView":
+        """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
+
+        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
+        who see the one do not see the other; nothing has changed then.
+        """
+        from recallog.models.consensus import commands as changes
+
+        return await changes.supersede(self._access, space, agent, consensus_id, by)
+
+    @operation(
+        example='recallog consensus find-similar village baker "rate limiter testing"',
+        command="consensus find-similar",
+        gen_ai=GenAi.SEARCH,
+        records="found",
+    )
+    async def find_similar(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        topic: parameters.Topic,
+        *,
+        limit: parameters.ConsensusLimit = limits.SIMILAR_CONSENSUSES,
+        min_confidence: parameters.MinConfidence = 0.0,
+        **at: Unpack[At],
+    ) -> "ConsensusFound":
+        """The consensuses that an agent may see on similar topics, the most similar ones first.
+
+        The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
+        with the same words. Superseded ones are found too: `superseded_by` names their successors.
+        """
+        return await self._access.of_space(
+            space,
+            lambda reading: consensus.queries.find_similar(reading, space, agent, topic, limit, min_confidence),
+            at,
+        )
+
+    @operation(
+        example='recallog consensus dissents village baker "rate limiter design" --type risk_warning',
+        command="consensus dissents",
+        gen_ai=GenAi.SEARCH,
+        records="dissents",
+    )
+    async def dissents(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        topic: parameters.HashedTopic,
+        *,
+        type: parameters.OneDissentType = None,  # noqa: A002  # the name that their events have
+        limit: parameters.DissentLimit = limits.PAGE_ITEMS,
+        **at: Unpack[At],
+    ) -> "DissentsView":
+        """The dissents on a topic that an agent may see, those with the highest confidence first.
+
+        These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
+        """
+        return await self._access.of_space(
+            space, lambda reading: consensus.queries.dissents(reading, space, agent, topic, type, limit), at
+        )

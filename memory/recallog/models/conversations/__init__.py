@@ -1,0 +1,11 @@
+"""Conversations: messages of sessions with models, compacted where they grow long."""
+
+from typing import TYPE_CHECKING
+
+from recallog_schemas.lazy_exports import lazy_submodules
+
+if TYPE_CHECKING:
+    from recallog.models.conversations import commands as commands
+    from recallog.models.conversations import queries as queries
+else:
+    __getattr__ = lazy_submodules(__name__)

@@ -1,0 +1,225 @@
+"""Makes the events of messages that are added to a conversation, one event a message.
+
+user                  user.injected {"text", "message"} for the agent, by the message's `name`, else by "user"
+assistant             agent.spoke {"text", "refusal"?, "message"} by the agent
+tool, function        tool.used {"tool", "arguments", "result", "ok", "message"} by the agent
+system, developer     message.added {"message"} by the agent; so is a message without a text
+
+`message` has what the other fields do not say of the message, so that it can be given back as it was. A message that is
+larger than an event is kept as JSON in `message.part` events before its own, whose text is cut.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from recallog.models.conversations.blocks import Said, ToolCall, blocks_of, calls_of, nonempty, result_of
+from recallog.models.conversations.messages import MESSAGE_TIMES, Cast, author_of
+from recallog.models.conversations.times import time_in
+from recallog_projections.models.conversations import rendering
+from recallog_projections.models.conversations.rendering import ASSISTANT, USER, Message
+from recallog_projections.models.conversations.tables import ConversationKey
+from recallog_schemas import Event, codec, limits
+from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent
+
+ROLES = frozenset({USER, ASSISTANT}) | rendering.INSTRUCTIONS | rendering.RESULTS
+"""The roles of messages, as OpenAI's chat completions name them."""
+
+_UNKNOWN_TOOL = "unknown"
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The part of an event that follows from a message."""
+
+    kind: str
+    agent: str
+    fields: dict[str, Any]
+    """The payload without `message`."""
+    rest: dict[str, Any]
+    """`payload.message`."""
+    arguments_as_written: str | None = None
+
+
+def checked(message: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """A message as JSON has it. Raises `InvalidArgument`, which names the field below `path`."""
+    try:
+        plain = msgspec.json.decode(_encode(message))
+    except (msgspec.MsgspecError, TypeError, ValueError, UnicodeError, RecursionError) as error:
+        raise InvalidArgument(f"{path}: is no JSON: {error}", path=path, rule="json_type") from None
+    if not isinstance(plain, dict):
+        raise InvalidArgument(f"{path}: should be a message, an object with a role", path=path, rule="dict_type")
+    role = plain.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        names = ", ".join(sorted(ROLES))
+        raise InvalidArgument(f"{path}.role: {role!r} is not one of {names}", path=f"{path}.role", rule="role")
+    try:
+        blocks_of(plain.get("content"))
+        calls_of(plain)
+    except InvalidEvent as error:
+        raise InvalidArgument(f"{path}.{error}", path=f"{path}.{error.path}", rule=error.rule) from None
+    return plain
+
+
+def id_of(conversation: ConversationKey, *key: object) -> str:
+    """The id of the event of a message: 32 hex digits that follow from its conversation and from `key`."""
+    return f"message-{hashlib.blake2b(_encode([*conversation, *key]), digest_size=16).hexdigest()}"
+
+
+def calls_by_id(messages: Sequence[Message]) -> dict[str, ToolCall]:
+    """The calls of tools in messages by their ids; of two with one id the later."""
+    return {
+        call.id: call
+        for message in messages
+        if message.get("role") == ASSISTANT
+        for call in calls_of(message)
+        if call.id is not None
+    }
+
+
+def called_by(message: Message) -> str | None:
+    """The id of the call that a message answers; None if it names none."""
+    return nonempty(message.get("tool_call_id"))
+
+
+def events_of(
+    conversation: ConversationKey,
+    message: Message,
+    id_: str,
+    *,
+    turn: int,
+    calls: Mapping[str, ToolCall],
+    subject: str | None,
+    path: str,
+) -> list[Event]:
+    """The event of a message, behind its parts if it is larger than an event. `calls` are those that it may answer.
+
+    Raises `InvalidArgument`, which names the field below `path`, and `EventTooLarge` for more than 16 MiB.
+    """
+    draft = _draft(conversation, message, calls)
+    moment = time_in(message, MESSAGE_TIMES)
+    fields = {
+        "id": id_,
+        "space": conversation.space,
+        "agent": draft.agent,
+        "kind": draft.kind,
+        "session": conversation.session,
+        "turn": turn,
+        **({} if subject is None else {"subject": subject}),
+        **({} if moment is None else {"at": moment}),
+        **({"audience": (conversation.agent,)} if draft.agent != conversation.agent else {}),
+    }
+    try:
+        return [_made(fields, draft)]
+    except EventTooLarge:
+        return _in_parts(conversation, message, fields, draft, path)
+    except InvalidEvent as error:
+        raise InvalidArgument(f"{path}: {error}", path=path, rule=error.rule) from None
+
+
+def _draft(conversation: ConversationKey, message: Message, calls: Mapping[str, ToolCall]) -> _Draft:
+    role, content = message["role"], message.get("content")
+    added = _Draft(rendering.ADDED, conversation.agent, {}, dict(message))
+    if role in rendering.INSTRUCTIONS:
+        return added
+    if role in rendering.RESULTS:
+        return _result(conversation, message, calls)
+    said = [block for block in blocks_of(content) if isinstance(block, Said)]
+    refused = [Said(refusal, refusal=True)] if (refusal := nonempty(message.get("refusal"))) is not None else []
+    spoken = said if role == USER else [*said, *refused]
+    text = content if isinstance(content, str) and content else "\n".join(block.text for block in spoken)
+    if not text.strip():
+        return added
+    fields: dict[str, Any] = {"text": text}
+    if role == ASSISTANT and any(block.refusal for block in spoken):
+        fields["refusal"] = True
+    rest = {name: value for name, value in message.items() if name not in ("role", "content")}
+    if content != text:
+        rest["content"] = content
+    if role == ASSISTANT:
+        return _Draft(rendering.AGENT_SAID, conversation.agent, fields, rest)
+    author = author_of(message, Cast(agent=conversation.agent))
+    author = author if author != conversation.agent else f"{USER}-of-{conversation.agent}"[: limits.NAME_CHARS_MAX]
+    return _Draft(rendering.USER_SAID, author, fields, rest)
+
+
+def _result(conversation: ConversationKey, message: Message, calls: Mapping[str, ToolCall]) -> _Draft:
+    found, content = result_of(message), message.get("content")
+    call = calls.get(found.call_id or "") or ToolCall(found.call_id, found.tool or _UNKNOWN_TOOL)
+    fields: dict[str, Any] = {"tool": call.tool}
+    if call.arguments is not None:
+        fields["arguments"] = call.arguments
+    fields |= {"result": found.result, "ok": found.ok}
+    left_out = {"content"} | ({"role"} if message["role"] == rendering.TOOL else set())
+    rest = {name: value for name, value in message.items() if name not in left_out}
+    if not (isinstance(content, str) and content == found.result):
+        rest["content"] = content
+    return _Draft(rendering.TOOL_USED, conversation.agent, fields, rest, call.arguments_as_written)
+
+
+def _made(fields: Mapping[str, Any], draft: _Draft, **more: Any) -> Event:
+    payload = {**draft.fields, "message": draft.rest, **more}
+    try:
+        return codec.make({**fields, "payload": payload})
+    except InvalidEvent as error:
+        if isinstance(error, EventTooLarge) or draft.arguments_as_written is None:
+            raise
+        # A model may have written a number that no ledger takes, such as 1e999.
+        return codec.make({**fields, "payload": payload | {"arguments": draft.arguments_as_written}})
+
+
+def _in_parts(
+    conversation: ConversationKey, message: Message, fields: dict[str, Any], draft: _Draft, path: str
+) -> list[Event]:
+    """The parts of a large message, and its event with the beginning of its text."""
+    written = _encode(message).decode()
+    if len(written.encode()) > limits.MESSAGE_BYTES_MAX:
+        raise EventTooLarge(
+            f"{path}: the message has {len(written.encode()):,} bytes, the limit is {limits.MESSAGE_BYTES_MAX:,}; "
+            "keep large content elsewhere and put a reference into the message",
+            path=path,
+            rule="too_large",
+        )
+    size = limits.MESSAGE_PART_CHARS
+    # Parts have no turn: they may be written without the message's event, and must not move the turn of the next try.
+    pieces = [written[start : start + size] for start in range(0, len(written), size)]
+    common = {name: value for name, value in fields.items() if name not in ("id", "kind", "agent", "audience", "turn")}
+    parts = [
+        codec.make(
+            {
+                **common,
+                "id": f"{fields['id']}/{number}",
+                "agent": conversation.agent,
+                "kind": rendering.PART,
+                "payload": {"message": fields["id"], "number": number, "data": piece},
+            }
+        )
+        for number, piece in enumerate(pieces, 1)
+    ]
+    stated = {
+        "count": len(pieces),
+        "chars": rendering.chars_of(message),
+        "digest": rendering.digest_of(message),
+    }
+    # What is shown of it if its parts are missing, and of a shared message to others.
+    rest = {name: draft.rest[name] for name in ("role", "name", "tool_call_id") if _is_short(draft.rest.get(name))}
+    if draft.kind == rendering.ADDED:
+        rest["content"] = _beginning(message.get("content"))
+    short = {name: _beginning(value) for name, value in draft.fields.items()}
+    own = codec.make({**fields, "payload": {**short, "message": rest, "parts": stated}})
+    return [*parts, own]
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= limits.ID_CHARS_MAX
+
+
+def _beginning(value: Any) -> Any:
+    """A text, or any other value as JSON, cut so that three of them fit an event."""
+    text = value if isinstance(value, str) else _encode(value).decode()
+    return value if len(text) <= limits.MESSAGE_PART_CHARS // 3 else text[: limits.MESSAGE_PART_CHARS // 3]

@@ -1,0 +1,206 @@
+"""The content of a chat message as blocks: the forms of OpenAI (chat completions and responses) and of Anthropic.
+
+text, input_text, output_text, any block with a string `text`   Said
+refusal                                                         Said, with `refusal`
+image, audio, video, file, document (also input_..., ..._url)   Said: a note, as "(image: cat.png, image/png, 12 kB)"
+thinking, reasoning                                             Thought
+tool_use, server_tool_use, mcp_tool_use, function_call          ToolCall
+tool_result, ..._tool_result, function_call_output              ToolResult
+any other type, and thoughts without a readable text            LeftOut
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recallog.models.conversations import outcomes
+from recallog_schemas.errors import InvalidEvent
+
+_MEDIA = frozenset({"image", "audio", "video", "file", "document"})
+_THOUGHTS = frozenset({"thinking", "reasoning", "reasoning_text"})
+_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call"})
+_RESULTS = ("tool_result", "function_call_output", "custom_tool_call_output")  # also what ends in "_tool_result"
+_TYPE_CHARS_MAX = 64
+_NOTED_CHARS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    text: str
+    refusal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    id: str | None
+    tool: str
+    arguments: object = None
+    """As parsed. None: the call has none."""
+    arguments_as_written: str | None = None
+    """The text that was parsed; None for arguments that were no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    call_id: str | None
+    tool: str | None
+    result: object
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A block that no event holds."""
+
+    type: str
+
+
+Block = Said | Thought | ToolCall | ToolResult | LeftOut
+
+
+def blocks_of(content: object) -> list[Block]:
+    """The blocks of `content`: a string, null, an object with a type, or a list of strings and such objects.
+
+    Raises `InvalidEvent` for other content.
+    """
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [Said(content)]
+    if isinstance(content, dict) and "type" in content:
+        return [_block(content, 0)]
+    if isinstance(content, list):
+        return [_block(part, index) for index, part in enumerate(content)]
+    raise InvalidEvent("content: neither a string, null nor a list of parts", path="content", rule="content")
+
+
+def calls_of(message: Mapping[str, Any]) -> list[ToolCall]:
+    """The `tool_calls` of an OpenAI message, and its `function_call`."""
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        raise InvalidEvent("tool_calls: not a list of calls", path="tool_calls", rule="list_type")
+    legacy = message.get("function_call")
+    functions = [(call, _first(call, "function", "custom")) for call in calls]
+    if isinstance(legacy, dict):
+        functions.append(({}, legacy))
+    return [_call(call, function if isinstance(function, dict) else call) for call, function in functions]
+
+
+def result_of(message: Mapping[str, Any]) -> ToolResult:
+    """The result in an OpenAI message with the role `tool` or `function`."""
+    return _result(message, message.get("content"))
+
+
+def nonempty(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _block(part: object, index: int) -> Block:
+    if isinstance(part, str):
+        return Said(part)
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(part, dict) or not isinstance(kind, str):
+        raise InvalidEvent(f"content.{index}: not a part with a type", path=f"content.{index}", rule="content")
+    # "image_url" and "input_image" are both images, and "input_text" is text.
+    name = kind.removeprefix("input_").removeprefix("output_").removesuffix("_url")
+    if kind == "refusal" and isinstance(part.get("refusal"), str):
+        return Said(part["refusal"], refusal=True)
+    if kind in _CALLS:
+        return _call(part, part)
+    if kind in _RESULTS or kind.endswith("_tool_result"):
+        return _result(part, _first(part, "content", "output"))
+    if kind in _THOUGHTS:
+        text = _thought(part)
+        return Thought(text) if text.strip() else LeftOut(kind)
+    if name in _MEDIA:
+        return Said(_note(name, part))
+    if isinstance(part.get("text"), str):
+        return Said(part["text"])
+    if name == "text":
+        raise InvalidEvent(f"content.{index}: a text without its text", path=f"content.{index}", rule="content")
+    return LeftOut(kind.encode("ascii", "backslashreplace").decode()[:_TYPE_CHARS_MAX])
+
+
+def _thought(part: Mapping[str, Any]) -> str:
+    """The readable text of a thought; "" if it has none, for example because it is encrypted."""
+    text = _first(part, "thinking", "reasoning", "text")
+    if isinstance(text, str):
+        return text
+    listed = [*_list(part.get("content")), *_list(part.get("summary"))]
+    return "\n".join(each["text"] for each in listed if isinstance(each, dict) and isinstance(each.get("text"), str))
+
+
+def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
+    arguments = _first(function, "arguments", "input", "args")
+    return ToolCall(
+        nonempty(_first(call, "call_id", "id")),
+        nonempty(function.get("name")) or "unknown",
+        _parsed(arguments) if isinstance(arguments, str) else arguments,
+        arguments if isinstance(arguments, str) else None,
+    )
+
+
+def _parsed(arguments: str) -> object:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _result(part: Mapping[str, Any], content: object) -> ToolResult:
+    result = _plain(content)
+    failed = part.get("is_error") is True or part.get("status") == "error" or outcomes.failed(result)
+    call_id = nonempty(_first(part, "tool_call_id", "tool_use_id", "call_id"))
+    return ToolResult(call_id, nonempty(part.get("name")), result, ok=not failed)
+
+
+def _plain(content: object) -> object:
+    """A result as text where its blocks are texts and notes; a list of other blocks and any other value unchanged."""
+    if content is None:
+        return ""
+    if not isinstance(content, list):
+        return content
+    blocks = blocks_of(content) if all(isinstance(part, str | dict) for part in content) else []
+    said = [block.text for block in blocks if isinstance(block, Said)]
+    return "\n".join(said) if len(said) == len(content) else content
+
+
+def _note(name: str, part: Mapping[str, Any]) -> str:
+    """What is known of a picture, a recording or a file, and the text of one that is text."""
+    known: dict[str, Any] = {**part}
+    for value in part.values():
+        if isinstance(value, dict):
+            known |= value
+    address = _first(known, "url", "image_url", "audio_url", "video_url", "file_url")
+    data = _first(known, "data", "file_data")
+    if isinstance(address, str) and address.startswith("data:"):
+        head, _, data = address.partition(",")
+        known = {"media_type": head.removeprefix("data:").partition(";")[0]} | known
+        address = None
+    is_text = known.get("type") == "text" and isinstance(data, str)
+    about = [
+        _first(known, "filename", "file_name", "title", "name"),
+        _first(known, "alt", "caption", "description", "transcript"),
+        _first(known, "media_type", "mime_type", "mimeType", "format"),
+        address,
+        known.get("file_id"),
+        f"{max(1, len(data) * 3 // 4 // 1000):,} kB" if isinstance(data, str) and data and not is_text else None,
+    ]
+    shown = ", ".join(each[:_NOTED_CHARS_MAX] for each in about if isinstance(each, str) and each)
+    note = f"({name}: {shown})" if shown else f"({name})"
+    return f"{note}\n{data}" if is_text else note
+
+
+def _first(fields: Mapping[str, Any], *names: str) -> Any:
+    """The first of these fields that is there and is not null."""
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _list(value: object) -> Iterable[object]:
+    return value if isinstance(value, list) else ()

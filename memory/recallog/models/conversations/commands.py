@@ -1,0 +1,393 @@
+"""Changes of conversations: messages are added and taken out, and the beginning is replaced by a summary."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recallog.access import MemoryAccess
+from recallog.commands.making import made
+from recallog.models import conversations
+from recallog.models.conversations import adding, compaction
+from recallog.models.conversations import reactor as reactor
+from recallog.models.conversations import reading as stored
+from recallog.models.conversations.blocks import ToolCall
+from recallog.models.conversations.messages import own_id
+from recallog.models.conversations.queries import Planned
+from recallog.models.conversations.reading import Shown
+from recallog.models.conversations.summarizer import Summarizer
+from recallog.operations.parameters import At
+from recallog.queries import event_lookup
+from recallog.reading.read_session import ReadSession
+from recallog_projections.models.conversations import projection, rendering, tables
+from recallog_projections.models.conversations.tables import ConversationKey, ConversationRow, MessageRef, MessageRow
+from recallog_projections.models.conversations.thresholds import Thresholds
+from recallog_projections.tables import RowKey
+from recallog_projections.views import activity
+from recallog_schemas import Event, Position, limits
+from recallog_schemas.errors import IdConflict
+from recallog_schemas.views import CompactionView, MessagesAdded, MessagesRemoved
+from recallog_streams.ledgers.ledger import Ledger
+
+_SALTS = 3
+"""How many ids a message may have: foreign events may have the others."""
+_APPENDED = 1_000
+"""Events of one append: a batch of an adding that is interrupted is written as a whole, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A message that is to be added."""
+
+    message: Mapping[str, Any]
+    path: str
+    digest: str
+    own_id: str | None
+
+    @property
+    def instructs(self) -> bool:
+        return self.message["role"] in rendering.INSTRUCTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A message of the conversation, as given ones are compared with it."""
+
+    instructs: bool
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """What of the conversation is known when messages are added."""
+
+    ever: int
+    """How many messages were ever added."""
+    turn: int
+    """The highest turn of the agent, or of the conversation."""
+    known: frozenset[int]
+    """The indexes of the given messages that the conversation has."""
+    calls: Mapping[str, ToolCall]
+    """The calls that the given results may answer, by id."""
+
+
+async def add(
+    access: MemoryAccess,
+    conversation: ConversationKey,
+    messages: Sequence[Mapping[str, Any]],
+    after: Position | None,
+    *,
+    continues: bool,
+    turn: int | None,
+    subject: str | None,
+) -> MessagesAdded:
+    """Add those messages to a conversation that it does not have. `after` is the position of an earlier adding.
+
+    Raises `InvalidArgument`, and `EventTooLarge` for a message of more than 16 MiB.
+    """
+    given = [_given(message, f"messages.{number}") for number, message in enumerate(messages)]
+    tried: list[str] | None = None
+    salt = 0
+    while True:
+        present = await access.of_space(
+            conversation.space,
+            lambda reading: _present(reading, access, conversation, given, continues=continues),
+            At(after=after),
+        )
+        events, ids = _events(conversation, given, present, salt, turn, subject)
+        try:
+            await _check_free(access, conversation.space, ids)
+            position = await _append(access, events)
+        except IdConflict:
+            if ids != tried:  # another process has added the same messages at another turn: they are known now
+                tried = ids
+            elif salt < _SALTS - 1:  # a foreign event has the id of one of them
+                salt += 1
+            else:
+                raise
+            continue
+        return MessagesAdded(added=len(ids), known=len(given) - len(ids), ids=tuple(ids), position=position)
+
+
+async def _check_free(access: MemoryAccess, space: str, ids: Sequence[str]) -> None:
+    """Raise `IdConflict` if the ledger takes events whose ids others have: the views would skip them."""
+    if not access.components.ledger.unique_ids:
+        taken = await access.of_space(space, lambda reading: event_lookup.counted(reading, space, ids), At())
+        if taken:
+            raise IdConflict("another event has the id of a message", path="id", position=str(min(taken.values())))
+
+
+def _given(message: Mapping[str, Any], path: str) -> _Given:
+    plain = adding.checked(message, path)
+    return _Given(plain, path, rendering.digest_of(plain), own_id(plain))
+
+
+async def _append(access: MemoryAccess, events: Sequence[Event]) -> Position | None:
+    position = None
+    for start in range(0, len(events), _APPENDED):
+        position = (await access.append(events[start : start + _APPENDED]))[-1]
+    return position
+
+
+def _events(
+    conversation: ConversationKey,
+    given: Sequence[_Given],
+    present: _Present,
+    salt: int,
+    turn: int | None,
+    subject: str | None,
+) -> tuple[list[Event], list[str]]:
+    """The events of the new messages, and the ids of the messages' own."""
+    events: list[Event] = []
+    ids: dict[str, None] = {}
+    calls = dict(present.calls)
+    now = present.turn if turn is None else turn
+    for number, each in enumerate(given):
+        calls |= adding.calls_by_id([each.message])
+        if number in present.known:
+            continue
+        if each.message["role"] == rendering.USER and turn is None:
+            now = min(now + 1, limits.TURN_MAX)
+        ordinal = present.ever + len(ids)
+        key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
+        id_ = adding.id_of(conversation, *key, *_salted(salt))
+        if id_ in ids:  # of two given messages with one id the first counts
+            continue
+        events += adding.events_of(
+            conversation, each.message, id_, turn=now, calls=calls, subject=subject, path=each.path
+        )
+        ids[id_] = None
+    return events, list(ids)
+
+
+async def _present(
+    reading: ReadSession,
+    access: MemoryAccess,
+    conversation: ConversationKey,
+    given: Sequence[_Given],
+    *,
+    continues: bool,
+) -> _Present:
+
+    async def read(session: ReadSession) -> _Present:
+        by_id = _of_own_ids(conversation, {each.own_id for each in given if each.own_id is not None})
+        keys = projection.keys_of(conversation)
+        refs = [RowKey(tables.REFS.name, conversation.space, "", id_) for id_ in by_id]
+        agent = RowKey(activity.AGENTS.name, conversation.space, conversation.agent)
+        snapshot = await session.snapshot([*keys, *refs, agent])
+        span = snapshot.row(activity.AGENTS, conversation.space, conversation.agent)
+        state = snapshot.row(tables.STATES, *conversation) or ConversationRow()
+        refs_of = {id_: snapshot.row(tables.REFS, conversation.space, "", id_) for id_ in by_id}
+        added = {by_id[id_] for id_, ref in refs_of.items() if _is_of(conversation, ref)}
+        known = {number for number, each in enumerate(given) if each.own_id in added}
+        if not continues and any(each.own_id is None for each in given):
+            known |= await _aligned(session, access.components.ledger, conversation, given)
+        return _Present(
+            state.ever,
+            max(state.turn, 0 if span is None else span.turn),
+            frozenset(known),
+            await _calls(
+                session, access, conversation, [each for number, each in enumerate(given) if number not in known]
+            ),
+        )
+
+    return await reading.steady(read)
+
+
+def _salted(salt: int) -> tuple[str, ...]:
+    """What the id of a message follows from besides, where foreign events have its first ids."""
+    return (f"salt {salt}",) if salt else ()
+
+
+def _of_own_ids(conversation: ConversationKey, own: Iterable[str]) -> Mapping[str, str]:
+    """The messages' own ids by the ids that their events may have."""
+    return {adding.id_of(conversation, "id", id_, *_salted(salt)): id_ for id_ in own for salt in range(_SALTS)}
+
+
+def _is_of(conversation: ConversationKey, ref: MessageRef | None) -> bool:
+    """Whether the event with the id of a message is in the conversation: a foreign one may have the id."""
+    return ref is not None and ref.session == conversation.session and conversation.agent in ref.owners
+
+
+async def _aligned(
+    session: ReadSession, ledger: Ledger, conversation: ConversationKey, given: Sequence[_Given]
+) -> set[int]:
+    """The indexes of the given messages that the conversation has: it begins as they do, or ends as they begin.
+
+    Instructions are compared apart: a program may change them from call to call. The message with the summary of a
+    compaction, which `messages` has answered, counts as known.
+    """
+    said = [number for number, each in enumerate(given) if not each.instructs]
+    digests = [given[number].digest for number in said]
+    summaries = {number for number, each in enumerate(given) if compaction.is_summary(each.message)}
+    beginning = await _some(session, ledger, conversation, len(said), newest_first=False)
+    everything = [each.digest for each in beginning[: len(given)]]
+    if everything == [each.digest for each in given[: len(everything)]]:
+        return set(range(len(everything)))
+    known = beginning
+    begins = [each.digest for each in beginning if not each.instructs][: len(said)]
+    if not summaries and begins == digests[: len(begins)]:
+        count = len(begins)
+    else:
+        end = await _some(session, ledger, conversation, len(said), newest_first=True)
+        known = [*beginning, *end]
+        count = _overlap([each.digest for each in end if not each.instructs], digests)
+    instructions = {each.digest for each in known if each.instructs}
+    until = said[count] if count < len(said) else len(given)
+    return summaries | {
+        number for number in range(until) if not given[number].instructs or given[number].digest in instructions
+    }
+
+
+async def _some(
+    session: ReadSession, ledger: Ledger, conversation: ConversationKey, count: int, *, newest_first: bool
+) -> list[_Compared]:
+    """The first or the newest messages of a conversation, in their order: at least `count` besides instructions, and
+    the instructions next to them."""
+    rows: list[MessageRow] = []
+    others = 0
+    page = min(count + 8, limits.SCAN_ITEMS)
+    async for row in stored.rows_of(session, conversation, newest_first=newest_first, page=page):
+        others += row.role not in rendering.INSTRUCTIONS
+        if others > count:
+            break
+        rows.append(row)
+    rows = rows[::-1] if newest_first else rows
+    plain = await stored.shown(session, ledger, conversation, [row for row in rows if not row.digest])
+    of_plain: dict[int, list[str]] = {}
+    for each in plain:
+        of_plain.setdefault(each.offset, []).append(rendering.digest_of(each.message))
+    return [
+        _Compared(row.role in rendering.INSTRUCTIONS, digest)
+        for row in rows
+        for digest in ([row.digest] if row.digest else of_plain[row.offset])
+    ]
+
+
+def _overlap(end: Sequence[str], begins: Sequence[str]) -> int:
+    """How many of the last elements of `end` are the first ones of `begins`: the most that are."""
+    lengths = range(min(len(end), len(begins)), 0, -1)
+    return next((length for length in lengths if list(end[len(end) - length :]) == list(begins[:length])), 0)
+
+
+async def _calls(
+    session: ReadSession, access: MemoryAccess, conversation: ConversationKey, given: Sequence[_Given]
+) -> Mapping[str, ToolCall]:
+    """The calls in the newest messages that results among the given ones answer."""
+    wanted = {call for each in given if (call := adding.called_by(each.message)) is not None}
+    wanted -= adding.calls_by_id([each.message for each in given]).keys()
+    found: dict[str, ToolCall] = {}
+    if not wanted:
+        return found
+    rows: list[MessageRow] = []
+    searched = 0
+    async for row in stored.rows_of(session, conversation, newest_first=True, page=16):
+        searched += 1
+        if row.role == rendering.ASSISTANT and row.author == conversation.agent:
+            rows.append(row)
+        if len(rows) == 8 or searched >= limits.MESSAGE_CALLS_SEARCHED:
+            found |= await _calls_in(session, access, conversation, rows)
+            rows = []
+            if wanted <= found.keys() or searched >= limits.MESSAGE_CALLS_SEARCHED:
+                return found
+    return found | await _calls_in(session, access, conversation, rows)
+
+
+async def _calls_in(
+    session: ReadSession, access: MemoryAccess, conversation: ConversationKey, rows: Sequence[MessageRow]
+) -> dict[str, ToolCall]:
+    shown = await stored.shown(session, access.components.ledger, conversation, rows)
+    return adding.calls_by_id([each.message for each in shown])
+
+
+async def remove(
+    access: MemoryAccess, conversation: ConversationKey, ids: Sequence[str], after: Position | None
+) -> MessagesRemoved:
+    """Take messages out of a conversation, by the ids of their events or their own. Others are left out."""
+    wanted = {*ids, *_of_own_ids(conversation, ids)}
+
+    async def chosen(session: ReadSession) -> list[MessageRow]:
+        return [row async for row in stored.rows_of(session, conversation) if row.id in wanted]
+
+    return await _removed(access, conversation, chosen, after)
+
+
+async def pop(
+    access: MemoryAccess, conversation: ConversationKey, newest: int | None, after: Position | None
+) -> MessagesRemoved:
+    """Take the newest messages out of a conversation; None: all of them."""
+
+    async def chosen(session: ReadSession) -> list[MessageRow]:
+        rows: list[MessageRow] = []
+        async for row in stored.rows_of(session, conversation, newest_first=True, page=newest or limits.SCAN_ITEMS):
+            rows.append(row)
+            if len(rows) == newest:
+                break
+        return rows[::-1]
+
+    return await _removed(access, conversation, chosen, after)
+
+
+async def _removed(
+    access: MemoryAccess,
+    conversation: ConversationKey,
+    chosen: Callable[[ReadSession], Awaitable[list[MessageRow]]],
+    after: Position | None,
+) -> MessagesRemoved:
+    """Take the chosen messages out of a conversation."""
+
+    async def read(session: ReadSession) -> list[Shown]:
+        return await stored.shown(session, access.components.ledger, conversation, await chosen(session))
+
+    found = await access.of_space(conversation.space, lambda reading: reading.steady(read), At(after=after))
+    ids = list(dict.fromkeys(each.id for each in found))
+    events = [
+        made(
+            conversation.space,
+            conversation.agent,
+            rendering.REMOVAL,
+            {"id": id_},
+            adding.id_of(conversation, "removed", id_),
+            session=conversation.session,
+        )
+        for id_ in ids
+    ]
+    position = await _append(access, events)
+    return MessagesRemoved(removed=tuple(ids), messages=tuple(dict(each.message) for each in found), position=position)
+
+
+async def compact(
+    access: MemoryAccess,
+    conversation: ConversationKey,
+    summarizer: Summarizer | None,
+    thresholds: Thresholds,
+    after: Position | None,
+) -> CompactionView:
+    """Replace the beginning of a conversation by a summary if it is longer than `thresholds` allow."""
+    planned: Planned = await access.of_space(
+        conversation.space,
+        lambda reading: conversations.queries.planned(reading, access.components.ledger, conversation, thresholds),
+        At(after=after),
+    )
+    plan = planned.plan
+    if planned.upto is None:
+        return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=None, position=None)
+    summary, by, failed = await reactor.summarised(plan, summarizer)
+    payload = reactor.payload_of(conversation.session, planned, summary, by)
+    about = {} if planned.subject is None else {"subject": planned.subject}
+    event = made(
+        conversation.space, conversation.agent, rendering.COMPACTION, payload, session=conversation.session, **about
+    )
+    (position,) = await access.append([event])
+    key = RowKey(tables.COMPACTIONS.name, *conversation)
+    snapshot = await access.of_space(conversation.space, lambda reading: reading.snapshot([key]), At(after=position))
+    counts = snapshot.row(tables.COMPACTIONS, *key[1:])
+    if counts is None or counts.offset < position.offset:  # another one came first
+        return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=failed, position=position)
+    return CompactionView(
+        compacted=len(plan.head),
+        kept=len(plan.kept),
+        summary=str(summary),
+        by=by,
+        failed=failed,
+        position=position,
+    )

@@ -1,0 +1,351 @@
+"""Maps the messages of one conversation to drafts of events; `blocks` says which forms of content are read.
+
+system, developer           agent.configured {"persona"} of the assistant
+user                        user.injected {"text", "name"?, "message_id"?} by the message's `name`, else by "user"
+assistant                   agent.spoke {"text", "name"?, "refusal"?, "message_id"?} and agent.thought, in their order
+human; ai, model, bot       as user; as assistant
+a tool call                 tool.used {"tool", "arguments", "ok": false, "error"} by "assistant"
+tool, function (a result)   completes its call: tool.used {"tool", "arguments", "result", "ok"} by "assistant"
+
+A tool.used event has the position of the result, because the agent knew it only then. A call without a result has the
+position of the call, with `ok` false and the error "no result".
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from recallog.models.conversations.blocks import (
+    Block,
+    LeftOut,
+    Said,
+    Thought,
+    ToolCall,
+    ToolResult,
+    blocks_of,
+    calls_of,
+    nonempty,
+    result_of,
+)
+from recallog.models.conversations.times import time_in
+from recallog_projections.models.conversations.rendering import ASSISTANT, USER
+from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.validation import is_name
+
+_UNANSWERED = {"ok": False, "error": "no result"}
+
+MESSAGE_TIMES = ("timestamp", "created_at", "create_time", "at")
+_OTHER_ROLES = {"human": USER, "ai": ASSISTANT, "model": ASSISTANT, "bot": ASSISTANT}
+_ROLES_AS_TYPES = ("human", "ai", "system", "tool", "function")
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who speaks in a conversation."""
+
+    agent: str = ASSISTANT
+    """The agent whose messages have the role `assistant`."""
+    writer: str = USER
+    """Who writes the messages with the role `user` that have no name of their own."""
+    kind: str = "user.injected"
+    """The kind of what is written."""
+    audience: tuple[str, ...] = ()
+    """Who else may see what is written."""
+
+
+CAST = Cast()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event without its space, session and id, which the conversation gives it."""
+
+    location: str
+    turn: int
+    agent: str
+    kind: str
+    payload: dict[str, Any]
+    key: tuple[str, ...]
+    """What the id follows from, with the number of earlier drafts of the conversation that have the same key."""
+    at: datetime | None = None
+    """The message's own time, if it has one."""
+    arguments_as_written: str | None = None
+    """The text of a tool call's arguments, written if the ledger refuses the parsed ones."""
+    audience: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A message that cannot be read. It takes a second, as a draft does."""
+
+    location: str
+    error: InvalidEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """A block of a message that no event holds, by its type."""
+
+    type: str
+
+
+_EMPTY = Omission("empty_message")
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenCall:
+    call: ToolCall
+    draft_index: int
+    draft: Draft
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """The drafts so far. `turn` is 0 until the user speaks, and grows by one with each message of the user."""
+
+    cast: Cast
+    turn: int = 0
+    drafts: list[Draft | Refusal | Omission | None] = field(default_factory=list)
+    unanswered: list[_OpenCall] = field(default_factory=list)
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The calls so far by what their keys follow from."""
+    by_position: bool = False
+    """Whether keys follow from the position of a message instead of its content."""
+    unit: str = "message"
+
+    def location(self, ordinal: int) -> str:
+        return f"{self.unit} {ordinal}"
+
+
+@dataclass(slots=True)
+class _Message:
+    """What the drafts of one message share."""
+
+    dialogue: Dialogue
+    ordinal: int
+    fields: dict[str, Any]
+    agent: str
+    kind: str
+    text_field: str
+    said: list[Said] = field(default_factory=list)
+
+    def add(self, kind: str, payload: dict[str, Any], *, agent: str = "", key: tuple[str, ...] = ()) -> Draft:
+        cast = self.dialogue.cast
+        agent = agent or cast.agent
+        if (given := own_id(self.fields)) is not None:
+            derived: tuple[str, ...] = ("message", given, kind)
+            payload = payload if kind == "tool.used" else payload | {"message_id": given}
+        elif self.dialogue.by_position and kind != "agent.configured":  # a system text may say today's date
+            derived = ("position", str(self.ordinal), kind)
+        else:
+            derived = (kind, agent, _canonical(payload))
+        at = time_in(self.fields, MESSAGE_TIMES)
+        draft = Draft(
+            self.dialogue.location(self.ordinal),
+            self.dialogue.turn,
+            agent,
+            kind,
+            payload,
+            key or derived,
+            at,
+            audience=cast.audience if agent == cast.writer else (),
+        )
+        self.dialogue.drafts.append(draft)
+        return draft
+
+    def flush(self) -> None:
+        """Add what was said since the last event of the message."""
+        text = "\n".join(each.text for each in self.said)
+        refusal = any(each.refusal for each in self.said)
+        self.said = []
+        if text.strip():
+            name = nonempty(self.fields.get("name"))
+            more = ({"name": name} if name else {}) | ({"refusal": True} if refusal else {})
+            self.add(self.kind, {self.text_field: text} | more, agent=self.agent)
+
+
+def drafts_of(
+    messages: Iterable[tuple[int, object]], cast: Cast = CAST, *, by_position: bool = False, unit: str = "message"
+) -> tuple[list[Draft | Refusal | Omission], int]:
+    """Drafts in the order of `messages`, each with its ordinal, and the last turn.
+
+    The keys of messages without an id follow from their content, or `by_position` from their ordinals. A message that
+    cannot be read gives one refusal instead of its drafts. A `LeftOut` in place of a message is an omission, and so is
+    an empty message: every message is a draft, a part of one, or an omission. `unit` names what an ordinal counts.
+    """
+    dialogue = Dialogue(cast, by_position=by_position, unit=unit)
+    for ordinal, message in messages:
+        before = len(dialogue.drafts)
+        try:
+            _add(dialogue, ordinal, message)
+            if len(dialogue.drafts) == before:
+                dialogue.drafts.append(_EMPTY)
+        except InvalidEvent as error:
+            dialogue.drafts.append(Refusal(dialogue.location(ordinal), error))
+    return [draft for draft in dialogue.drafts if draft is not None], dialogue.turn
+
+
+def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
+    if isinstance(message, InvalidEvent):
+        raise message
+    if isinstance(message, LeftOut):
+        dialogue.drafts.append(Omission(message.type))
+        return
+    cast = dialogue.cast
+    if not isinstance(message, dict):
+        raise InvalidEvent("not a JSON object with role and content", rule="dict_type")
+    match role_of(message):
+        case "user":
+            _add_of_user(_Message(dialogue, ordinal, message, author_of(message, cast), cast.kind, "text"))
+        case "assistant":
+            _add_blocks(_Message(dialogue, ordinal, message, cast.agent, "agent.spoke", "text"), _of_assistant(message))
+        case "system" | "developer":
+            _add_blocks(
+                _Message(dialogue, ordinal, message, cast.agent, "agent.configured", "persona"),
+                blocks_of(content_of(message)),
+            )
+        case "tool" | "function":
+            _add_blocks(_Message(dialogue, ordinal, message, cast.agent, "agent.spoke", "text"), [result_of(message)])
+        case None if isinstance(message.get("type"), str):  # an item of OpenAI's Responses: a call, a result, reasoning
+            _add_blocks(_Message(dialogue, ordinal, message, cast.agent, "agent.spoke", "text"), blocks_of([message]))
+        case role:
+            raise InvalidEvent(
+                f"role: {role!r} is not one of system, developer, user, assistant, tool, function",
+                path="role",
+                rule="role",
+            )
+
+
+def role_of(message: Mapping[str, Any]) -> object:
+    """The role of a message, in OpenAI's words; LangChain's messages have it under `type`."""
+    role = message.get("role")
+    if role is None and message.get("type") in _ROLES_AS_TYPES:
+        role = message["type"]
+    return _OTHER_ROLES.get(role, role) if isinstance(role, str) else role
+
+
+def own_id(message: Mapping[str, Any]) -> str | None:
+    """The id that a message has from elsewhere, as a text; None if it has none."""
+    given = message.get("id")
+    return str(given) if isinstance(given, str | int) and not isinstance(given, bool) and given != "" else None
+
+
+def content_of(message: Mapping[str, Any]) -> object:
+    content = message.get("content")
+    return message.get("text") if content is None else content
+
+
+def author_of(message: Mapping[str, Any], cast: Cast) -> str:
+    """The user's name as an agent's name, with "-" for characters that a name cannot contain."""
+    name = _NOT_IN_A_NAME.sub("-", nonempty(message.get("name")) or cast.writer).strip("-")
+    return name if is_name(name) and name != cast.agent else cast.writer
+
+
+def _of_assistant(message: dict[str, Any]) -> list[Block]:
+    thoughts = (nonempty(message.get(name)) for name in _THOUGHT_FIELDS)
+    thought = next((Thought(text) for text in thoughts if text is not None), None)
+    refusal, audio = nonempty(message.get("refusal")), message.get("audio")
+    blocks: list[Block] = [] if thought is None else [thought]
+    blocks += blocks_of(content_of(message))
+    if isinstance(audio, dict):
+        blocks.append(Said(audio["transcript"]) if nonempty(audio.get("transcript")) else LeftOut("audio"))
+    if refusal is not None:
+        blocks.append(Said(refusal, refusal=True))
+    return [*blocks, *calls_of(message)]
+
+
+def _add_of_user(message: _Message) -> None:
+    """Results come first: they belong to the turn before. A message of results alone does not begin a turn."""
+    try:
+        blocks = blocks_of(content_of(message.fields))
+    except InvalidEvent:
+        message.dialogue.turn += 1  # so that later messages have the same turn once this one is corrected
+        raise
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    _add_blocks(message, results)
+    if not results or len(results) < len(blocks):
+        message.dialogue.turn += 1
+        _add_blocks(message, [block for block in blocks if not isinstance(block, ToolResult)])
+
+
+def _add_blocks(message: _Message, blocks: Iterable[Block]) -> None:
+    for block in blocks:
+        if isinstance(block, LeftOut):
+            message.dialogue.drafts.append(Omission(block.type))
+            continue
+        if not isinstance(block, Said) or any(each.refusal != block.refusal for each in message.said):
+            message.flush()
+        match block:
+            case Said():
+                message.said.append(block)
+            case Thought():
+                if block.text.strip():
+                    message.add("agent.thought", {"text": block.text})
+            case ToolCall():
+                _add_call(message, block)
+            case ToolResult():
+                _add_result(message, block)
+    message.flush()
+
+
+def _add_call(message: _Message, call: ToolCall) -> None:
+    dialogue = message.dialogue
+    payload: dict[str, Any] = {"tool": call.tool}
+    if call.arguments is not None:
+        payload["arguments"] = call.arguments
+    # Answered calls count too: an open call has the same key once an earlier one of the same name has its result.
+    same = ("call", str(message.ordinal) if dialogue.by_position else call.id or _canonical(payload))
+    dialogue.calls[same] += 1
+    draft = _tool_used(message, call, payload | _UNANSWERED, (*same, str(dialogue.calls[same])))
+    dialogue.unanswered.append(_OpenCall(call, len(dialogue.drafts) - 1, draft))
+
+
+def _add_result(message: _Message, block: ToolResult) -> None:
+    dialogue = message.dialogue
+    answered = _call_of(dialogue, block)
+    call = ToolCall(block.call_id, block.tool or "unknown") if answered is None else answered.call
+    payload: dict[str, Any] = {"tool": call.tool}
+    if answered is not None:
+        dialogue.unanswered.remove(answered)
+        dialogue.drafts[answered.draft_index] = None
+        payload = {name: value for name, value in answered.draft.payload.items() if name not in _UNANSWERED}
+    key = ("result", call.id) if call.id is not None and not dialogue.by_position else ()
+    _tool_used(message, call, payload | {"result": block.result, "ok": block.ok}, key)
+
+
+def _tool_used(message: _Message, call: ToolCall, payload: dict[str, Any], key: tuple[str, ...]) -> Draft:
+    draft = message.add("tool.used", payload, key=key)
+    written = replace(draft, arguments_as_written=call.arguments_as_written)
+    message.dialogue.drafts[-1] = written
+    return written
+
+
+def _call_of(dialogue: Dialogue, result: ToolResult) -> _OpenCall | None:
+    """The call to which a result belongs: the first one with its id, preferably of the present turn.
+
+    Without ids, the first call of the present turn that has the same name and no result yet.
+    """
+    calls = [each for each in dialogue.unanswered if result.call_id is not None and each.call.id == result.call_id]
+    if not calls:
+        calls = [
+            each
+            for each in dialogue.unanswered
+            if each.draft.turn == dialogue.turn
+            and (each.call.id is None or result.call_id is None)
+            and result.tool in (None, each.call.tool)
+        ]
+    of_this_turn = [each for each in calls if each.draft.turn == dialogue.turn]
+    return next(iter(of_this_turn or calls), None)
+
+
+def _canonical(payload: dict[str, Any]) -> str:
+    try:
+        return json.dumps(payload, sort_keys=True)
+    except RecursionError:
+        return "nested too deeply"  # such an event is refused

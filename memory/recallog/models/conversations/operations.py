@@ -1,0 +1,222 @@
+"""Conversations: the messages of sessions, in and out in the form of a model's API."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar, Unpack
+
+from recallog.access import FacadePart, MemoryAccess
+from recallog.models import conversations
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.parameters import At
+from recallog_schemas import Position, limits
+
+if TYPE_CHECKING:
+    from recallog.models.conversations.summarizer import Summarizer
+    from recallog_schemas.views import CompactionView, ConversationView, MessagesAdded, MessagesRemoved
+
+Written = TypeVar("Written", "MessagesAdded", "MessagesRemoved")
+
+
+class Conversation(FacadePart):
+    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
+
+    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
+    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
+    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
+    ledger.
+    """
+
+    def __init__(self, access: MemoryAccess, summarizer: "Callable[[], Summarizer | None]") -> None:
+        """What `summarizer` returns writes summaries in this process; None: they quote the messages."""
+        super().__init__(access)
+        self._summarizer = summarizer
+
+    @cached_property
+    def _written(self) -> dict[int, Position]:
+        """By partition, the position of the newest message of this process: the next adding follows it."""
+        return {}
+
+    @operation(
+        example="recallog conversation add village baker s-1 messages.json",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="conversation add",
+        gen_ai=GenAi.CREATE,
+        records="ids",
+    )
+    async def add(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.ConversationSession,
+        messages: parameters.Messages,
+        *,
+        continues: parameters.Continues = False,
+        turn: parameters.MessageTurn = None,
+        subject: parameters.MessageSubject = None,
+    ) -> "MessagesAdded":
+        """Add messages to a conversation. What it has already is not added again.
+
+        A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
+        alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
+        history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
+        are always new, also where they repeat what was said before.
+
+        Raises `EventTooLarge` for a message of more than 16 MiB.
+        """
+        from recallog.models.conversations import commands as changes
+        from recallog_projections.models.conversations.tables import ConversationKey
+
+        return await self._noted(
+            await changes.add(
+                self._access,
+                ConversationKey(space, agent, session),
+                parameters.message_list(messages),
+                await self._newest(space),
+                continues=continues,
+                turn=turn,
+                subject=subject,
+            )
+        )
+
+    @operation(
+        example="recallog conversation messages village baker s-1",
+        command="conversation messages",
+        gen_ai=GenAi.SEARCH,
+        records="messages",
+    )
+    async def messages(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.ConversationSession,
+        *,
+        whole: parameters.Whole = False,
+        before: parameters.MessageBefore = None,
+        **at: Unpack[At],
+    ) -> "ConversationView":
+        """The messages of a conversation as they were added: what a model can be sent.
+
+        Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
+        ingested with the session is a message too: what a user and the agent said, and calls of tools.
+        """
+        from recallog_projections.models.conversations.tables import ConversationKey
+
+        conversation = ConversationKey(space, agent, session)
+        ledger = self._access.components.ledger
+        return await self._access.of_space(
+            space,
+            lambda reading: conversations.queries.messages(reading, ledger, conversation, before, whole=whole),
+            at,
+        )
+
+    @operation(
+        example="recallog conversation compact village baker s-1",
+        scope=Scope.PUBLISH,
+        command="conversation compact",
+        gen_ai=GenAi.UPDATE,
+        records=None,
+    )
+    async def compact(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.ConversationSession,
+        *,
+        max_messages: parameters.CompactMessages = limits.COMPACT_MESSAGES,
+        max_chars: parameters.CompactChars = limits.COMPACT_CHARS,
+        keep: parameters.CompactKept = limits.COMPACT_KEPT,
+    ) -> "CompactionView":
+        """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
+        than `max_chars` characters, and more than `keep` messages.
+
+        Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
+        the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
+        they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
+        """
+        from recallog.models.conversations import commands as changes
+        from recallog_projections.models.conversations.tables import ConversationKey
+        from recallog_projections.models.conversations.thresholds import Thresholds
+
+        conversation = ConversationKey(space, agent, session)
+        thresholds = Thresholds(max_messages, max_chars, keep).bounded()
+        return await changes.compact(
+            self._access, conversation, self._summarizer(), thresholds, await self._newest(space)
+        )
+
+    @operation(
+        example="recallog conversation remove village baker s-1 m-7",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="conversation remove",
+        gen_ai=GenAi.DELETE,
+        records="removed",
+    )
+    async def remove(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.ConversationSession,
+        ids: parameters.MessageIds,
+    ) -> "MessagesRemoved":
+        """Take messages out of a conversation, by the ids of their events or their own.
+
+        They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
+        of them, nothing is written.
+        """
+        from recallog.models.conversations import commands as changes
+        from recallog_projections.models.conversations.tables import ConversationKey
+
+        conversation = ConversationKey(space, agent, session)
+        return await self._noted(await changes.remove(self._access, conversation, ids, await self._newest(space)))
+
+    @operation(
+        example="recallog conversation pop village baker s-1",
+        scope=Scope.PUBLISH,
+        command="conversation pop",
+        gen_ai=GenAi.DELETE,
+        records="removed",
+    )
+    async def pop(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.ConversationSession,
+        *,
+        count: parameters.PoppedMessages = 1,
+    ) -> "MessagesRemoved":
+        """Take the newest messages out of a conversation, and answer them."""
+        from recallog.models.conversations import commands as changes
+        from recallog_projections.models.conversations.tables import ConversationKey
+
+        conversation = ConversationKey(space, agent, session)
+        return await self._noted(await changes.pop(self._access, conversation, count, await self._newest(space)))
+
+    @operation(
+        example="recallog conversation clear village baker s-1",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="conversation clear",
+        gen_ai=GenAi.DELETE,
+        records="removed",
+    )
+    async def clear(
+        self, space: parameters.Space, agent: parameters.Agent, session: parameters.ConversationSession
+    ) -> "MessagesRemoved":
+        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
+        from recallog.models.conversations import commands as changes
+        from recallog_projections.models.conversations.tables import ConversationKey
+
+        conversation = ConversationKey(space, agent, session)
+        return await self._noted(await changes.pop(self._access, conversation, None, await self._newest(space)))
+
+    async def _newest(self, space: str) -> Position | None:
+        await self._access.components.ledger.open()
+        return self._written.get(self._access.components.ledger.partition_of(space))
+
+    async def _noted(self, answer: Written) -> Written:
+        """Remember the position of an answer: on a cluster the views may be behind it at the next call."""
+        if answer.position is not None:
+            self._written[answer.position.partition] = answer.position
+        return answer

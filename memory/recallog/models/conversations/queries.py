@@ -1,0 +1,130 @@
+"""Conversations: the messages of a session as a model reads them, and what a compaction of them would replace."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recallog.models.conversations import compaction
+from recallog.models.conversations import reading as stored
+from recallog.models.conversations.compaction import Plan
+from recallog.models.conversations.reading import Shown
+from recallog.reading.read_session import ReadSession
+from recallog.reading.subject import of_agent, own_log
+from recallog_projections.models.conversations import projection, rendering
+from recallog_projections.models.conversations.tables import (
+    COMPACTIONS,
+    STATES,
+    CompactionRow,
+    ConversationKey,
+    ConversationRow,
+    MessageRow,
+)
+from recallog_projections.models.conversations.thresholds import DEFAULT, Thresholds
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings
+from recallog_schemas.errors import OutOfRange
+from recallog_schemas.views import ConversationView
+from recallog_streams.ledgers.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A compaction that is possible now."""
+
+    plan: Plan
+    upto: str | None
+    """The id of the last message that is replaced; None: nothing is."""
+    subject: str | None
+    """The person whose data all of it is."""
+    removals: int
+    """How many messages were taken out of the conversation so far."""
+
+
+async def messages(
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, before: str | None, *, whole: bool
+) -> ConversationView:
+    """The conversation, or the part of it before the message with the id `before`; `whole`: with what a compaction has
+    replaced, and without its summary. Raises `OutOfRange` if there is no message with that id."""
+
+    async def read(session: ReadSession) -> ConversationView:
+        keys = [*projection.keys_of(conversation), _settings_of(conversation)]
+        snapshot = await session.snapshot(keys, [own_log(conversation.space, conversation.agent)])
+        compacted = None if whole else snapshot.row(COMPACTIONS, *conversation)
+        found = await _shown(session, ledger, conversation, compacted)
+        if before is not None:
+            end = next((number for number, each in enumerate(found) if each.id == before), None)
+            if end is None:
+                raise OutOfRange(f"the conversation has no message {before!r}", path="before")
+            found = found[:end]
+        return ConversationView(
+            **await of_agent(session, snapshot, conversation.space, conversation.agent),
+            session=conversation.session,
+            messages=tuple(dict(each.message) for each in found),
+            ids=tuple(each.id for each in found),
+            compacted=0 if compacted is None else compacted.count,
+            chars=sum(rendering.chars_of(each.message) for each in found),
+        )
+
+    return await reading.steady(read)
+
+
+async def planned(
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, thresholds: Thresholds = DEFAULT
+) -> Planned:
+    """What a compaction would replace now."""
+
+    async def read(session: ReadSession) -> Planned:
+        snapshot = await session.snapshot(projection.keys_of(conversation))
+        compacted = snapshot.row(COMPACTIONS, *conversation)
+        found = await _shown(session, ledger, conversation, compacted)
+        later = None if compacted is None else sum(each.offset > compacted.offset for each in found)
+        plan = compaction.plan([each.message for each in found], thresholds, later)
+        # What was published or ingested stays, if no added message is behind it: a compaction names an added one.
+        behind = next((count for count in range(len(plan.head)) if _last(found, plan, count).added), len(plan.head))
+        plan = plan.without(behind)
+        state = snapshot.row(STATES, *conversation) or ConversationRow()
+        replaced = found[: len(found) - len(plan.kept)]
+        subjects = {each.subject for each in replaced if each.message not in plan.instructions}
+        return Planned(
+            plan,
+            replaced[-1].id if plan.head else None,
+            next(iter(subjects)) if len(subjects) == 1 else None,
+            state.removals,
+        )
+
+    return await reading.steady(read)
+
+
+def _last(found: Sequence[Shown], plan: Plan, fewer: int) -> Shown:
+    """The last message that is replaced if that many fewer are."""
+    return found[len(found) - len(plan.kept) - fewer - 1]
+
+
+async def _shown(
+    session: ReadSession, ledger: Ledger, conversation: ConversationKey, compacted: CompactionRow | None
+) -> Sequence[Shown]:
+    """The messages as a model reads them: where there is a compaction, instructions that stay, and its summary."""
+    if compacted is None:
+        return await stored.shown(
+            session, ledger, conversation, [row async for row in stored.rows_of(session, conversation)]
+        )
+    instructions = await stored.shown(
+        session, ledger, conversation, await _instructions(session, conversation, compacted.upto)
+    )
+    rows = [row async for row in stored.rows_of(session, conversation, after=compacted.upto)]
+    message = compaction.message_of(compacted.summary)
+    summary = Shown(compacted.id, compacted.upto, message, True, compacted.subject)
+    return [*instructions, summary, *await stored.shown(session, ledger, conversation, rows)]
+
+
+async def _instructions(session: ReadSession, conversation: ConversationKey, upto: int) -> list[MessageRow]:
+    """The instructions with which the conversation begins, up to an offset."""
+    found: list[MessageRow] = []
+    async for row in stored.rows_of(session, conversation, page=8):
+        if row.role not in rendering.INSTRUCTIONS or row.offset > upto:
+            break
+        found.append(row)
+    return found
+
+
+def _settings_of(conversation: ConversationKey) -> RowKey:
+    return RowKey(settings.AGENTS.name, conversation.space, conversation.agent)

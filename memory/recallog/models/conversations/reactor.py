@@ -1,0 +1,110 @@
+"""The reactor of compactions: replaces the beginning of a long conversation by a summary."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+from recallog.models.conversations import summarizer as summarizers
+from recallog.models.conversations.compaction import EXTRACTIVE, Plan, Summary
+from recallog.models.conversations.summarizer import Summarizer
+from recallog.reactors.asking import Sleep
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_projections.models.conversations import rendering
+from recallog_schemas import Event, limits, triggers
+from recallog_schemas.errors import ModelFailed
+from recallog_schemas.shortening import cut
+
+
+class PlannedCompaction(Protocol):
+    """What a compaction replaces. `recallog.models.conversations.queries.Planned` is one."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def upto(self) -> str | None: ...
+    @property
+    def subject(self) -> str | None: ...
+    @property
+    def removals(self) -> int: ...
+
+
+class CompactionMemory(Protocol):
+    """What this reactor asks the memory."""
+
+    async def compaction(self, space: str, agent: str, session: str) -> PlannedCompaction:
+        """What a compaction of a conversation would replace now."""
+
+
+class Compaction(Reactor):
+    """Answers `compaction.due` with a `conversation.compacted`; with nothing if that was done meanwhile.
+
+    Without a summarizer the summary quotes the messages. So it does if the summarizer fails after its retries: the
+    trigger is then closed with `reaction.failed`, and after three in a row the conversation is left for ten minutes.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.COMPACTION})
+
+    def __init__(
+        self, memory: CompactionMemory, summarizer: Summarizer | None = None, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        self._memory = memory
+        self._summarizer = summarizer
+        self._sleep = sleep
+        self.immediate = summarizer is None
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
+        if trigger.session is None:
+            return []
+        planned = await self._memory.compaction(trigger.space, trigger.agent, trigger.session)
+        if planned.upto is None:
+            return []
+        summary, by, failed = await summarised(planned.plan, self._summarizer, self._sleep)
+        common: dict[str, Any] = {
+            "space": trigger.space,
+            "agent": trigger.agent,
+            "session": trigger.session,
+            "turn": trigger.turn,
+        }
+        payload = payload_of(trigger.session, planned, summary, by)
+        compacted = Event(**common, kind=rendering.COMPACTION, subject=planned.subject, payload=payload)
+        parsed = triggers.parse(trigger.id)
+        if failed is None or parsed is None:
+            return [compacted]
+        closing = Event(
+            **common,
+            id=parsed.answer_id,
+            kind=triggers.FAILED,
+            causation_id=trigger.id,
+            payload={"trigger": trigger.id, "reason": cut(failed, limits.REASON_CHARS_MAX)},
+        )
+        return [compacted, closing]
+
+    async def close(self) -> None:
+        if self._summarizer is not None:
+            await self._summarizer.close()
+
+
+async def summarised(
+    plan: Plan, summarizer: Summarizer | None, sleep: Sleep = asyncio.sleep
+) -> tuple[Summary, str, str | None]:
+    """The summary of a compaction, what wrote it, and why the summarizer did not."""
+    failed = None
+    if summarizer is not None:
+        try:
+            text = await summarizers.ask(summarizer, plan.summarised, sleep=sleep)
+            return plan.summary(text), summarizer.name, None
+        except ModelFailed as error:
+            failed = str(error)
+    return plan.summary(None), EXTRACTIVE, failed
+
+
+def payload_of(session: str, planned: PlannedCompaction, summary: Summary, by: str) -> dict[str, object]:
+    """The payload of the event that records a compaction."""
+    return {
+        "session": session,
+        "upto": planned.upto,
+        "count": len(planned.plan.head),
+        "summary": str(summary),
+        "by": by,
+        "removals": planned.removals,
+    }

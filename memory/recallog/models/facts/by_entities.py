@@ -1,0 +1,127 @@
+"""Entries by their entities: those that name an entity of a query, and those one or two hops away in the graph.
+
+A hop goes from an entity to those that are named together with it. A reader follows its own graph and that of the
+entries which the whole space may read, as if they were one.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from recallog.reading.read_session import ReadSession
+from recallog_projections.models.facts import tables
+from recallog_projections.models.facts.entities import entities, possible, words_of
+from recallog_projections.models.facts.tables import Entity, Fact
+from recallog_projections.tables import RowKey
+from recallog_schemas import limits
+
+_WEIGHTS = (1.0, 0.5, 0.25)
+"""By hop."""
+
+
+class Found(NamedTuple):
+    """A live entry that the reader may read."""
+
+    offset: int
+    owner: str
+    weight: float
+    """1 if it names an entity of the query, .5 after one hop, .25 after two."""
+
+
+async def ranked(reading: ReadSession, space: str, agent: str, query: str, *, limit: int) -> list[Found]:
+    """At most `limit` entries, best first: by weight, then by how many entities of the query or hop they name, then
+    newest first.
+
+    An entity of the query finds all those that have its words: "Acme" finds "Acme Corp". A query that marks no name,
+    neither by a capital nor by quotes, asks for the entities whose whole names it has: "what does acme prefer".
+
+    Of each entity the newest `limits.GRAPH_HOP_FACTS` entries are looked at, and at each hop the
+    `limits.GRAPH_HOP_ENTITIES` entities with the strongest links.
+    """
+    return await reading.steady(lambda session: _ranked(session, space, agent, query, limit))
+
+
+async def _ranked(session: ReadSession, space: str, agent: str, query: str, limit: int) -> list[Found]:
+    graphs = (agent, "")
+    reached = await _named(session, space, graphs, query)
+    seen = set(reached)
+    best: dict[Fact, float] = {}
+    for weight in _WEIGHTS:
+        known = await _entities(session, space, graphs, reached)
+        named = Counter(fact for entity in known.values() for fact in _newest(entity))
+        new = [fact for fact in named if fact not in best]
+        best |= dict.fromkeys(sorted(new, key=lambda fact: (-named[fact], -fact.offset)), weight)
+        if len(best) >= limit:
+            break
+        reached = _neighbours(known.values(), seen)
+        seen.update(reached)
+    return [Found(fact.offset, fact.owner, weight) for fact, weight in list(best.items())[:limit]]
+
+
+async def _named(session: ReadSession, space: str, graphs: Sequence[str], query: str) -> list[str]:
+    """The entities that a query names."""
+    asked = entities(query)
+    if asked:
+        return await _matching(session, space, graphs, asked)
+    known = await _entities(session, space, graphs, possible(query))
+    return [key for key, rows in known.items() if rows][: limits.GRAPH_HOP_ENTITIES]
+
+
+async def _matching(session: ReadSession, space: str, graphs: Iterable[str], asked: Sequence[str]) -> list[str]:
+    """The entities that have all words of one of those in the query; the exact ones first."""
+    found = dict.fromkeys(asked)
+    for graph in graphs:
+        for key in asked:
+            found |= dict.fromkeys(await _with_words(session, space, graph, words_of(key)))
+    return list(found)[: limits.GRAPH_HOP_ENTITIES]
+
+
+async def _with_words(session: ReadSession, space: str, graph: str, words: Collection[str]) -> list[str]:
+    """The entities of a graph that have all these words.
+
+    They are among those that have the rarest one. Long words are rare, so they are looked up first; a word that too
+    many entities have is left to the others, and if all are such words, to the first entities of each.
+    """
+    found: dict[str, None] = {}
+    for word in sorted(words, key=lambda word: (-len(word), word)):
+        prefix = tables.word_key(word, "")
+        page = await session.page(tables.WORDS, space, graph, prefix=prefix, limit=limits.GRAPH_SAME_WORD)
+        keys = [row_key.removeprefix(prefix) for row_key, _ in page.items]
+        matching = [key for key in keys if words_of(key) >= set(words)]
+        if page.last:
+            return matching
+        found |= dict.fromkeys(matching)
+    return list(found)
+
+
+async def _entities(
+    session: ReadSession, space: str, graphs: Sequence[str], keys: Sequence[str]
+) -> Mapping[str, list[Entity]]:
+    """The entities with these keys, each from the graphs that have it."""
+    needs = {key: [RowKey(tables.ENTITIES.name, space, graph, key) for graph in graphs] for key in keys}
+    snapshot = await session.snapshot(need for of_key in needs.values() for need in of_key)
+    return {
+        key: [row for need in of_key if (row := snapshot.row(tables.ENTITIES, *need[1:])) is not None]
+        for key, of_key in needs.items()
+    }
+
+
+def _newest(entity: Sequence[Entity]) -> Sequence[Fact]:
+    """The newest facts of an entity, in any graph."""
+    if len(entity) == 1:
+        return entity[0].facts[-limits.GRAPH_HOP_FACTS :]
+    facts = {fact for row in entity for fact in row.facts[-limits.GRAPH_HOP_FACTS :]}
+    return sorted(facts, key=lambda fact: -fact.offset)[: limits.GRAPH_HOP_FACTS]
+
+
+def _neighbours(known: Iterable[Sequence[Entity]], seen: Collection[str]) -> list[str]:
+    """The entities not yet seen with the strongest links to these: by count, then the newest."""
+    counts: Counter[str] = Counter()
+    newest: dict[str, int] = {}
+    for entity in known:
+        for row in entity:
+            for link in row.links:
+                if link.key not in seen:
+                    counts[link.key] += link.count
+                    newest[link.key] = max(newest.get(link.key, -1), link.newest)
+    return sorted(counts, key=lambda key: (-counts[key], -newest[key], key))[: limits.GRAPH_HOP_ENTITIES]

@@ -1,0 +1,82 @@
+"""Facts drawn from a text, and answers drawn from facts."""
+
+from collections.abc import Awaitable, Callable
+
+from recallog.models.facts import extraction, extractor
+from recallog.models.facts.extractor import ExtractionRequest, FactExtractor, Utterance
+from recallog.models.long_term import synthesizer
+from recallog.models.long_term.synthesizer import Synthesizer
+from recallog.operations.parameters import After, ExtractOptions, RetainOptions
+from recallog.retrieval.channels import FOUR_CHANNEL
+from recallog_schemas import limits
+from recallog_schemas.errors import ModelFailed
+from recallog_schemas.views import ExtractedFacts, RecallView, Retained, Synthesis
+
+_TYPES = ("fact", "experience")
+_INSIGHT = "insight"
+_SOURCE = "reflect"
+
+Retain = Callable[..., Awaitable[Retained]]
+Recall = Callable[..., Awaitable[RecallView]]
+
+
+async def extract(
+    retain: Retain,
+    given: FactExtractor,
+    space: str,
+    agent: str,
+    text: str,
+    source: str | None,
+    options: ExtractOptions,
+) -> ExtractedFacts:
+    """Retain the facts in a text, in their order. If the extractor fails there are none."""
+    request = ExtractionRequest(space, agent, [Utterance(text, agent)])
+    try:
+        facts = await extractor.ask(given, request)
+    except ModelFailed as failed:
+        return ExtractedFacts(ids=(), retained=(), failed=failed.reason)
+    retained = [
+        await retain(space, agent, source=source, **extraction.payload_of(fact, given), **options) for fact in facts
+    ]
+    ids = dict.fromkeys(each.id for each in retained if each.id is not None)
+    return ExtractedFacts(ids=tuple(ids), retained=tuple(retained), failed=None)
+
+
+async def reflect(
+    recall: Recall,
+    retain: Retain,
+    given: Synthesizer,
+    space: str,
+    agent: str,
+    question: str,
+    *,
+    store: bool,
+    after: After,
+) -> Synthesis:
+    """Answer a question from facts and experiences; with `store` keep the answer, unless there are none.
+
+    Also where the space shares its entries, the answer is for the agent alone: it may quote private ones.
+    """
+    found = await recall(
+        space, agent, question, top_k=limits.SYNTHESIS_HITS, preset=FOUR_CHANNEL, types=_TYPES, after=after
+    )
+    # A broad question has weak hits only: a model may still find an answer in them.
+    hits = [hit for hit in found.hits if not hit.weak] or found.hits
+    answer = await synthesizer.ask(given, question, hits)
+    sources = () if answer == synthesizer.NOTHING else tuple(hit.event.id for hit in hits)
+    stored = None
+    if store and sources:
+        options = RetainOptions(source=_SOURCE, based_on=sources, audience=(agent,))
+        stored = await retain(space, agent, answer, type=_INSIGHT, **options)
+    return Synthesis(
+        space=space,
+        agent=agent,
+        known=found.known,
+        generation=found.generation,
+        checkpoint=found.checkpoint,
+        question=question,
+        answer=answer,
+        sources=sources,
+        degraded=found.degraded,
+        stored=stored,
+    )

@@ -1,0 +1,87 @@
+"""The reactor of extractions: draws facts from a turn, and keeps them as entries of the agent whose turn it was."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from recallog.models.facts import extractor as extractors
+from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtractor, Utterance
+from recallog.reactors.asking import Sleep
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_schemas import Event, triggers
+from recallog_schemas.views import Remembered
+
+
+class ExtractionMemory(Protocol):
+    """What an extraction needs of a memory."""
+
+    async def turn(self, trigger: DueTrigger) -> Sequence[Remembered]:
+        """What the agent of the trigger could see in the turn that ended, oldest first."""
+
+    async def would_store(self, event: Event) -> bool:
+        """Whether `retain` would store the entry of an event: its agent does not have the text already, and its quality
+        gate lets it pass."""
+
+
+class Extraction(Reactor):
+    """Answers `extraction.due` with one `memory.retained` for each new fact, at no cost: nobody asked for it.
+
+    Also where the space shares its entries, facts are for the agent alone, unless others said all of the turn to
+    everybody: what a model says about its sources is not trusted with that.
+
+    If the extractor fails after its retries, the trigger is closed with `reaction.failed`. A turn of which something
+    was written before a crash is closed with that: a model is not asked twice.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.EXTRACTION})
+
+    def __init__(self, memory: ExtractionMemory, extractor: FactExtractor, sleep: Sleep = asyncio.sleep) -> None:
+        self._memory = memory
+        self._extractor = extractor
+        self._sleep = sleep
+        self.immediate = extractor.immediate
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
+        turn = await self._memory.turn(trigger)
+        seen = {shown.event.id: shown.event for shown in turn}
+        utterances = extractors.bounded([_utterance(shown) for shown in turn])
+        request = ExtractionRequest(trigger.space, trigger.agent, utterances)
+        facts = await extractors.ask(self._extractor, request, sleep=self._sleep)
+        # What others say without an audience is seen because it is shared.
+        public = all(said.audience is None and said.agent != trigger.agent for said in seen.values())
+        audience = None if public else (trigger.agent,)
+        events = [self._event(trigger, fact, seen, audience) for fact in facts]
+        return [event for event in events if event is not None and await self._memory.would_store(event)]
+
+    def _event(
+        self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event], audience: tuple[str, ...] | None
+    ) -> Event | None:
+        """The event of a fact, about the person that its sources are about; None if they are about several: to forget
+        one of them could not reach it."""
+        subjects = {seen[id_].subject for id_ in fact.sources} - {None}
+        if len(subjects) > 1:
+            return None
+        at: dict[str, Any] = {} if trigger.at is None else {"at": trigger.at}
+        return Event(
+            space=trigger.space,
+            agent=trigger.agent,
+            kind="memory.retained",
+            turn=trigger.turn,
+            session=trigger.session,
+            subject=next(iter(subjects), None),
+            audience=audience,
+            payload=payload_of(fact, self._extractor) | {"sources": list(fact.sources), "cost": 0},
+            **at,
+        )
+
+
+def payload_of(fact: Fact, extractor: FactExtractor) -> dict[str, object]:
+    """The fields of the entry that keeps a fact, without those that are None."""
+    fields = {"entity": fact.entity, "category": fact.category, "confidence": fact.confidence}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return {"text": fact.text, "type": "fact", "metadata": {"extractor": extractor.name}, **given}
+
+
+def _utterance(shown: Remembered) -> Utterance:
+    event = shown.event
+    return Utterance(shown.text, event.agent, event.id, event.kind, event.at)

@@ -1,0 +1,430 @@
+"""An extractor without a model: facts in sentences of English and Chinese, recognised by tables of cues.
+
+A sentence is taken apart into clauses. A clause is a fact if it says something lasting of its speaker ("I live in
+Berlin"), of what is the speaker's ("My sister is a nurse") or of a name ("Acme Corp prefers React"), and if it can be
+understood alone: questions, guesses and clauses with "it", "you" or "there" are left out. The first person becomes the
+name of the speaker, and "last Friday" a date. The same texts always give the same facts.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, NamedTuple
+
+from recallog.models.facts import chinese_cues as chinese
+from recallog.models.facts import english_cues as english
+from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtractor, Utterance
+from recallog.models.facts.relative_times import dated
+from recallog_schemas import kinds
+
+VERSION = 1
+"""Raised with every change of the rules or of the tables of cues."""
+
+_OF_SPEAKER = 0.9
+"""The confidence of a fact that its speaker says of itself."""
+_OF_NAME = 0.7
+"""The confidence of a fact about a name."""
+_WORDS_MAX = 30
+_WORDS_MIN = 3
+_CHINESE_CHARS_MAX = 60
+_CHINESE_CHARS_MIN = 3
+_CHINESE_WHOLE_CHARS = 4
+"""A longer cue has its object inside, such as "对花生过敏"."""
+_FACTS_OF_A_TEXT = 8
+"""The most facts of one text: a long reply of an assistant says little that lasts."""
+
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_ACTIONS = re.compile(r"（[^（）]*）|\([^()]*\)|\*[^*\n]*\*|\[[^\[\]\n]*\]")
+"""What is in brackets: stage directions and captions."""
+_LISTED = re.compile(r"\s*(?:[-*•#>|]|\d+[.)]\s)")
+_SENTENCE = re.compile("[^.!?。！？\uff1b;\\n]+(?:\\.(?=\\S)[^.!?。！？\uff1b;\\n]*)*[.!?。！？\uff1b;]*")
+_HAN = re.compile("[\u4e00-\u9fff]")
+
+_CLAUSE = re.compile(
+    r"\s*(?:;|:|\u2014|\u2013|\s-\s|\.\.\.|\u2026)\s*"
+    r"|\s+but\s+|\s+(?:and|so)\s+(?=(?:I|im|ive|my|we|it|its|they|he|she|you|the|that|this)\b)",
+    re.IGNORECASE,
+)
+_SUBORDINATE = re.compile(
+    r"\s+(?:because|cause|although|though|while|when|whenever|until|since|as soon as|so that)\s[^,]*", re.IGNORECASE
+)
+"""What holds only together with the clause before it."""
+_WORD = re.compile(r"[^\s\"\u201c\u201d]+")
+_SPELLINGS = {"i": "I", "im": "I'm", "Im": "I'm", "i'm": "I'm", "ive": "I've", "Ive": "I've", "i've": "I've"}
+_NAME = re.compile(r"[A-Z][\w&.-]*(?:'s)?(?:\s+(?:of\s+|the\s+|&\s+)?[A-Z][\w&.-]*){0,3}")
+_CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
+_EDGES = " ,.!?;:~\"'\u201c\u201d"
+
+_CHINESE_CLAUSE = re.compile("[，,、：:…~\\s—]+")
+_PARTICLES = "啊哦嘛呀啦哈呐哟喔噢嗯~ "
+_CHINESE_CUE = re.compile("|".join(f"(?P<{category}>{cue})" for category, cue in chinese.CUES))
+_CHINESE_NAME = re.compile("[A-Z][A-Za-z]*|《[^》]{1,20}》|「[^」]{1,20}」|“[^”]{1,20}”")
+_WEAK_CUES = frozenset({"event", "plan", "possession"})
+
+
+class _Clause(NamedTuple):
+    """A clause that is a fact."""
+
+    text: str
+    entity: str
+    category: str
+    confidence: float
+
+
+class HeuristicExtractor(FactExtractor):
+    """Recognises facts by the tables `english_cues` and `chinese_cues`. What tools answered is left out."""
+
+    name: ClassVar[str] = f"heuristic-{VERSION}"
+    immediate: ClassVar[bool] = True
+
+    async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
+        names = _names(request)
+        return [fact for said in request.utterances for fact in _facts_of(said, names)]
+
+    async def close(self) -> None:
+        """Does nothing: there are no connections."""
+
+
+def _names(request: ExtractionRequest) -> frozenset[str]:
+    """What is known to be a name: the speakers, and words with a capital letter inside a sentence."""
+    inside = {word for said in request.utterances for word in _CAPITAL.findall(said.text)}
+    return frozenset(inside | {said.agent for said in request.utterances})
+
+
+def _facts_of(said: Utterance, names: frozenset[str]) -> Iterator[Fact]:
+    if said.kind is not None and kinds.kind_of(said.kind).role == kinds.ACTION:
+        return
+    found = 0
+    for sentence in _sentences(said.text):
+        clauses = _chinese(sentence, said, names) if _HAN.search(sentence) else _english(sentence, said, names)
+        for clause in clauses:
+            sources = () if said.id is None else (said.id,)
+            yield Fact(dated(clause.text, said.at), clause.entity, clause.category, clause.confidence, sources)
+            found += 1
+            if found == _FACTS_OF_A_TEXT:
+                return
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """The sentences of a text that are neither questions nor items of lists, without code and brackets."""
+    for line in _ACTIONS.sub(" ", _CODE.sub("\n", text)).replace("\u2019", "'").splitlines():
+        if not _LISTED.match(line):
+            for sentence in _SENTENCE.findall(" ".join(line.split())):  # long white space takes the patterns long
+                if not re.search("[?？]", sentence):
+                    yield sentence.strip()
+
+
+# English
+
+
+def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[_Clause]:
+    if sentence.lower().startswith(("if ", "when ", "as if ", "let's ", "imagine ", "let me ")):
+        return
+    for part in _clauses(sentence, names):
+        words = _WORD.findall(part.strip(_EDGES))
+        while words and words[0].strip(_EDGES).lower() in english.OPENERS:
+            words = words[1:]
+        words = _without_time([word for word in words if word.lower() not in english.FILLERS])
+        while words and words[-1].lower() in english.CLOSERS:
+            words = words[:-1]
+        if not _WORDS_MIN <= len(words) <= _WORDS_MAX:
+            continue
+        clause = _of_speaker(words, said) or _of_speakers_own(words, said) or _of_name(words, said, names)
+        if clause is not None:
+            yield clause
+
+
+def _clauses(sentence: str, names: frozenset[str]) -> Iterator[str]:
+    """The clauses of a sentence. What follows a comma belongs to the clause before it, unless it begins one itself or
+    addresses somebody."""
+    clause = ""
+    for part in _CLAUSE.split(_SUBORDINATE.sub("", sentence)):
+        for index, piece in enumerate(re.split(r"\s*,\s*", part)):
+            if (
+                not index
+                or not clause
+                or piece.partition(" ")[0].lower() in english.CLAUSE_STARTS
+                or piece.strip(_EDGES) in names
+            ):
+                yield clause
+                clause = piece
+            else:
+                clause = f"{clause}, {piece}"
+        yield clause
+        clause = ""
+
+
+def _without_time(words: list[str]) -> list[str]:
+    """The words with a time before the subject, such as "last Friday", at their end instead."""
+    for length in range(1, min(3, len(words))):
+        ahead = [word.lower() for word in words[:length]]
+        is_time = ahead == ["yesterday"] or (ahead[0] in ("last", "this", "next") and ahead[-1] in english.TIMES)
+        if is_time and words[length] in ("I", "I'm", "I've"):
+            return [*words[length:], ahead[0], *words[1:length]]
+    return words
+
+
+def _is_clear(words: Sequence[str]) -> bool:
+    """Whether the words are understood alone, and say what is certain."""
+    plain = [word.strip(_EDGES).lower() for word in words]
+    if plain and plain[-1] in english.DANGLING:
+        return False
+    if english.HEDGES.intersection(plain[index] for index, word in enumerate(words) if not word.startswith("May")):
+        return False
+    for index, word in enumerate(plain):
+        if word in english.UNCLEAR:
+            of_time = word in ("this", "that") and plain[index + 1 : index + 2] and plain[index + 1] in english.TIMES
+            if not of_time:
+                return False
+    return True
+
+
+def _of_speaker(words: Sequence[str], said: Utterance) -> _Clause | None:
+    """A clause of the first person as a fact about its speaker; None if it is none."""
+    first, rest = _SPELLINGS.get(words[0], words[0]), list(words[1:])
+    joined = {"I'm": "am", "I've": "have", "I'd": ""}.get(first)
+    if joined:
+        rest.insert(0, joined)
+    elif first != "I" or not rest:
+        return None
+    adverbs = []
+    while rest and rest[0].lower() in english.ADVERBS:
+        adverbs.append(rest.pop(0).lower())
+    found = _predicate(rest)
+    if found is None or not _is_clear(rest):
+        return None
+    verbs, category = found
+    return _clause([said.agent, *adverbs, *verbs], said.agent, category, _OF_SPEAKER)
+
+
+def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
+    """The words behind "I" in the third person, and the category; None if they say nothing that lasts."""
+    if len(rest) < 2:
+        return None
+    verb, after = rest[0].lower(), [word.lower() for word in rest[1:]]
+    if after[0] == "a" and after[1:2] and after[1] in ("few", "bit", "lot", "ton", "bunch"):
+        return None
+    if verb in ("am", "was"):
+        category = _category_of_state(after)
+        return None if category is None else (["is" if verb == "am" else verb, *rest[1:]], category)
+    if verb == "have":
+        return _having(rest, after)
+    if verb == "had":
+        return None if len(after) < 2 or after[0] not in ("a", "an") or _is_vague(after) else ([*rest], "event")
+    if verb in ("don't", "do") and len(after) > 1:
+        negated = after[1:] if verb == "do" and after[0] == "not" else after
+        if (verb == "do" and after[0] != "not") or negated[0] not in english.PRESENT:
+            return None
+        return ["doesn't", *rest[len(rest) - len(negated) :]], english.PRESENT[negated[0]]
+    if verb == "used" and after[0] == "to":
+        return [*rest], "event"
+    if verb == "can" and after[0] in ("speak", "play", "sing", "swim", "cook", "drive", "ride"):
+        return [*rest], "ability"
+    if verb in english.PRESENT:
+        category = english.PRESENT[verb]
+        if verb in ("want", "love", "like", "plan", "intend") and after[0] == "to":
+            category = "plan" if verb != "love" and verb != "like" else category
+        # "the" and the like point to what was said: "I love the idea".
+        if after[0] in ("how", "when", "what", "hearing", "seeing", "the") or (category == "plan" and after[0] != "to"):
+            return None
+        return [_third(verb), *_conjoined(rest[1:])], category
+    if verb in english.PAST and len(after) >= 2:
+        return [*rest], english.PAST[verb]
+    return None
+
+
+def _having(rest: Sequence[str], after: Sequence[str]) -> tuple[list[str], str] | None:
+    """The words of "have" in the third person."""
+    if after[0] == "been" and len(after) > 2:
+        if after[1] == "to":
+            return ["has", *rest[1:]], "event"
+        return (["has", *rest[1:]], english.CONTINUOUS[after[1]]) if after[1] in english.CONTINUOUS else None
+    if after[0] in english.PARTICIPLES and len(after) > 1:
+        return ["has", *rest[1:]], english.PARTICIPLES[after[0]]
+    counted = after[0] in ("a", "an", "two", "three", "four", "five", "six", "my") or after[0].isdigit()
+    return None if not counted or len(after) < 2 or _is_vague(after) else (["has", *rest[1:]], "possession")
+
+
+def _is_vague(after: Sequence[str]) -> bool:
+    return any(word.strip(_EDGES) in english.NOT_OWNED for word in after[1:3])
+
+
+def _category_of_state(after: Sequence[str]) -> str | None:
+    """The category of what follows "am" or "was"; None if it says nothing that lasts."""
+    word = after[0]
+    if word in ("a", "an"):
+        vague = ("bit", "little", "lot", "big", "huge", "mess", "fan", "while", "few")
+        if len(after) < 2 or (after[1] in vague and "fan" not in after[1:3]):
+            return None
+        return "preference" if "fan" in after[1:3] else "identity"
+    if word == "the":
+        return "identity"
+    if word in english.CONTINUOUS:
+        return english.CONTINUOUS[word] if len(after) > 1 else None
+    if word == "born":
+        return "identity"
+    if word == "going" and after[1:2] == ["to"]:
+        return "plan" if len(after) > 3 else None
+    if word.isdigit() and "years" in after[1:2]:
+        return "identity"
+    return english.STATES.get(word)
+
+
+def _third(verb: str) -> str:
+    """The verb in the third person."""
+    if verb in english.IRREGULAR:
+        return english.IRREGULAR[verb]
+    return f"{verb}es" if verb.endswith(("s", "sh", "ch", "x", "o")) else f"{verb}s"
+
+
+def _conjoined(words: Sequence[str]) -> list[str]:
+    """Words behind a verb of the present: one that follows "and" is put into the third person too."""
+    return [
+        _third(word) if index and words[index - 1] == "and" and word in english.PRESENT else word
+        for index, word in enumerate(words)
+    ]
+
+
+def _of_speakers_own(words: Sequence[str], said: Utterance) -> _Clause | None:
+    """A clause that begins with "My" or "One of my": a fact about what is the speaker's."""
+    if [word.lower() for word in words[:3]] == ["one", "of", "my"]:
+        own = _of_speakers_own(words[2:], said)
+        return None if own is None else own._replace(text=f"One of {own.text}")
+    if words[0].lower() != "my":
+        return None
+    for index in range(2, min(6, len(words) - 1)):
+        verb = words[index].lower()
+        plural = words[index - 1].lower()
+        is_verb = _base(verb) in english.PRESENT and (
+            verb != _base(verb) or plural.endswith("s") or plural in english.KIN
+        )
+        if is_verb or verb in ("is", "are", "was", "were", "has", "have"):
+            owned = words[1:index]
+            said_of = words[index + 1 :]
+            vague = {word.lower() for word in owned} & english.NOT_MINE
+            if vague or not said_of or not _is_clear([*owned, *said_of]):
+                return None
+            if said_of[0].lower() in english.NOT_SAID_OF:
+                return None
+            kin = "family" if english.KIN.intersection(word.lower() for word in owned) else "relation"
+            named = [word for word in owned if word[0].isupper()]
+            entity = " ".join(named) or said.agent
+            category = "preference" if owned[0].lower() in ("favorite", "favourite") else kin
+            return _clause([_possessive(said.agent), *words[1:]], entity, category, _OF_SPEAKER)
+        if not re.fullmatch(r"[\w'-]+", verb):
+            return None
+    return None
+
+
+def _possessive(name: str) -> str:
+    return f"{name}'s"
+
+
+def _of_name(words: Sequence[str], said: Utterance, names: frozenset[str]) -> _Clause | None:
+    """A clause about a name: one that begins with words in capitals, behind which a verb of the tables follows."""
+    text = " ".join(words)
+    name = _NAME.match(text)
+    if name is None or name[0].endswith("'s"):
+        return None
+    parts = name[0].split()
+    rest = text[name.end() :].split()
+    if len(rest) < 2 or "I" in parts or any(part.lower().strip(_EDGES) in english.NOT_A_NAME for part in parts[:1]):
+        return None
+    verb, after = rest[0].lower(), [word.lower() for word in rest[1:]]
+    is_known = len(parts) > 1 or parts[0] in names or said.id is None
+    category: str | None = None
+    if verb in ("is", "was"):
+        category = _category_of_state(after) if is_known else None
+        if category == "plan" or after[0] == "the":
+            return None
+    elif verb == "has":
+        found = _having(rest, after)
+        category = None if found is None else found[1]
+    elif (base := _base(verb)) in english.PRESENT and verb != base and (is_known or base not in english.NOUNS):
+        category = english.PRESENT[base]
+    elif verb in english.PAST and is_known and len(after) >= 2:
+        category = english.PAST[verb]
+    if category is None or parts[0].endswith("ing") or not _is_clear(rest):
+        return None
+    return _clause([name[0], *rest], name[0], category, _OF_NAME)
+
+
+def _base(verb: str) -> str:
+    """The base form of a verb in the third person that the tables have, else the verb itself."""
+    for base, third in english.IRREGULAR.items():
+        if verb == third:
+            return base
+    for ending in ("s", "es"):
+        if verb.endswith(ending) and verb.removesuffix(ending) in english.PRESENT:
+            return verb.removesuffix(ending)
+    return verb
+
+
+def _clause(words: Iterable[str], entity: str, category: str, confidence: float) -> _Clause:
+    """The words as a sentence, with those of the first person replaced by the third."""
+    said = [english.OWN_WORDS.get(word.lower().strip(_EDGES), word) for word in words]
+    for index in range(1, len(said)):
+        if said[index] == "I":
+            said[index] = said[0].removesuffix("'s")
+            following = said[index + 1 : index + 2]
+            if following and (following[0] in english.PRESENT or following[0] == "have"):
+                said[index + 1] = _third(following[0])
+    return _Clause(f"{' '.join(said).rstrip(_EDGES)}.", entity, category, confidence)
+
+
+# Chinese
+
+
+def _chinese(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[_Clause]:
+    if chinese.HEDGES.search(sentence):
+        return
+    for part in _CHINESE_CLAUSE.split(sentence.strip("。！!.;\uff1b\"'“”")):
+        words = chinese.OPENERS.sub("", part, count=1) if chinese.OPENERS.match(part) else part
+        if not _CHINESE_CHARS_MIN <= len(words) <= _CHINESE_CHARS_MAX or chinese.UNCLEAR.search(words):
+            continue
+        clause = _chinese_fact(words, said, names)
+        if clause is not None:
+            yield clause
+
+
+def _chinese_fact(words: str, said: Utterance, names: frozenset[str]) -> _Clause | None:
+    own = chinese.OWN.fullmatch(words)
+    if own is not None:
+        cue = _chinese_cue(own["rest"])
+        if cue is None or "我" in own["rest"]:
+            return None
+        return _chinese_clause(f"{said.agent}的{own['what']}{own['rest']}", said.agent, cue, _OF_SPEAKER)
+    if words.startswith("我"):
+        rest = re.sub("^[也就还]", "", words[1:])
+        cue = _chinese_cue(rest)
+        if cue is None:
+            return None
+        told = rest.replace("我的", "自己的").replace("我", "自己")
+        return _chinese_clause(said.agent + told, said.agent, cue, _OF_SPEAKER)
+    for name in _chinese_names(words, said, names):
+        cue = _chinese_cue(words[len(name) :])
+        if cue is not None and "我" not in words and (name in names or cue.lastgroup not in _WEAK_CUES):
+            return _chinese_clause(words, name.strip("《》「」“”"), cue, _OF_NAME)
+    return None
+
+
+def _chinese_cue(rest: str) -> re.Match[str] | None:
+    """The cue at the beginning of what is said about a subject; None if it says nothing that lasts."""
+    cue = _CHINESE_CUE.match(rest)
+    if cue is None or chinese.NOT_A_FACT.match(rest):
+        return None
+    is_whole = cue.end() < len(rest) or len(cue[0]) > _CHINESE_WHOLE_CHARS or cue.lastgroup == "family"
+    return cue if is_whole else None
+
+
+def _chinese_names(words: str, said: Utterance, names: frozenset[str]) -> Iterator[str]:
+    """The beginnings of `words` that may be a name."""
+    marked = _CHINESE_NAME.match(words)
+    if marked is not None:
+        yield marked[0]
+    for length in range(2, 5):
+        if words[:length] in names or (said.id is None and _HAN.match(words)):
+            yield words[:length]
+
+
+def _chinese_clause(text: str, entity: str, cue: re.Match[str], confidence: float) -> _Clause:
+    return _Clause(f"{text.rstrip(_PARTICLES)}。", entity, cue.lastgroup or "identity", confidence)

@@ -1,0 +1,182 @@
+"""The items of agents: values under a namespace and a key."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.access import FacadePart
+from recallog.models import items
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.parameters import At
+from recallog_schemas import limits
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import ItemChange, ItemFound, ItemsPage
+
+
+class Items(FacadePart):
+    """Values that agents keep under a namespace and a key: `memory.items`.
+
+    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
+    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
+    first in the ledger counts, and the other gets `Conflict`.
+    """
+
+    @operation(
+        example='recallog items put village baker notes miller "owes nine sacks"',
+        scope=Scope.PUBLISH,
+        command="items put",
+        gen_ai=GenAi.UPSERT,
+        records="id",
+    )
+    async def put(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        namespace: parameters.ItemNamespace,
+        key: parameters.ItemKey,
+        value: parameters.ItemValue,
+        *,
+        json_text: parameters.JsonText = False,
+        base: parameters.Base = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "ItemChange":
+        """Give an item a value, whether it exists or not, and answer the item once the views have it.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+        from recallog.models.items import commands as changes
+
+        address = changes.Address(space, agent, parameters.names(namespace), key)
+        given = changes.value_of(address, value, json_text=json_text)
+        return await changes.change(self._access, address, "put", event_id, value=given, base=base)
+
+    @operation(
+        example="recallog items get village baker notes miller",
+        command="items get",
+        gen_ai=GenAi.SEARCH,
+        records="item",
+    )
+    async def get(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        namespace: parameters.ItemNamespace,
+        key: parameters.ItemKey,
+        **at: Unpack[At],
+    ) -> "ItemFound":
+        """The item under a key, with its version."""
+        names = parameters.names(namespace)
+        return await self._access.of_space(
+            space, lambda reading: items.queries.get(reading, space, agent, names, key), at
+        )
+
+    @operation(
+        example='recallog items append village baker notes diary "The miller came."',
+        scope=Scope.PUBLISH,
+        command="items append",
+        gen_ai=GenAi.UPSERT,
+        records="id",
+    )
+    async def append(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        namespace: parameters.ItemNamespace,
+        key: parameters.ItemKey,
+        text: parameters.AppendedText,
+        *,
+        base: parameters.Base = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "ItemChange":
+        """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+        from recallog.models.items import commands as changes
+
+        address = changes.Address(space, agent, parameters.names(namespace), key)
+        return await changes.change(self._access, address, "appended", event_id, text=text, base=base)
+
+    @operation(
+        example="recallog items move village baker notes miller miller-paid",
+        scope=Scope.PUBLISH,
+        command="items move",
+        gen_ai=GenAi.UPDATE,
+        records="id",
+    )
+    async def move(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        namespace: parameters.ItemNamespace,
+        key: parameters.ItemKey,
+        to: parameters.NewKey,
+        *,
+        base: parameters.Base = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "ItemChange":
+        """Give an item another key in its namespace. An item that has this key is replaced.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+        from recallog.models.items import commands as changes
+
+        address = changes.Address(space, agent, parameters.names(namespace), key)
+        return await changes.change(self._access, address, "moved", event_id, to=to, base=base)
+
+    @operation(
+        example="recallog items delete village baker notes miller",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="items delete",
+        gen_ai=GenAi.DELETE,
+        records="id",
+    )
+    async def delete(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        namespace: parameters.ItemNamespace,
+        key: parameters.ItemKey,
+        *,
+        base: parameters.Base = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "ItemChange":
+        """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
+
+        The ledger still has its value, and so has the past of the views.
+
+        Raises `Conflict`; nothing has changed then.
+        """
+        from recallog.models.items import commands as changes
+
+        address = changes.Address(space, agent, parameters.names(namespace), key)
+        return await changes.change(self._access, address, "deleted", event_id, base=base)
+
+    @operation(
+        example="recallog items list village baker notes --newest-first",
+        command="items list",
+        gen_ai=GenAi.SEARCH,
+        records="items",
+    )
+    async def list(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        namespace: parameters.BelowNamespace = None,
+        *,
+        newest_first: parameters.NewestFirst = False,
+        limit: parameters.ListLimit = limits.PAGE_ITEMS,
+        cursor: parameters.Cursor = None,
+        **at: Unpack[At],
+    ) -> "ItemsPage":
+        """A page of the items of an agent, of all or of those in a namespace and below it.
+
+        `cursor` takes the `next` of a page and selects the page behind it.
+        """
+        below = () if namespace is None else parameters.names(namespace)
+        return await self._access.of_space(
+            space,
+            lambda reading: items.queries.page(reading, space, agent, below, limit, cursor, newest_first=newest_first),
+            at,
+        )

@@ -1,0 +1,11 @@
+"""Long-term memory: the entries that agents keep on purpose, change, forget and share."""
+
+from typing import TYPE_CHECKING
+
+from recallog_schemas.lazy_exports import lazy_submodules
+
+if TYPE_CHECKING:
+    from recallog.models.long_term import commands as commands
+    from recallog.models.long_term import queries as queries
+else:
+    __getattr__ = lazy_submodules(__name__)

@@ -1,0 +1,146 @@
+"""Entries from the index, for the presets of recall: the nearest by vector, and the best by words."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self, TypeVar
+
+from recallog.index.indexer import IndexSnapshot
+from recallog.index.semantic_index import SemanticIndex
+from recallog.retrieval import by_index
+from recallog.retrieval.attempts import attempted
+from recallog.retrieval.channels import KEYWORD, SEMANTIC, Channel
+from recallog.retrieval.query import RecallQuery, query_terms
+from recallog_projections.index.engines.engine import Hit, Search
+from recallog_projections.models.long_term.reading import KIND
+from recallog_schemas import limits
+from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable
+
+Result = TypeVar("Result")
+
+_POINTS = 2
+"""How many times as many points are searched as entries are wanted: some of them may have changed since."""
+_ADDRESS = ("agent", "offset")
+
+
+class IndexedEntry(NamedTuple):
+    """An entry in the form that the index has."""
+
+    point: str
+    owner: str
+    offset: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesByIndex:
+    """What the index found for a query."""
+
+    index: IndexSnapshot | None = None
+    """The generation that answered; None if none did."""
+    found: Mapping[Channel, Sequence[IndexedEntry]] = field(default_factory=dict)
+    """By channel, best first. A channel that did not answer is absent."""
+    idf: Mapping[str, float] | None = None
+    """By term of the query, among the entries that the agent may see; None if words were not compared."""
+    failures: Mapping[Channel, IndexUnavailable] = field(default_factory=dict)
+    """Why channels did not answer."""
+
+    @classmethod
+    def failed_with(cls, query: RecallQuery, error: IndexUnavailable) -> Self:
+        """The answer of an index that cannot answer."""
+        return cls(failures={channel: error for channel in (SEMANTIC, KEYWORD) if channel in query.channels})
+
+    @property
+    def degraded(self) -> Sequence[str]:
+        """What the failures mean for the answer."""
+        said = {
+            SEMANTIC: "the channel semantic was left out",
+            KEYWORD: f"the channel keyword compared only the newest {limits.RECALL_ENTRIES:,} entries",
+        }
+        reasons: dict[str, list[str]] = {}
+        for channel, error in self.failures.items():
+            reasons.setdefault(str(error), []).append(said[channel])
+        return [f"{' and '.join(what)}: {why}" for why, what in reasons.items()]
+
+
+async def find(index: SemanticIndex | None, partition: int, query: RecallQuery, depth: int) -> EntriesByIndex:
+    """The best entries of the channels `semantic` and `keyword`, as far as the query has them and they can answer.
+
+    Each has `depth` entries and some more. Never raises `IndexUnavailable`. `index` is None if the index is off.
+    """
+    if index is None or not query.text.strip() or query.channels.isdisjoint((SEMANTIC, KEYWORD)):
+        return EntriesByIndex()
+
+    async def ask() -> EntriesByIndex:
+        return await _found(await index.open(partition), query, _POINTS * depth)
+
+    answer = await attempted(index, partition, ask)
+    return EntriesByIndex.failed_with(query, answer) if isinstance(answer, IndexUnavailable) else answer
+
+
+async def _found(index: IndexSnapshot, query: RecallQuery, limit: int) -> EntriesByIndex:
+    nearest, worded = await asyncio.gather(
+        _of_channel(_nearest(index, query, limit)), _of_channel(_worded(index, query, limit))
+    )
+    found: dict[Channel, Sequence[IndexedEntry]] = {}
+    failures: dict[Channel, IndexUnavailable] = {}
+    idf: Mapping[str, float] | None = None
+    if isinstance(nearest, IndexUnavailable):
+        failures[SEMANTIC] = nearest
+    elif nearest is not None:
+        found[SEMANTIC] = nearest
+    if isinstance(worded, IndexUnavailable):
+        failures[KEYWORD] = worded
+    elif worded is not None:
+        found[KEYWORD], idf = worded
+    return EntriesByIndex(index if found else None, found, idf, failures)
+
+
+async def _of_channel(work: Awaitable[Result]) -> Result | IndexUnavailable:
+    """The result, or the error of a channel that cannot answer alone. Raises what concerns the whole index."""
+    try:
+        return await work
+    except (IndexLost, IndexDamaged):
+        raise
+    except IndexUnavailable as error:
+        return error
+
+
+async def _nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Sequence[IndexedEntry] | None:
+    """The entries with the highest cosine; None if the model cannot read the query, or if they are not wanted."""
+    if SEMANTIC not in query.channels:
+        return None
+    embedding = await index.questions.embedding(index.embedder, query.text)
+    if not embedding.readable:
+        return None
+    searches = [Search(wanted, limit, dense=embedding.vector, payload=_ADDRESS) for wanted in query.searched()]
+    return _entries(await index.engine.search(index.collection, searches))
+
+
+async def _worded(
+    index: IndexSnapshot, query: RecallQuery, limit: int
+) -> tuple[Sequence[IndexedEntry], Mapping[str, float]] | None:
+    """The entries with the best BM25 scores, and the idf of the query's terms; None if they are not wanted."""
+    if KEYWORD not in query.channels:
+        return None
+    searched = query_terms(query.text, ()).terms
+    if not searched:
+        return [], {}
+    corpus = replace(query.visible(), kinds=[KIND])
+    whole = by_index.sparse_of(searched)
+    searches = [
+        *by_index.idf_searches(searched, corpus),
+        *(Search(wanted, limit, sparse=whole, corpus=corpus, payload=_ADDRESS) for wanted in query.searched()),
+    ]
+    hits = await index.engine.search(index.collection, searches)
+    idf = await by_index.frequencies(index, corpus, searched, hits)
+    return _entries(hits[len(searched) :]), idf
+
+
+def _entries(found: Sequence[Sequence[Hit]]) -> Sequence[IndexedEntry]:
+    with by_index.readable_payloads():
+        return [
+            IndexedEntry(hit.id, hit.payload["agent"], hit.payload["offset"], hit.score)
+            for hits in found
+            for hit in hits
+        ]

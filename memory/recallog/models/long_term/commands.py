@@ -1,0 +1,561 @@
+"""Changes of entries: each is published, and its answer says what the views made of it.
+
+The views decide, in the order of the ledger. What they would refuse now is refused before anything is written: their
+own fold is run over the rows as they are. A caller that gives the id of the event may repeat the call.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from recallog.access import MemoryAccess
+from recallog.commands.foreseeing import folded
+from recallog.commands.making import made
+from recallog.index.semantic_index import SemanticIndex
+from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.models.long_term.similar import SimilarEntry, similar, similar_to_each
+from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
+from recallog.reading.read_session import ReadSession
+from recallog_projections.index.terms import terms
+from recallog_projections.models.long_term import tables, texts
+from recallog_projections.models.long_term.kinds import changed_ids
+from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.tables import EntryRef, EntryRow
+from recallog_projections.rows import Rows
+from recallog_projections.tables import LogName, RowKey
+from recallog_projections.views import settings
+from recallog_schemas import Event, Position, Record, limits
+from recallog_schemas.errors import (
+    IndexUnavailable,
+    InvalidArgument,
+    InvariantViolation,
+    Refused,
+)
+from recallog_schemas.kinds import QualitySettings
+from recallog_schemas.models.long_term import entry_rule, seeding
+from recallog_schemas.views import (
+    Comparison,
+    Deduplicated,
+    EntriesChange,
+    NearDuplicate,
+    NearestEntry,
+    Retained,
+    Seeded,
+)
+from recallog_streams.progress import Progress
+
+_PREFIX = re.compile(r"\s*([A-Za-z]+):")
+_ACTION = "action"
+_MIN_TERMS = "min_terms"
+_NEAREST = 8
+"""How many entries similar to one `deduplicate` looks at."""
+_COMPARED_ROWS = 32
+"""Entries that `deduplicate` compares at a time: their texts are embedded together."""
+
+_WHY = {
+    tables.PINS: f"{{agent}} has pinned {limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. Give one of "
+    "them another priority first: {pinned}",
+    tables.EQUAL: "another entry of {owner} has this text already",
+    tables.TOO_LARGE: "the entry would become too large; keep it in parts",
+    tables.OWN: "the entry belongs to {owner} already",
+    tables.UNKNOWN: "{agent} owns no entry {id}",
+    tables.NOT_OWNER: "{agent} owns no entry {id}",
+    tables.RETRACTED: "the entry {id} is retracted, and cannot be changed any more; retain a new one",
+    tables.ARCHIVED: "the entry {id} is archived, and cannot be changed any more; retain a new one",
+    tables.ERASED: "the entry {id} is erased; retain a new one",
+    tables.DUPLICATE: "{id} is no entry: its text was one already",
+    tables.REFUSED: "{id} is no entry: it was refused",
+}
+_NOT_OWNED = frozenset({tables.UNKNOWN, tables.NOT_OWNER})
+_PAYLOAD_OF_OPTION = {"based_on": "sources"}
+_ENVELOPE = ("subject", "session", "audience")
+
+
+# Retaining
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the views would make of a text now."""
+
+    answer: Retained | None
+    """The answer if nothing is to be written."""
+    nearest: NearestEntry | None = None
+    """The entry that is most similar to the one that would be stored."""
+
+
+async def retain(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    text: str,
+    entry_type: str,
+    entry_id: str | None,
+    options: RetainOptions,
+) -> Retained:
+    """Publish a text as an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
+    event = _entry_event(space, agent, text, entry_type, entry_id, options)
+    look = await _look(access, event, access.components.index)
+    if look.answer is not None:
+        return look.answer
+    (position,) = await access.append([event])
+    return _retained(event, await _verdict(access, event, position), position, look.nearest)
+
+
+def _entry_event(
+    space: str, agent: str, text: str, entry_type: str, entry_id: str | None, options: RetainOptions
+) -> Event:
+    given, envelope = _given(options)
+    fields = {
+        _PAYLOAD_OF_OPTION.get(name, name): list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
+    return _event(space, agent, "retained", {"text": text, "type": entry_type, **fields}, entry_id, **envelope)
+
+
+def _given(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The options that are not None: those of the payload, and those of the envelope."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return given, {name: given.pop(name) for name in _ENVELOPE if name in given}
+
+
+async def record_experience(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    action_type: str,
+    summary: str,
+    entry_id: str | None,
+    options: ExperienceOptions,
+) -> Retained:
+    """Publish an experience, and answer what became of it."""
+    given, envelope = _given(options)
+    payload = {"action_type": action_type, "summary": summary, **given}
+    event = made(space, agent, "experience.recorded", payload, entry_id, **envelope)
+    (position,) = await access.append([event])
+    return _retained(event, await _verdict(access, event, position), position, None)
+
+
+async def compare(
+    access: MemoryAccess, space: str, agent: str, text: str, entry_type: str, options: RetainOptions
+) -> Comparison:
+    """What `retain` would answer now."""
+    event = _entry_event(space, agent, text, entry_type, None, options)
+    look = await _look(access, event, access.components.index)
+    if look.answer is None:
+        return Comparison(outcome="stored", id=None, reason=None, nearest=look.nearest)
+    return Comparison(outcome=look.answer.outcome, id=look.answer.id, reason=look.answer.reason, nearest=None)
+
+
+async def would_store(access: MemoryAccess, event: Event) -> bool:
+    """Whether `retain` would store the entry of an event now."""
+    return (await _look(access, event, None)).answer is None
+
+
+async def _look(access: MemoryAccess, event: Event, index: SemanticIndex | None) -> _Look:
+    """What the views would make of an event now; the nearest entry is known if an `index` answers."""
+    return await access.of_space(event.space, partial(_look_at, event=event, index=index), At())
+
+
+async def _look_at(reading: ReadSession, event: Event, index: SemanticIndex | None) -> _Look:
+    own = await reading.snapshot(
+        [
+            RowKey(settings.AGENTS.name, event.space, event.agent),
+            tables.ref_key(event.space, event.id),
+            RowKey(tables.AGENTS.name, event.space, event.agent),
+        ]
+    )
+    if own.row(tables.IDS, event.space, "", event.id) is not None:
+        return _Look(None)  # it is a repeat: the ledger compares both, and the first verdict counts
+    configured = own.row(settings.AGENTS, event.space, event.agent)
+    gate = QualitySettings.model_validate((configured.quality if configured is not None else None) or {})
+    if gate.enabled and (rejected := _rejected(event.payload["text"], gate)) is not None:
+        return _Look(Retained(id=None, outcome="rejected", similarity=None, reason=rejected, position=None))
+    rows = await _folded(reading, event)
+    ref = _ref(rows, event)
+    if ref.status == tables.LIVE and ref.reason == tables.PINS:
+        agent = own.row(tables.AGENTS, event.space, event.agent)
+        raise _refusal(event, event.id, tables.PINS, () if agent is None else agent.pinned)
+    if ref.status != tables.LIVE:
+        return _Look(_retained(event, ref, None, None))
+    stored = rows.get(tables.ROWS, event.space, event.agent, tables.key_of(ref.offset))
+    if index is None or stored is None or stored.type in texts.NEVER_DEDUPLICATED:
+        return _Look(None)
+    return _Look(None, await _nearest(reading, index, stored))
+
+
+async def _nearest(reading: ReadSession, index: SemanticIndex, row: EntryRow) -> NearestEntry | None:
+    """The most similar live entry of the same owner, type, readers and subject; None if there is none, or no index
+    answers."""
+    try:
+        found = await similar(
+            reading,
+            index,
+            row.space,
+            row.owner,
+            row.text,
+            owned=True,
+            types=[row.type],
+            wants=lambda near: _compared(near) == _compared(row),
+            limit=1,
+        )
+    except IndexUnavailable:
+        return None
+    if not found.found:
+        return None
+    near, similarity = found.found[0]
+    return NearestEntry(id=near.id, version=near.version, similarity=max(-1.0, min(similarity, 1.0)), model=found.model)
+
+
+def _rejected(text: str, gate: QualitySettings) -> str | None:
+    """Why the quality gate does not let a text pass; None if it does."""
+    prefix = _PREFIX.match(text)
+    if prefix is not None and prefix[1].lower() == _ACTION:
+        return _ACTION
+    said = text if prefix is None else text[prefix.end() :]
+    return _MIN_TERMS if len(set(terms(said))) < gate.min_terms else None
+
+
+def _retained(event: Event, ref: EntryRef, position: Position | None, nearest: NearestEntry | None) -> Retained:
+    if ref.status == tables.DUPLICATE:
+        updated = ref.reason == tables.UPDATED
+        return Retained(
+            id=ref.of,
+            outcome="updated" if updated else "skipped",
+            similarity=ref.similarity,
+            reason=None if updated else ref.reason,
+            position=position,
+        )
+    if ref.status == tables.REFUSED:
+        return Retained(id=None, outcome="refused", similarity=None, reason=ref.reason, position=position)
+    return Retained(
+        id=event.id,
+        outcome="stored",
+        similarity=None if nearest is None else nearest.similarity,
+        reason=ref.reason if ref.status == tables.LIVE else ref.status,
+        position=position,
+        nearest=nearest,
+    )
+
+
+async def _verdict(access: MemoryAccess, event: Event, after: Position) -> EntryRef:
+    key = tables.ref_key(event.space, event.id)
+    snapshot = await access.of_space(event.space, lambda reading: reading.snapshot([key]), At(after=after))
+    ref = snapshot.row(tables.IDS, *key[1:])
+    if ref is None:
+        raise InvariantViolation(f"the view of entries has no verdict on {event.id}")
+    return ref
+
+
+# Changing
+
+
+async def update(
+    access: MemoryAccess, space: str, agent: str, entry_id: str, event_id: str | None, fields: UpdateOptions
+) -> EntriesChange:
+    """Change a live entry of an agent. Raises `Refused`; nothing has changed then."""
+    if not fields:
+        raise InvalidArgument("give at least one field to change", path="text", rule="nothing_given")
+    event = _event(space, agent, "updated", {"entry": entry_id, **fields}, event_id)
+    changed = await _change(access, [event], look=event_id is None)
+    if not changed.changed:
+        raise await _refused(access, event, entry_id, changed.refused[entry_id])
+    return changed
+
+
+async def retract(access: MemoryAccess, space: str, agent: str, entry_id: str, reason: str | None) -> EntriesChange:
+    """Take an entry back. Raises `Refused` if the agent does not own it."""
+    payload: dict[str, Any] = {"entry": entry_id} if reason is None else {"entry": entry_id, "reason": reason}
+    return await _change_owned(access, _event(space, agent, "retracted", payload))
+
+
+async def transfer(access: MemoryAccess, space: str, agent: str, ids: Sequence[str], to: str) -> EntriesChange:
+    """Give entries to another agent. Raises `Refused` if the agent does not own one of them."""
+    if to == agent:
+        raise InvalidArgument("to: is the agent that owns the entries already", path="to", rule="own")
+    return await _change_owned(
+        access, _event(space, agent, "transferred", {"entries": list(dict.fromkeys(ids)), "to": to})
+    )
+
+
+async def forget(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    ids: Sequence[str] | None,
+    subject: str | None,
+    reason: str | None,
+) -> EntriesChange:
+    """Erase entries by id, or all about a person. Raises `Refused` if the agent does not own one of them."""
+    if (ids is None) == (subject is None):
+        raise InvalidArgument("entry_ids: give the ids of entries, or a subject", path="entry_ids", rule="one_of")
+    more = {} if reason is None else {"reason": reason}
+    if subject is None:
+        payload = {"entries": list(dict.fromkeys(ids or ())), **more}
+        if not payload["entries"]:
+            raise InvalidArgument("entry_ids: give at least one id", path="entry_ids", rule="too_short")
+        return await _change_owned(access, _event(space, agent, "erased", payload))
+    about = await access.of_space(space, lambda reading: _about(reading, space, agent, subject), At())
+    if not about:
+        return _nothing({})
+    parts = [about[first : first + limits.EVENT_IDS_MAX] for first in range(0, len(about), limits.EVENT_IDS_MAX)]
+    return await _change(
+        access, [_event(space, agent, "erased", {"entries": part, **more}) for part in parts], look=False
+    )
+
+
+async def _about(reading: ReadSession, space: str, agent: str, subject: str) -> list[str]:
+    """The ids of the entries of an agent about a person, retracted and archived ones among them."""
+    length = len(tables.subject_key(subject, 0))
+    rows = await reading.every(tables.SUBJECTS, space, agent, f"{subject}/")
+    return [row.id for key, row in rows if len(key) == length]
+
+
+async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
+    """Change the entries that an event names. Those that are not live any more are left out; of what the agent does
+    not own, nothing is changed. Raises `Refused` then."""
+    refused = await _foreseen(access, event)
+    for id_, reason in refused.items():
+        if reason in _NOT_OWNED:
+            raise await _refused(access, event, id_, reason)
+    left = [id_ for id_ in changed_ids(event) if id_ not in refused]
+    if not left:
+        return _nothing(refused)
+    if "entries" in event.payload:
+        event = _event(event.space, event.agent, event.kind.partition(".")[2], {**event.payload, "entries": left})
+    changed = await _change(access, [event], look=False)
+    return changed.model_copy(update={"refused": {**refused, **changed.refused}})
+
+
+async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) -> EntriesChange:
+    """Publish changes of the entries of one agent; with `look` only if the views would make the first one."""
+    first, ids = events[0], [id_ for event in events for id_ in changed_ids(event)]
+    if look:
+        foreseen = await _foreseen(access, first)
+        if foreseen:
+            return _nothing(foreseen)
+    *_, position = await access.append(events)
+    log = LogName(tables.REFUSALS.name, first.space, first.agent)
+    snapshot = await access.of_space(
+        first.space, lambda reading: reading.snapshot((), [(log, limits.LOG_EVENTS_KEPT)]), At(after=position)
+    )
+    entries = tables.REFUSALS.decode_all(snapshot.tail(tables.REFUSALS, first.space, first.agent).entries)
+    published = {event.id for event in events}
+    refused = {id_: why for each in entries if each.event in published for id_, why in each.entries.items()}
+    changed = tuple(id_ for id_ in ids if id_ not in refused)
+    return EntriesChange(changed=bool(changed), ids=changed, refused=refused, position=position)
+
+
+def _nothing(refused: Mapping[str, str]) -> EntriesChange:
+    return EntriesChange(changed=False, ids=(), refused=refused, position=None)
+
+
+async def _foreseen(access: MemoryAccess, event: Event) -> Mapping[str, str]:
+    """For each entry that an event would change: why the views would refuse it now, if they would."""
+    rows = await access.of_space(event.space, lambda reading: _folded(reading, event), At())
+    log = (tables.REFUSALS.name, event.space, event.agent)
+    refusals = tables.REFUSALS.decode_all(rows.changes().logs.get(log, ()))
+    return {id_: why for refusal in refusals for id_, why in refusal.entries.items()}
+
+
+async def _refused(access: MemoryAccess, event: Event, id_: str, reason: str) -> Refused:
+    """The error of a change that was refused."""
+    agent = event.payload.get("to", event.agent) if reason == tables.PINS else event.agent
+    key = RowKey(tables.AGENTS.name, event.space, agent)
+    snapshot = await access.of_space(event.space, lambda reading: reading.snapshot([key]), At())
+    found = snapshot.row(tables.AGENTS, event.space, agent)
+    return _refusal(event, id_, reason, () if found is None else found.pinned)
+
+
+def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str]) -> Refused:
+    why = _WHY[reason].format(agent=event.agent, owner=event.agent, id=id_, pinned=", ".join(pinned))
+    # Whether an entry of others exists is not for this agent to know.
+    return Refused(why, reason=tables.NOT_OWNER if reason in _NOT_OWNED else reason)
+
+
+# Beginning, and merging
+
+
+async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str] | None, entry_type: str) -> Seeded:
+    """Publish the entries with which an agent begins: those that are not there yet."""
+    events = {
+        event.id: event
+        for event in (
+            seeding.event(space, agent, text, entry_type) for text in (seeding.LESSONS if given is None else given)
+        )
+    }
+    found = await access.of_space(space, lambda reading: entries_by_id(reading, space, events), At())
+    missing = [event for id_, event in events.items() if id_ not in found]
+    if not missing:
+        return Seeded(ids=tuple(events), written=0, position=None)
+    *_, position = await access.append(missing)
+    await _verdict(access, missing[-1], position)
+    return Seeded(ids=tuple(events), written=len(missing), position=position)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two near-duplicates, one of which may be archived."""
+
+    kept: EntryRow
+    archived: EntryRow
+    similarity: float
+
+    @property
+    def view(self) -> NearDuplicate:
+        return NearDuplicate(
+            kept=self.kept.id,
+            archived=self.archived.id,
+            similarity=self.similarity,
+            kept_text=self.kept.text,
+            archived_text=self.archived.text,
+        )
+
+
+async def deduplicate(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    *,
+    apply: bool,
+    only: Collection[str] | None,
+    progress: Progress | None,
+) -> Deduplicated:
+    """Find the near-duplicates among the live entries of an agent, and archive them if they are to be.
+
+    Of two facts the newer stays, which says what is known now, and of other entries the older. The one that stays takes
+    over the stronger priority. Raises `SettingsError` if the index is off, and `IndexUnavailable`.
+    """
+    index = access.components.required_index
+    rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
+    found = await _near_duplicates(access, index, rows, progress)
+    proposed = [pair for pair in found if only is None or pair.archived.id in only]
+    merged: list[str] = []
+    position: Position | None = None
+    for pair in proposed if apply else ():
+        # Another merge, or another program, may have ended or changed one of them.
+        live = await access.of_space(space, partial(_live, rows=(pair.kept, pair.archived)), _from(position))
+        if len(live) == 2 and not live[1].red_line:
+            position = await _merge(access, *live)
+            merged.append(pair.archived.id)
+    return Deduplicated(
+        proposed=tuple(pair.view for pair in proposed),
+        merged=tuple(merged),
+        compared=len(rows),
+        position=position,
+    )
+
+
+async def _near_duplicates(
+    access: MemoryAccess, index: SemanticIndex, rows: Sequence[EntryRow], progress: Progress | None
+) -> list[_Pair]:
+    """The pairs of near-duplicates, in the order in which they can be merged: none has an entry that an earlier one has
+    archived."""
+    pairs: list[_Pair] = []
+    gone = set[str]()
+    for first in range(0, len(rows), _COMPARED_ROWS):
+        part = rows[first : first + _COMPARED_ROWS]
+        compare = partial(_similar_to, index=index, rows=part)
+        for number, row, similar_rows in await access.of_space(part[0].space, compare, At()):
+            if progress is not None:
+                progress(first + number, len(rows))
+            for near, similarity in similar_rows:
+                if not _is_near(row, near, similarity) or not gone.isdisjoint((row.id, near.id)):
+                    continue
+                pair = _Pair(*_kept_first(row, near), similarity)
+                if not pair.archived.red_line:
+                    gone.add(pair.archived.id)
+                    pairs.append(pair)
+    return pairs
+
+
+def _from(position: Position | None) -> At:
+    """The views from a position on, or as they are."""
+    return At() if position is None else At(after=position)
+
+
+async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow]:
+    """Those of `rows` that are live and have the same text still, as they are now."""
+    keys = [RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
+    snapshot = await reading.snapshot(keys)
+    now = [(before, snapshot.row(tables.ROWS, *key[1:])) for before, key in zip(rows, keys, strict=True)]
+    return [row for before, row in now if row is not None and row.version == before.version]
+
+
+async def _similar_to(
+    reading: ReadSession, index: SemanticIndex, rows: Sequence[EntryRow]
+) -> list[tuple[int, EntryRow, Sequence[SimilarEntry]]]:
+    """Those of `rows`, entries of one agent, that are live now, with their numbers and with what is similar to each."""
+    live = {row.offset: row for row in await _live(reading, rows)}
+    numbers = [number for number, row in enumerate(rows) if row.offset in live]
+    found = await similar_to_each(
+        reading,
+        index,
+        rows[0].space,
+        rows[0].owner,
+        list(live.values()),
+        least=limits.SIMILARITY_OF_ENTRIES,
+        limit=_NEAREST,
+    )
+    return [(number, row, each.found) for number, row, each in zip(numbers, live.values(), found, strict=True)]
+
+
+_PRIORITIES = ("low", "normal", "important", "critical", "pinned")
+
+
+def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
+    """The one of two near-duplicates that stays, and the other: red-lined ones stay, then newer facts, then older."""
+    older, newer = sorted((one, other), key=lambda each: each.offset)
+    kept, archived = (newer, older) if one.type == "fact" else (older, newer)
+    return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
+
+
+async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow) -> Position:
+    """Archive one of two entries, and give the other one the stronger priority of both. The events are written
+    together: a pin is free before it is given anew."""
+    events = [_event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"})]
+    priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
+    if priority != kept.priority:
+        events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": priority}))
+    return (await access.append(events))[-1]
+
+
+def _is_near(one: EntryRow, other: EntryRow, similarity: float) -> bool:
+    most = limits.SIMILARITY_OF_FACTS if one.type == "fact" else limits.SIMILARITY_OF_ENTRIES
+    return similarity > most and _compared(one) == _compared(other)
+
+
+def _compared(row: EntryRow) -> tuple[object, ...]:
+    """What two entries of one owner and type have in common if one may duplicate the other."""
+    return row.audience, row.shared, row.subject
+
+
+async def _compared_rows(reading: ReadSession, space: str, agent: str) -> list[EntryRow]:
+    rows = await reading.every(tables.ROWS, space, agent)
+    return [row for _, row in rows if row.type not in texts.NEVER_DEDUPLICATED]
+
+
+# Events, and what the views would make of them
+
+
+def _event(
+    space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None = None, **envelope: Any
+) -> Event:
+    """The event of a change. Raises as `made` does."""
+    return made(space, agent, f"memory.{change}", payload, event_id, **envelope)
+
+
+async def _folded(reading: ReadSession, event: Event) -> Rows:
+    """The rows that the fold of entries would write for an event now. Nothing is written."""
+    stated = entry_rule.with_rule(event)  # as it will be in the ledger
+    record = Record(reading.partition, limits.INTEGER_MAX, stated, b"", memorable=False)
+    return await folded(reading, Entries(), [record], [settings.SPACES])
+
+
+def _ref(rows: Rows, event: Event) -> EntryRef:
+    ref = rows.get(tables.IDS, event.space, "", event.id)
+    if ref is None:
+        raise InvariantViolation(f"the fold of entries wrote no verdict on {event.id}")
+    return ref

@@ -1,0 +1,467 @@
+"""What agents keep on purpose: the entries of their long-term memory."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+
+import uuid_utils
+
+from recallog.access import FacadePart, MemoryAccess
+from recallog.models import long_term
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, Operation, Scope, operation
+from recallog.operations.parameters import At, ExperienceOptions, ExtractOptions, RetainOptions, UpdateOptions
+from recallog_schemas import limits
+
+if TYPE_CHECKING:
+    from recallog.models.facts.extractor import FactExtractor
+    from recallog.models.long_term.synthesizer import Synthesizer
+    from recallog_schemas.views import (
+        AuditView,
+        Comparison,
+        Deduplicated,
+        EntriesChange,
+        EntriesPage,
+        EntryFound,
+        EntryStats,
+        ErasuresPage,
+        ExtractedFacts,
+        LessonsView,
+        RecallView,
+        Retained,
+        Seeded,
+        Synthesis,
+    )
+
+_RETAIN = "retain"
+
+
+class LongTerm(FacadePart):
+    """Entries that agents keep on purpose: `memory.long_term`.
+
+    An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
+    agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
+    of the ledger, for all writers.
+    """
+
+    def __init__(
+        self,
+        access: MemoryAccess,
+        recall: "Callable[..., Awaitable[RecallView]]",
+        extractor: "Callable[[], FactExtractor]",
+        synthesizer: "Callable[[], Synthesizer]",
+    ) -> None:
+        """`recall` is that of the memory. What `extractor` and `synthesizer` return is used in this process."""
+        super().__init__(access)
+        self._recall = recall
+        self._extractor = extractor
+        self._synthesizer = synthesizer
+
+    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
+        if operation.name == _RETAIN and valid.get("entry_id") is None:
+            # It may be executed twice if the process that serves the index ends: both times with one id.
+            valid = {**valid, "entry_id": str(uuid_utils.uuid7())}
+        return await super()._perform(operation, valid, callbacks)
+
+    @operation(
+        example='recallog long-term retain village baker "Sift the flour first." --type lesson --priority important',
+        scope=Scope.PUBLISH,
+        command="long-term retain",
+        uses_index=True,
+        gen_ai=GenAi.UPSERT,
+        records="id",
+    )
+    async def retain(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        text: parameters.KeptText,
+        *,
+        type: parameters.Type = "fact",  # noqa: A002  # the name that entries and their events have
+        entry_id: parameters.NewEntryId = None,
+        **options: Unpack[RetainOptions],
+    ) -> "Retained":
+        """Keep a text as an entry of an agent, and answer what became of it once the views have it.
+
+        A text that an entry of the same type, readers and person has already is skipped, at no cost. Texts are the same
+        if they differ only in white space, Unicode form, the final full stop, or in capitals that say nothing. Any
+        other text is stored, however similar it is; `nearest` of the answer names the most similar entry, if the index
+        is served.
+
+        Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
+        changed then.
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.retain(self._access, space, agent, text, type, entry_id, options)
+
+    @operation(
+        example='recallog long-term compare village baker "Sift the flour first." --type lesson',
+        command="long-term compare",
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="nearest",
+    )
+    async def compare(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        text: parameters.KeptText,
+        *,
+        type: parameters.Type = "fact",  # noqa: A002  # the name that entries and their events have
+        **options: Unpack[RetainOptions],
+    ) -> "Comparison":
+        """What `retain` would answer now, without writing, and the nearest entry of the agent.
+
+        Raises `Refused` for a sixth pinned entry.
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.compare(self._access, space, agent, text, type, options)
+
+    @operation(
+        example='recallog long-term extract-facts village baker "Acme Corp prefers React." --source "a call"',
+        scope=Scope.PUBLISH,
+        command="long-term extract-facts",
+        gen_ai=GenAi.UPSERT,
+        records="retained",
+    )
+    async def extract_facts(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        text: parameters.ExtractedText,
+        *,
+        source: parameters.FactSource = None,
+        **options: Unpack[ExtractOptions],
+    ) -> "ExtractedFacts":
+        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
+
+        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
+        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
+        `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
+
+        Raises `ModelMisconfigured`.
+        """
+        from recallog.models.facts import commands as facts
+
+        return await facts.extract(self.retain, self._extractor(), space, agent, text, source, options)
+
+    @operation(
+        example='recallog long-term record-experience village baker deploy "Deployed the shop" --outcome "it crashed"',
+        scope=Scope.PUBLISH,
+        command="long-term record-experience",
+        gen_ai=GenAi.UPSERT,
+        records="id",
+    )
+    async def record_experience(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        action_type: parameters.ActionType,
+        summary: parameters.ExperienceSummary,
+        *,
+        entry_id: parameters.NewEntryId = None,
+        **options: Unpack[ExperienceOptions],
+    ) -> "Retained":
+        """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
+
+        It costs the agent nothing, and the same experience may be kept twice: it happened twice.
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.record_experience(self._access, space, agent, action_type, summary, entry_id, options)
+
+    @operation(
+        example='recallog long-term reflect village baker "What does Acme Corp prefer?"',
+        scope=Scope.PUBLISH,
+        command="long-term reflect",
+        gen_ai=GenAi.SEARCH,
+        records="sources",
+    )
+    async def reflect(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        question: parameters.RecallQuery,
+        *,
+        store: parameters.StoreAnswer = False,
+        after: parameters.After = None,
+    ) -> "Synthesis":
+        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
+
+        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
+        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+        `store` keeps the answer as an insight that is made from them.
+
+        Raises `ModelFailed`, and `ModelMisconfigured`.
+        """
+        from recallog.models.facts import commands as facts
+
+        return await facts.reflect(
+            self._recall, self.retain, self._synthesizer(), space, agent, question, store=store, after=after
+        )
+
+    @operation(
+        example="recallog long-term update village baker l-7 --priority pinned",
+        scope=Scope.PUBLISH,
+        command="long-term update",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
+    )
+    async def update(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: parameters.EntryId,
+        *,
+        event_id: parameters.NewEventId = None,
+        **fields: Unpack[UpdateOptions],
+    ) -> "EntriesChange":
+        """Change fields of an entry of the agent. A new text makes a new version.
+
+        Raises `Refused` if the agent owns no such entry, if the entry is not live any more, for a sixth pinned entry,
+        and for a text that another entry has; nothing has changed then.
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.update(self._access, space, agent, entry_id, event_id, fields)
+
+    @operation(
+        example='recallog long-term forget village baker l-7 --reason "asked to"',
+        scope=Scope.FORGET,
+        idempotent=True,
+        destructive=True,
+        command="long-term forget",
+        gen_ai=GenAi.DELETE,
+        records="ids",
+    )
+    async def forget(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_ids: parameters.ForgottenIds = None,
+        *,
+        subject: parameters.ForgottenSubject = None,
+        reason: parameters.ChangeReason = None,
+    ) -> "EntriesChange":
+        """Erase entries of the agent: the views, the index and the views' past have their texts no longer.
+
+        Entries that were made from them are retracted. What is erased already is left out; if nothing is left, nothing
+        is written, and `changed` of the answer is false. The events that retained the texts stay in the ledger.
+
+        Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.forget(self._access, space, agent, entry_ids, subject, reason)
+
+    @operation(
+        example='recallog long-term retract village baker l-7 --reason "it was rye"',
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="long-term retract",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
+    )
+    async def retract(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: parameters.EntryId,
+        *,
+        reason: parameters.ChangeReason = None,
+    ) -> "EntriesChange":
+        """Take back an entry of the agent that was wrong. It is found no longer, and its owner can read it by its id.
+
+        If it is not live any more, nothing is written, and `changed` of the answer is false.
+
+        Raises `Refused` if the agent owns no such entry.
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.retract(self._access, space, agent, entry_id, reason)
+
+    @operation(
+        example="recallog long-term transfer village baker miller l-7",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="long-term transfer",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
+    )
+    async def transfer(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        to: parameters.Receiver,
+        entry_ids: parameters.EntryIds,
+    ) -> "EntriesChange":
+        """Give entries of the agent to another one. They arrive with the priority normal, and without other readers.
+
+        An entry that is not live, or whose text the receiver has already, is left out and named in `refused`.
+
+        Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.transfer(self._access, space, agent, entry_ids, to)
+
+    @operation(
+        example="recallog long-term get village baker l-7",
+        command="long-term get",
+        gen_ai=GenAi.SEARCH,
+        records="entry",
+    )
+    async def get(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: parameters.EntryId,
+        **at: Unpack[At],
+    ) -> "EntryFound":
+        """The entry with an id, if the agent may read it; a retracted or archived one only to its owner."""
+        return await self._access.of_space(
+            space, lambda reading: long_term.queries.get(reading, space, agent, entry_id), at
+        )
+
+    @operation(
+        example="recallog long-term list village baker --order priority --type lesson",
+        command="long-term list",
+        gen_ai=GenAi.SEARCH,
+        records="entries",
+    )
+    async def list(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        order: parameters.EntryOrder = "newest",
+        type: parameters.OneType = None,  # noqa: A002  # the name that entries and their events have
+        limit: parameters.EntriesLimit = limits.PAGE_ITEMS,
+        cursor: parameters.Cursor = None,
+        **at: Unpack[At],
+    ) -> "EntriesPage":
+        """A page of the live entries of an agent, newest first or by priority.
+
+        `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
+        `type` if it is given, are ranked: pinned ones first, then by age and priority.
+        """
+        page = long_term.queries.newest if order == "newest" else long_term.queries.by_priority
+        return await self._access.of_space(space, lambda reading: page(reading, space, agent, type, limit, cursor), at)
+
+    @operation(
+        example='recallog long-term lessons village baker "the dough does not rise"',
+        command="long-term lessons",
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="lessons",
+    )
+    async def lessons(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        query: parameters.RecallQuery,
+        *,
+        limit: parameters.LessonsLimit = limits.LESSONS,
+        **at: Unpack[At],
+    ) -> "LessonsView":
+        """The lessons that an agent may read and that fit a question: its pinned ones first, then the most similar.
+
+        The similarity is the cosine of both texts; critical adds 0.3, important 0.15, and low takes 0.1 off. While the
+        index is off, starting or down, words are compared instead; `relevance_by` of the answer says which.
+        """
+        index = self._access.components.index
+        return await self._access.of_space(
+            space, lambda reading: long_term.queries.lessons(reading, index, space, agent, query, limit), at
+        )
+
+    @operation(
+        example="recallog long-term seed village baker",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="long-term seed",
+        gen_ai=GenAi.UPSERT,
+        records="ids",
+    )
+    async def seed(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        texts: parameters.SeedTexts = None,
+        *,
+        type: parameters.Type = "lesson",  # noqa: A002  # the name that entries and their events have
+    ) -> "Seeded":
+        """Give an agent entries to begin with, which cost nothing. Their ids follow from the texts: twice is once."""
+        from recallog.models.long_term import commands as changes
+
+        return await changes.seed(self._access, space, agent, texts, type)
+
+    @operation(example="recallog long-term stats village baker", command="long-term stats")
+    async def stats(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "EntryStats":
+        """How many entries an agent keeps, by type, which are pinned, and what it may still spend."""
+        return await self._access.of_space(space, lambda reading: long_term.queries.stats(reading, space, agent), at)
+
+    @operation(example="recallog long-term audit village baker --limit 20", command="long-term audit")
+    async def audit(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: parameters.OneEntryId = None,
+        *,
+        limit: parameters.AuditLimit = limits.PAGE_ITEMS,
+        **at: Unpack[At],
+    ) -> "AuditView":
+        """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
+        return await self._access.of_space(
+            space, lambda reading: long_term.queries.audit(reading, space, agent, entry_id, limit), at
+        )
+
+    @operation(example="recallog long-term erasures village baker", command="long-term erasures")
+    async def erasures(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        limit: parameters.ErasuresLimit = limits.PAGE_ITEMS,
+        cursor: parameters.Cursor = None,
+        **at: Unpack[At],
+    ) -> "ErasuresPage":
+        """A page of all erasures of the entries of an agent, without their content: when, by whom and why.
+
+        `cursor` takes the `next` of a page and selects the page behind it.
+        """
+        return await self._access.of_space(
+            space, lambda reading: long_term.queries.erasures(reading, space, agent, limit, cursor), at
+        )
+
+    @operation(
+        example="recallog long-term deduplicate village baker --apply --only l-7",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="long-term deduplicate",
+        uses_index=True,
+        gen_ai=GenAi.UPDATE,
+        records="merged",
+    )
+    async def deduplicate(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        apply: parameters.ApplyProposals = False,
+        only: parameters.OnlyProposed = None,
+        progress: parameters.Report = None,
+    ) -> "Deduplicated":
+        """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
+
+        Two facts are near-duplicates if their cosine is above 0.92, other entries if it is above 0.85. Such texts may
+        still say different things, such as two dates: read the proposals first, and name with `only` the ids of those
+        to archive. Of two facts the newer stays, and of other entries the older. It takes over the stronger priority.
+        An archived entry is found no longer; its owner can read it by its id.
+
+        Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
+        (compared, to compare).
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.deduplicate(self._access, space, agent, apply=apply, only=only, progress=progress)

@@ -1,0 +1,282 @@
+"""Presets of recall: rankings of the entries that an agent may read, by the ranks of several channels.
+
+`four_channel` fuses meaning, words, entities, and time and use, each with the same weight. `hybrid` fuses meaning and
+words. A channel that fails is left out, and the weights of the others stay as they are.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recallog.index.semantic_index import SemanticIndex
+from recallog.models.facts import by_entities
+from recallog.models.long_term import by_index as entries_by_index
+from recallog.models.long_term import by_recency, entry_presence
+from recallog.models.long_term import candidates as entries_of
+from recallog.models.long_term.by_index import EntriesByIndex
+from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog.reading.subject import of_agent, own_log
+from recallog.retrieval import by_index, by_words, closeness, index_lag, quoting, said_once
+from recallog.retrieval.attempts import note
+from recallog.retrieval.channels import ENTITY, HYBRID, KEYWORD, RRF, SEMANTIC, TEMPORAL, Channel
+from recallog.retrieval.fusing import RRF_K, fuse
+from recallog.retrieval.query import RecallQuery, query_terms
+from recallog.retrieval.term_cache import TermCache
+from recallog_projections.index.documents import entry_point_id
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term import uses
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.tables import RowKey
+from recallog_projections.views import clock, settings
+from recallog_schemas import Position, limits
+from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.timestamps import micros, moment_of
+from recallog_schemas.views import RecallHit, RecallView
+
+SIMILARITY_MIN = 0.5
+"""Least cosine of what the channel `semantic` finds in the preset `hybrid`."""
+
+
+@dataclass(slots=True)
+class _Rankings:
+    """What the channels found at one moment of the views."""
+
+    rows: dict[int, EntryRow] = field(default_factory=dict)
+    """By offset: the entries that may be hits."""
+    offsets: dict[Channel, list[int]] = field(default_factory=dict)
+    """By channel: the entries that it found, best first. A channel that did not answer is absent."""
+    cosines: Mapping[int, float] = field(default_factory=dict)
+    points: dict[int, str] = field(default_factory=dict)
+    """By offset: the points of the entries that the index found."""
+    idf: Mapping[str, float] | None = None
+    """By term of the query; None if no words were compared."""
+
+
+async def recall(reading: ReadSession, index: SemanticIndex | None, cache: TermCache, query: RecallQuery) -> RecallView:
+    """The entries that best answer a query with a preset. All rows are read at one moment.
+
+    `index` is None if the index is off: `semantic` then finds nothing, and `keyword` compares the newest entries, which
+    is not degraded. Where the index fails, `degraded` names the channels that suffer.
+    """
+    # The engine and the model work while the views are read.
+    searching = asyncio.ensure_future(entries_by_index.find(index, reading.partition, query, _depth(query)))
+    try:
+        return await _recalled(reading, cache, query, searching)
+    except IndexUnavailable as error:
+        note(index, reading.partition, error)
+        failed: asyncio.Future[EntriesByIndex] = asyncio.get_running_loop().create_future()
+        failed.set_result(EntriesByIndex.failed_with(query, error))
+        return await _recalled(reading, cache, query, failed)
+    finally:
+        searching.cancel()
+
+
+def now_of(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
+    """The time of the query: `now` or `as_of`, else that of the newest event of its space; None without one.
+
+    The snapshot has the space's row of `clock.NOW`.
+    """
+    if query.now is not None or query.at_until is not None:
+        return query.now or query.at_until
+    newest = snapshot.row(clock.NOW, query.space)
+    return None if newest is None else moment_of(newest.at)
+
+
+def _depth(query: RecallQuery) -> int:
+    """How many entries each channel ranks."""
+    return max(limits.PRESET_CANDIDATES, 2 * query.top_k)
+
+
+async def _recalled(
+    reading: ReadSession, cache: TermCache, query: RecallQuery, searching: asyncio.Future[EntriesByIndex]
+) -> RecallView:
+    needs = [RowKey(settings.AGENTS.name, query.space, query.agent), RowKey(clock.NOW.name, query.space)]
+    needs += entry_presence.rows(query.space)
+
+    async def read(session: ReadSession) -> tuple[Snapshot, _Rankings]:
+        snapshot = await session.snapshot(needs, [own_log(query.space, query.agent)])
+        if not query.text.strip() or not entry_presence.has_entries(snapshot, query.space):
+            return snapshot, _Rankings()
+        return snapshot, await _rankings(session, snapshot, cache, query, searching)
+
+    snapshot, found = await reading.steady(read)
+    indexed = await searching
+    lag = index_lag.of(indexed.index, snapshot)
+    degraded = [*indexed.degraded, *([lag.degraded] if lag.degraded else [])]
+    return RecallView(
+        **await of_agent(reading, snapshot, query.space, query.agent),
+        query=query.text,
+        top_k=query.top_k,
+        channels=tuple(sorted(found.offsets)),
+        fusion=RRF,
+        preset=query.preset,
+        now=now_of(snapshot, query),
+        hits=tuple(await _hits(snapshot, cache, query, indexed, found)),
+        considered=len(set().union(*found.offsets.values())),
+        index=indexed.index.generation if indexed.index else None,
+        index_checkpoint=position(snapshot.partition, indexed.index.checkpoint) if indexed.index else None,
+        index_behind=lag.positions,
+        degraded="; ".join(degraded) or None,
+    )
+
+
+async def _rankings(
+    session: ReadSession,
+    snapshot: Snapshot,
+    cache: TermCache,
+    query: RecallQuery,
+    searching: asyncio.Future[EntriesByIndex],
+) -> _Rankings:
+    """What the channels of the query find."""
+    newest = await _newest(session, query) if TEMPORAL in query.weights else []
+    linked: Sequence[tuple[int, str, float]] = ()
+    if ENTITY in query.weights:
+        # The filters of the query may leave few of them.
+        limit = limits.RECALL_ENTRIES if query.is_filtered else _depth(query)
+        linked = await by_entities.ranked(session, query.space, query.agent, query.text, limit=limit)
+    indexed = await searching
+    # A past may also have entries that the index does not have any more.
+    same = (
+        indexed.index is not None
+        and query.at_until is None
+        and entry_presence.are_as_at(snapshot, query.space, indexed.index.checkpoint)
+    )
+    by_words_too = KEYWORD in query.weights and not (same and KEYWORD in indexed.found)
+    if by_words_too and TEMPORAL not in query.weights:
+        newest = await _newest(session, query)
+    found = _Rankings({row.offset: row for row in newest}, idf=indexed.idf)
+    addresses = {(each.owner, each.offset) for entries in indexed.found.values() for each in entries}
+    addresses |= {(owner, offset) for offset, owner, _ in linked}
+    unknown = [address for address in addresses if address[1] not in found.rows]
+    others = await entries_of.at(session, query.space, query.agent, unknown)
+    found.rows |= {row.offset: row for row in await _wanted(session, query, others.values())}
+    scores = _scores_by_index(found, indexed)
+    if SEMANTIC in scores:
+        found.cosines = scores[SEMANTIC]
+        least = SIMILARITY_MIN if query.preset == HYBRID else -1.0
+        scores[SEMANTIC] = {offset: cosine for offset, cosine in found.cosines.items() if cosine >= least}
+    if by_words_too:
+        terms = query_terms(query.text, ()).terms
+        generation = snapshot.computed_at["generation"]
+        by_words_alone, found.idf = by_words.of_entries(newest, generation, cache, terms, indexed.idf)
+        scores[KEYWORD] = by_words_alone | scores.get(KEYWORD, {})
+    ranked: dict[Channel, list[int]] = {channel: _best_first(of) for channel, of in scores.items()}
+    ranked[ENTITY] = [offset for offset, _, _ in linked if offset in found.rows]
+    if TEMPORAL in query.weights:
+        ranked[TEMPORAL] = await _by_recency(session, query, now_of(snapshot, query), found.rows)
+    found.offsets = {channel: ranked[channel][: _depth(query)] for channel in query.weights if channel in ranked}
+    return found
+
+
+async def _newest(session: ReadSession, query: RecallQuery) -> Sequence[EntryRow]:
+    return await _wanted(session, query, await entries_of.newest(session, query.space, query.agent))
+
+
+async def _wanted(session: ReadSession, query: RecallQuery, rows: Iterable[EntryRow]) -> Sequence[EntryRow]:
+    """Those of some live entries that pass the filters of the query."""
+    return await entries_of.in_tiers(session, [row for row in rows if query.wants_entry(row)], query.tiers)
+
+
+def _scores_by_index(found: _Rankings, indexed: EntriesByIndex) -> dict[Channel, dict[int, float]]:
+    """By channel: the scores of the entries whose present text the index has, by their offsets."""
+    scores: dict[Channel, dict[int, float]] = {}
+    for channel, entries in indexed.found.items():
+        scores[channel] = {}
+        for each in entries:
+            row = found.rows.get(each.offset)
+            if row is not None and entry_point_id(row) == each.point:
+                scores[channel][each.offset], found.points[each.offset] = each.score, each.point
+    return scores
+
+
+def _best_first(scores: Mapping[int, float]) -> list[int]:
+    """Offsets by their scores; of equal ones the newer first."""
+    return sorted(scores, key=lambda offset: (-scores[offset], -offset))
+
+
+async def _by_recency(
+    session: ReadSession, query: RecallQuery, now: datetime | None, rows: Mapping[int, EntryRow]
+) -> list[int]:
+    """The offsets of entries by age, use and confidence."""
+    own = await session.page(uses.ROWS, query.space, query.agent, newest_first=True, limit=limits.RECALL_ENTRIES)
+    accesses = {int(key): row.accesses for key, row in own.items}
+    oldest = min(accesses, default=0) if not own.last else 0
+    needs = {offset: uses.row_key(row) for offset, row in rows.items() if row.owner != query.agent or offset < oldest}
+    snapshot = await session.snapshot(needs.values())
+    for offset, key in needs.items():
+        used = snapshot.row(uses.ROWS, *key[1:])
+        if used is not None:
+            accesses[offset] = used.accesses
+    return by_recency.ranked(rows.values(), accesses, 0 if now is None else micros(now))
+
+
+async def _hits(
+    snapshot: Snapshot, cache: TermCache, query: RecallQuery, indexed: EntriesByIndex, found: _Rankings
+) -> list[RecallHit]:
+    """The `query.top_k` best entries, of which none is made from another; if some are, further ones follow.
+
+    Raises `IndexDamaged` if a point of one of them is damaged, and `IndexUnavailable`.
+    """
+    weights = [query.weights[channel] for channel in found.offsets]
+    fused = fuse(list(found.offsets.values()), weights=weights)
+    least = query.min_similarity
+    if least is not None:
+        fused = [one for one in fused if found.cosines.get(one[0], least) >= least]
+    ranked = sorted(fused, key=lambda one: (-one[1], -one[0]))
+    ranks = {channel: {each: rank for rank, each in enumerate(of, 1)} for channel, of in found.offsets.items()}
+
+    def parts_of(offset: int) -> dict[str, float]:
+        found_by = [channel for channel, of in ranks.items() if offset in of]
+        return {channel: query.weights[channel] / (RRF_K + ranks[channel][offset]) for channel in found_by}
+
+    async def hits_of(first: int, end: int) -> list[RecallHit]:
+        batch = ranked[first:end]
+        weak = await _weak(snapshot, cache, query, indexed, found, [offset for offset, _ in batch])
+        return [
+            _hit(snapshot.partition, found, offset, score, parts_of(offset), weak=offset in weak)
+            for offset, score in batch
+        ]
+
+    return await said_once.best(query.top_k, len(ranked), hits_of)
+
+
+async def _weak(
+    snapshot: Snapshot,
+    cache: TermCache,
+    query: RecallQuery,
+    indexed: EntriesByIndex,
+    found: _Rankings,
+    offsets: Sequence[int],
+) -> Collection[int]:
+    """Those of some hits that are weak: neither close to the query nor linked to an entity that it names.
+
+    Checks the points of the hits. Raises `IndexDamaged`, and `IndexUnavailable`.
+    """
+    terms, generation = query_terms(query.text, ()).terms, snapshot.computed_at["generation"]
+    rows = [found.rows[offset] for offset in offsets]
+    measured = by_words.candidates((), rows, generation, cache, terms, idf=found.idf).candidates
+    entries_of.set_apart(measured)
+    for each in measured:
+        each.id, each.semantic = found.points.get(each.offset, ""), found.cosines.get(each.offset)
+    if indexed.index is not None and (pointed := [each for each in measured if each.id]):
+        await by_index.events(indexed.index, query, pointed)
+    return closeness.weak(measured, measured, terms).difference(found.offsets.get(ENTITY, ()))
+
+
+def _hit(
+    partition: int, found: _Rankings, offset: int, score: float, parts: dict[str, float], *, weak: bool
+) -> RecallHit:
+    row = found.rows[offset]
+    event = entry_reading.event_of(row)
+    return RecallHit.model_construct(
+        position=Position(partition, offset),
+        event=event,
+        text=event.text,
+        score=score,
+        parts=parts,
+        similarity=found.cosines.get(offset),
+        source="index" if offset in found.points else "views",
+        passage=quoting.quoted(event.text, None, found.idf or {}),
+        weak=weak,
+    )

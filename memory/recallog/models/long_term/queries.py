@@ -1,0 +1,279 @@
+"""Long-term memory: entries by id, pages of them, the lessons for a question, counts, and what is on record."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from recallog.index.semantic_index import SemanticIndex
+from recallog.models.long_term import candidates as recalled
+from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.models.long_term.similar import similar
+from recallog.reading.read_session import ReadSession
+from recallog.reading.subject import of_agent, own_log, snapshot_of
+from recallog_projections.index.terms import terms
+from recallog_projections.models.facts import tables as graph
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.long_term import tables
+from recallog_projections.models.long_term.tables import LIVE, AgentEntries, EntryRow
+from recallog_projections.tables import LogName, RowKey
+from recallog_projections.views import settings
+from recallog_schemas import Position, limits
+from recallog_schemas.errors import IndexUnavailable, InvalidArgument
+from recallog_schemas.timestamps import moment_of
+from recallog_schemas.views import (
+    AuditView,
+    EntriesPage,
+    EntryAudit,
+    EntryErasure,
+    EntryFound,
+    EntryStats,
+    EntryView,
+    ErasuresPage,
+    Lesson,
+    LessonsView,
+)
+from recallog_schemas.views.base import fitting, json_of
+
+LESSON = "lesson"
+PINNED = "pinned"
+BOOSTS = {PINNED: 1.0, "critical": 0.3, "important": 0.15, "normal": 0.0, "low": -0.1}
+"""What the priority of a lesson adds to its cosine with the question."""
+_CANDIDATES = 3
+"""How many times as many lessons are compared as are wanted, so that a boost can lift one of them."""
+_COUNTED = ("fact", "experience", LESSON)
+_WORKING_PREFIX = items.prefix_of((items.WORKING,))
+
+
+async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> EntryFound:
+    """The entry with an id, if `agent` may read it."""
+
+    async def read(session: ReadSession) -> EntryFound:
+        snapshot = await snapshot_of(session, space, agent)
+        found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
+        row = None if found is None else found.readable_by(agent)
+        tier = {} if row is None else await recalled.tiers_of(session, [row])
+        entry = None
+        if found is not None and row is not None:
+            entry = entry_view(session.partition, row, found.ref.status, tier=tier.get(row.offset))
+        return EntryFound(**await of_agent(session, snapshot, space, agent), entry=entry)
+
+    return await reading.steady(read)
+
+
+async def newest(
+    reading: ReadSession, space: str, agent: str, entry_type: str | None, limit: int, cursor: str | None
+) -> EntriesPage:
+    """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages."""
+    if cursor is not None and not re.fullmatch("[0-9]{20}", cursor):
+        raise _wrong_cursor()
+
+    async def read(session: ReadSession) -> EntriesPage:
+        snapshot = await snapshot_of(session, space, agent)
+        page = (await recalled.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
+        return EntriesPage(
+            **await of_agent(session, snapshot, space, agent),
+            entries=await _entry_views(session, [row for _, row in page.items]),
+            next=page.next,
+        )
+
+    return await reading.steady(read)
+
+
+async def by_priority(
+    reading: ReadSession, space: str, agent: str, entry_type: str | None, limit: int, cursor: str | None
+) -> EntriesPage:
+    """The newest `limits.RECALL_ENTRIES` live entries of an agent, of one type or of all: pinned ones first, then by
+    their place and boost.
+
+    The i-th of n in the order of retaining has i/n, and the boost of its priority. Raises `InvalidArgument` for a
+    cursor of other pages.
+    """
+    if cursor is not None and not re.fullmatch("[0-9]{1,4}", cursor):
+        raise _wrong_cursor()
+    first = int(cursor or 0)
+
+    async def read(session: ReadSession) -> EntriesPage:
+        snapshot = await snapshot_of(session, space, agent)
+        page = await recalled.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
+        shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
+        end = first + fitting(_size(row) for row in shown[first : first + limit])
+        return EntriesPage(
+            **await of_agent(session, snapshot, space, agent),
+            entries=await _entry_views(session, shown[first:end]),
+            next=str(end) if end < len(shown) else None,
+        )
+
+    return await reading.steady(read)
+
+
+def prioritised(rows: Sequence[EntryRow]) -> list[tuple[EntryRow, float]]:
+    """Entries in the order of retaining, ranked without a question: each with its score."""
+    return _ranked((row, number / len(rows) + BOOSTS[row.priority]) for number, row in enumerate(rows))
+
+
+def _ranked(scored: Iterable[tuple[EntryRow, float]]) -> list[tuple[EntryRow, float]]:
+    return sorted(scored, key=lambda one: (one[0].priority != PINNED, -one[1], -one[0].offset))
+
+
+async def lessons(
+    reading: ReadSession, index: SemanticIndex | None, space: str, agent: str, query: str, limit: int
+) -> LessonsView:
+    """The lessons that `agent` may read and that fit `query`: its pinned ones first, then by cosine and boost."""
+    snapshot = await reading.snapshot(
+        [RowKey(settings.AGENTS.name, space, agent), RowKey(tables.AGENTS.name, space, agent)], [own_log(space, agent)]
+    )
+    own = snapshot.row(tables.AGENTS, space, agent) or AgentEntries()
+    pinned = await entries_by_id(reading, space, own.pinned)
+    similarities: dict[int, float] = {}
+    rows = {found.row.offset: found.row for found in pinned.values() if found.row is not None}
+    rows = {offset: row for offset, row in rows.items() if row.type == LESSON}
+    by: Literal["semantic", "words"] = "semantic"
+    try:
+        if index is None:
+            raise IndexUnavailable("the index is off")
+        wanted = _CANDIDATES * limit + len(rows)
+        found = await similar(reading, index, space, agent, query, owned=False, types=[LESSON], limit=wanted)
+        compared = [(each.row, each.similarity) for each in found.found]
+    except IndexUnavailable:
+        by = "words"
+        compared = _by_words(query, await recalled.newest_of_type(reading, space, agent, LESSON))
+    for row, similarity in compared:
+        rows[row.offset], similarities[row.offset] = row, similarity
+    ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[:limit]
+    tiers = await recalled.tiers_of(reading, [row for row, _ in ranked])
+    return LessonsView(
+        **await of_agent(reading, snapshot, space, agent),
+        lessons=tuple(
+            Lesson(
+                entry=entry_view(reading.partition, row, tier=tiers.get(row.offset)),
+                score=round(score, 6),
+                similarity=similarities.get(row.offset),
+            )
+            for row, score in ranked
+        ),
+        relevance_by=by,
+    )
+
+
+def _by_words(query: str, rows: Sequence[EntryRow]) -> list[tuple[EntryRow, float]]:
+    """Entries with the share of the query's terms that each has; those without any only if they are preferred."""
+    asked = set(terms(query))
+    scored = [(row, len(asked & set(terms(row.text))) / max(1, len(asked))) for row in rows]
+    return [(row, share) for row, share in scored if share or row.priority == PINNED]
+
+
+async def stats(reading: ReadSession, space: str, agent: str) -> EntryStats:
+    """How many entries an agent keeps, and its account."""
+
+    async def read(session: ReadSession) -> EntryStats:
+        blocks = RowKey(items.NAMESPACES.name, space, agent, _WORKING_PREFIX)
+        counts = [RowKey(tables.TYPES.name, space, agent, each) for each in _COUNTED]
+        graphs = [RowKey(graph.COUNTS.name, space, owner) for owner in (agent, "")]
+        agents = [RowKey(settings.AGENTS.name, space, agent), RowKey(tables.AGENTS.name, space, agent)]
+        keys = [*agents, blocks, *counts, *graphs]
+        snapshot = await session.snapshot(keys, [own_log(space, agent)])
+        types = await session.page(tables.TYPES, space, agent, limit=limits.PAGE_ITEMS_MAX)
+        facts, experiences, learned = (snapshot.row(tables.TYPES, *key[1:]) for key in counts)
+        account = snapshot.row(tables.AGENTS, space, agent) or AgentEntries()
+        working = snapshot.row(items.NAMESPACES, *blocks[1:])
+        sizes = [snapshot.row(graph.COUNTS, *key[1:]) for key in graphs]
+        return EntryStats(
+            **await of_agent(session, snapshot, space, agent),
+            fact_count=0 if facts is None else facts.entries,
+            experience_count=0 if experiences is None else experiences.entries,
+            lesson_count=0 if learned is None else learned.entries,
+            types={name: row.entries for name, row in types.items if row.entries},
+            pinned=account.pinned,
+            working_block_count=0 if working is None else len(working.keys),
+            entity_link_count=sum(size.links for size in sizes if size is not None),
+            balance=account.balance,
+            spent=account.spent,
+            eur=account.eur,
+        )
+
+    return await reading.steady(read)
+
+
+async def audit(reading: ReadSession, space: str, agent: str, entry_id: str | None, limit: int) -> AuditView:
+    """The newest changes of the entries of an agent, or of one of them, of the 2,000 that are on record."""
+    log = LogName(tables.AUDIT.name, space, agent)
+    read = limit if entry_id is None else limits.LOG_EVENTS_KEPT
+    snapshot = await reading.snapshot(
+        [RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent), (log, read)]
+    )
+    changes = tables.AUDIT.decode_all(snapshot.tail(tables.AUDIT, space, agent).entries)
+    chosen = [change for change in changes if entry_id is None or change.id == entry_id][-limit:]
+    return AuditView(
+        **await of_agent(reading, snapshot, space, agent),
+        changes=tuple(
+            EntryAudit(
+                operation=change.operation,
+                id=change.id,
+                at=moment_of(change.at),
+                actor=change.actor,
+                reason=change.reason,
+            )
+            for change in chosen
+        ),
+    )
+
+
+async def erasures(reading: ReadSession, space: str, agent: str, limit: int, cursor: str | None) -> ErasuresPage:
+    """The erasures of the entries of an agent, by the id of the entry."""
+
+    async def read(session: ReadSession) -> ErasuresPage:
+        snapshot = await snapshot_of(session, space, agent)
+        page = await session.page(tables.ERASURES, space, agent, after=cursor, limit=limit)
+        return ErasuresPage(
+            **await of_agent(session, snapshot, space, agent),
+            erasures=tuple(
+                EntryErasure(id=id_, at=moment_of(row.at), actor=row.actor, reason=row.reason)
+                for id_, row in page.items
+            ),
+            next=page.next,
+        )
+
+    return await reading.steady(read)
+
+
+def entry_view(partition: int, row: EntryRow, status: str = LIVE, *, tier: str | None) -> EntryView:
+    """The view of an entry's row; `status` is live, retracted or archived, and `tier` the one that it is in now."""
+    return EntryView.model_construct(
+        id=row.id,
+        text=row.text,
+        type=row.type,
+        version=row.version,
+        status=status,
+        owner=row.owner,
+        priority=row.priority,
+        tier=tier,
+        importance=row.importance,
+        confidence=row.confidence,
+        entity=row.entity,
+        category=row.category,
+        source=row.source,
+        topic=row.topic,
+        metadata=json.loads(row.metadata) if row.metadata else {},
+        sources=row.sources,
+        subject=row.subject,
+        red_line=row.red_line,
+        preseeded=row.preseeded,
+        at=moment_of(row.at),
+        updated_at=moment_of(row.updated_at),
+        position=Position(partition, row.offset),
+    )
+
+
+def _size(row: EntryRow) -> int:
+    """About how many bytes an entry has in an answer."""
+    return len(json_of((row.text, row.entity, row.category, row.source, row.topic, row.sources))) + len(row.metadata)
+
+
+async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
+    tiers = await recalled.tiers_of(reading, rows)
+    return tuple(entry_view(reading.partition, row, tier=tiers.get(row.offset)) for row in rows)
+
+
+def _wrong_cursor() -> InvalidArgument:
+    return InvalidArgument("cursor: is not the `next` of a page of these entries", path="cursor", rule="cursor")

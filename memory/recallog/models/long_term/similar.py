@@ -1,0 +1,221 @@
+"""Similar entries: those whose texts have the highest cosine with a text, by the model of the index.
+
+The cosine is that of two texts alone: what a writer records as `nearest`, and what lessons are ranked by.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from recallog.index.indexer import IndexSnapshot
+from recallog.index.semantic_index import SemanticIndex
+from recallog.models.long_term import candidates as entries
+from recallog.reading.read_session import ReadSession
+from recallog_projections.index.documents import entry_point_id
+from recallog_projections.index.embedders.embedder import Vectors
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term import tables
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.tables import RowKey
+from recallog_schemas import limits
+
+_CANDIDATES = 4
+"""How many times as many points are searched as entries are wanted: some of them may have changed since."""
+_CANDIDATES_LEAST = 32
+STORED_ERROR = 0.01
+"""By how much a cosine with stored vectors may differ from that of the texts: ten times what 8 bits a number change."""
+DECIMALS = 6
+
+
+class SimilarEntry(NamedTuple):
+    row: EntryRow
+    similarity: float
+    """The cosine, rounded to 6 decimals."""
+
+
+class SimilarEntries(NamedTuple):
+    """Entries that are similar to a text."""
+
+    found: Sequence[SimilarEntry]
+    """Most similar first; of equal ones the older."""
+    model: str
+    """The identity of the model that compared them."""
+
+
+class _Asked(NamedTuple):
+    """A text that entries are compared with."""
+
+    text: str
+    vector: Vectors | None
+    """Its vector, perhaps as the index has stored it; None if the model cannot read the text."""
+    types: Collection[str] | None
+    """The types of the entries; None: all."""
+    offset: int | None = None
+    """The offset of the entry that has the text: it is not compared with itself."""
+
+
+async def similar(
+    reading: ReadSession,
+    index: SemanticIndex,
+    space: str,
+    agent: str,
+    text: str,
+    *,
+    owned: bool,
+    types: Collection[str] | None = None,
+    wants: Callable[[EntryRow], bool] = lambda row: True,
+    limit: int,
+) -> SimilarEntries:
+    """The live entries most similar to `text`: those that `agent` owns, or all that it may read; of some types, or all.
+
+    Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them. A text that
+    the model cannot read is similar to none. Entries that are not wanted are left out. Raises `IndexUnavailable`.
+    """
+    opened = await index.open(reading.partition)
+    vectors = await opened.questions.vectors(opened.embedder, [text])
+    compared = _Comparison(reading, opened, space, agent, owned, wants, limit, -1.0)
+    (found,) = await compared.of([_Asked(text, vectors[text], types)])
+    return found
+
+
+async def similar_to_each(
+    reading: ReadSession,
+    index: SemanticIndex,
+    space: str,
+    agent: str,
+    rows: Sequence[EntryRow],
+    *,
+    least: float,
+    limit: int,
+) -> list[SimilarEntries]:
+    """For each of `rows`, the other entries of the agent of its type that are most similar to it.
+
+    Those whose similarity is below `least` may be missing. Raises `IndexUnavailable`.
+    """
+    opened = await index.open(reading.partition)
+    compared = _Comparison(reading, opened, space, agent, True, lambda row: True, limit, least)
+    vectors = await compared.stored(rows)
+    return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], row.offset) for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Compares texts with the live entries of an agent, or with all that it may read, at one moment."""
+
+    reading: ReadSession
+    index: IndexSnapshot
+    space: str
+    agent: str
+    owned: bool
+    wants: Callable[[EntryRow], bool]
+    limit: int
+    least: float
+
+    async def of(self, texts: Sequence[_Asked]) -> list[SimilarEntries]:
+        """The entries that are most similar to each of `texts`.
+
+        The vectors in the index choose which texts are embedded and compared exactly.
+        """
+        found = iter(await self._candidates([asked for asked in texts if asked.vector is not None]))
+        candidates = [next(found) if asked.vector is not None else [] for asked in texts]
+        stored = await self.stored({row.offset: row for rows in candidates for row in rows}.values())
+        close = [self._close(asked, rows, stored) for asked, rows in zip(texts, candidates, strict=True)]
+        needed = [text for asked, rows in zip(texts, close, strict=True) if rows for text in self._texts(asked, rows)]
+        vectors = await self.index.questions.vectors(self.index.embedder, needed)
+        return [
+            SimilarEntries(self._best(asked, rows, vectors), self.index.embedder.model)
+            for asked, rows in zip(texts, close, strict=True)
+        ]
+
+    async def stored(self, rows: Collection[EntryRow]) -> dict[int, Vectors | None]:
+        """By offset: the vector of an entry's text, as the index has stored it; None for one that cannot be read."""
+        ids = {row.offset: entry_point_id(row) for row in rows}
+        points = await self.index.engine.retrieve(self.index.collection, list(ids.values()), payload=(), vectors=True)
+        found: dict[int, Vectors | None] = {}
+        for row in rows:
+            point = points.get(ids[row.offset])
+            # A longer text has a vector for each of its passages, and none of the whole.
+            if point is not None and point.dense is not None and len(point.dense) == 1:
+                found[row.offset] = point.dense[0]
+        others = [row for row in rows if row.offset not in found]
+        vectors = await self.index.questions.vectors(self.index.embedder, [row.text for row in others])
+        return found | {row.offset: vectors[row.text] for row in others}
+
+    async def _candidates(self, texts: Sequence[_Asked]) -> list[list[EntryRow]]:
+        """For each text: entries that may be similar."""
+        searches = [
+            Search(
+                Filter(
+                    self.space,
+                    (self.agent, EVERYBODY),
+                    [self.agent] if self.owned else None,
+                    [entry_reading.KIND, entry_reading.CAPTURED],
+                    types=asked.types,
+                ),
+                max(_CANDIDATES * self.limit, _CANDIDATES_LEAST),
+                dense=asked.vector,
+                payload=("agent", "offset"),
+            )
+            for asked in texts
+        ]
+        if not searches:
+            return []
+        needs = [
+            [
+                RowKey(tables.ROWS.name, self.space, hit.payload["agent"], tables.key_of(hit.payload["offset"]))
+                for hit in hits
+            ]
+            for hits in await self.index.engine.search(self.index.collection, searches)
+        ]
+        snapshot = await self.reading.snapshot(need for of_text in needs for need in of_text)
+        newest: Sequence[EntryRow] = ()
+        if self.index.checkpoint != snapshot.processed:
+            rows = await entries.newest(self.reading, self.space, self.agent, limits.SIMILAR_ENTRIES)
+            newest = [row for row in rows if row.offset > self.index.checkpoint]
+        found = []
+        for asked, of_text in zip(texts, needs, strict=True):
+            known = [row for need in of_text if (row := snapshot.row(tables.ROWS, *need[1:])) is not None]
+            by_offset = {row.offset: row for row in (*known, *newest) if self._wants(row, asked)}
+            found.append(list(by_offset.values()))
+        return found
+
+    def _wants(self, row: EntryRow, asked: _Asked) -> bool:
+        if row.offset == asked.offset or (self.owned and row.owner != self.agent):
+            return False
+        if asked.types is not None and row.type not in asked.types:
+            return False
+        return entry_reading.may_read(self.agent, row) and self.wants(row)
+
+    def _close(
+        self, asked: _Asked, rows: Sequence[EntryRow], stored: Mapping[int, Vectors | None]
+    ) -> Sequence[EntryRow]:
+        """Those of `rows` that may be among the most similar ones."""
+        if asked.vector is None:
+            return []
+        readable = [(row, vector) for row in rows if (vector := stored[row.offset]) is not None]
+        cosines = [cosine(asked.vector, vector) for _, vector in readable]
+        last = sorted(cosines, reverse=True)[: self.limit][-1:]
+        least = max([self.least, *last]) - 2 * STORED_ERROR
+        return [row for (row, _), cosine in zip(readable, cosines, strict=True) if cosine >= least]
+
+    @staticmethod
+    def _texts(asked: _Asked, rows: Sequence[EntryRow]) -> list[str]:
+        return [asked.text, *(row.text for row in rows)]
+
+    def _best(
+        self, asked: _Asked, rows: Sequence[EntryRow], vectors: Mapping[str, Vectors | None]
+    ) -> list[SimilarEntry]:
+        vector = vectors.get(asked.text)
+        found = [
+            SimilarEntry(row, cosine(vector, other))
+            for row in rows
+            if vector is not None and (other := vectors[row.text]) is not None
+        ]
+        return sorted(found, key=lambda one: (-one.similarity, one.row.offset))[: self.limit]
+
+
+def cosine(one: Vectors, other: Vectors) -> float:
+    return round(float(np.dot(one.astype(np.float64), other.astype(np.float64))), DECIMALS)

@@ -1,0 +1,127 @@
+"""The stream of an agent: its own memories, its insights, and summaries of a span of time."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.access import FacadePart, MemoryAccess
+from recallog.models import stream
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.parameters import At
+from recallog_schemas import limits
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import InsightsView, Retained, StreamRecall, StreamSummary
+
+_SUMMARY = "summary"
+_SOURCE = "stream"
+
+
+class Stream(FacadePart):
+    """What happened to an agent in particular: `memory.stream`.
+
+    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
+    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
+    by a line that begins with `INSIGHT:`, or lists it in `insights`.
+    """
+
+    def __init__(self, access: MemoryAccess, retain: "Callable[..., Awaitable[Retained]]") -> None:
+        """`retain` is that of long-term memory."""
+        super().__init__(access)
+        self._retain = retain
+
+    @operation(
+        example='recallog stream recall village baker "nine sacks"',
+        command="stream recall",
+        gen_ai=GenAi.SEARCH,
+        records="memories",
+    )
+    async def recall(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        query: parameters.StreamQuery = None,
+        *,
+        limit: parameters.StreamLimit = limits.STREAM_MEMORIES,
+        now: parameters.QueryTime = None,
+        **at: Unpack[At],
+    ) -> "StreamRecall":
+        """The memories of an agent's stream that score best, best first.
+
+        The score is 0.3 recency (halved every 24 hours), 0.3 class (observation 0.5, reflection 0.7, insight 0.9) and
+        0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
+        """
+        when = parameters.moment(now)
+        return await self._access.of_space(
+            space,
+            lambda reading: stream.queries.recall(reading, space, agent, query, limit, when, self._access.log_events),
+            at,
+        )
+
+    @operation(
+        example="recallog stream insights village baker",
+        command="stream insights",
+        gen_ai=GenAi.SEARCH,
+        records="insights",
+    )
+    async def insights(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        limit: parameters.InsightsLimit = limits.INSIGHTS_KEPT,
+        **at: Unpack[At],
+    ) -> "InsightsView":
+        """The newest insights of an agent, oldest first. The views retain 64."""
+        return await self._access.of_space(
+            space, lambda reading: stream.queries.newest_insights(reading, space, agent, limit), at
+        )
+
+    @operation(
+        example="recallog stream summarize village baker 2026-03-01T00:00:00Z 2026-03-02T00:00:00Z",
+        scope=Scope.PUBLISH,
+        command="stream summarize",
+        gen_ai=GenAi.SEARCH,
+        records="sources",
+    )
+    async def summarize(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        since: parameters.SpanStart = None,
+        until: parameters.SpanEnd = None,
+        *,
+        store: parameters.StoreSummary = False,
+        entry_id: parameters.NewEntryId = None,
+        after: parameters.After = None,
+    ) -> "StreamSummary":
+        """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
+
+        The summary is made without a model: how many memories there are, and the first sentences of the three most
+        important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
+        type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
+        the agent alone, also where the space shares its entries.
+        """
+        first, end = parameters.moment(since), parameters.moment(until)
+        found = await self._access.of_space(
+            space,
+            lambda reading: stream.queries.summarize(reading, space, agent, first, end, self._access.log_events),
+            At(after=after),
+        )
+        if not store or not found.memories:
+            return found
+        span = {
+            name: None if moment is None else moment.isoformat() for name, moment in (("since", first), ("until", end))
+        }
+        stored = await self._retain(
+            space,
+            agent,
+            found.text,
+            type=_SUMMARY,
+            entry_id=entry_id,
+            source=_SOURCE,
+            based_on=found.sources,
+            audience=(agent,),
+            metadata={"range": span, "memories": found.memories},
+        )
+        return found.model_copy(update={"stored": stored})

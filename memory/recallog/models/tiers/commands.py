@@ -1,0 +1,141 @@
+"""Consolidation by hand: a plan is published, and what it has archived is summarised at once."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from recallog import queries
+from recallog.access import MemoryAccess
+from recallog.commands.answers import AnsweredMemory
+from recallog.models import tiers
+from recallog.models.tiers import reactor as consolidation
+from recallog.models.tiers.queries import Planned
+from recallog.operations.parameters import At
+from recallog.reactors.answering import Answers, of_work
+from recallog.reading.read_session import ReadSession
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.models.tiers import rules, tables
+from recallog_projections.tables import LogName
+from recallog_projections.views import due
+from recallog_projections.views.due import Work
+from recallog_schemas import Event, Position, limits, triggers
+from recallog_schemas.errors import InvariantViolation
+from recallog_schemas.views import ArchivedEntry, Consolidation, TierMove
+
+
+class Tiers:
+    """What the reactors of tiers ask a memory (`consolidation.TierMemory`)."""
+
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
+
+    async def plan(self, space: str, agent: str) -> Planned | None:
+        await self._access.publish_reads()
+        return await self._access.of_space(
+            space, lambda reading: tiers.queries.planned(reading, space, agent, None), {}
+        )
+
+    async def archived(self, space: str, agent: str, ids: Sequence[str]) -> Sequence[EntryRow]:
+        return await self._access.of_space(
+            space, lambda reading: tiers.queries.archived(reading, space, agent, ids), {}
+        )
+
+
+async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetime | None) -> Consolidation:
+    """Move and archive the entries of an agent by a plan at the time `now`, and summarise what was archived.
+
+    If another plan was interrupted, its rest comes first. A plan that would change nothing is not written. All parts
+    are written at once.
+    """
+    wanted = now or datetime.now(UTC)
+    made: list[Consolidation] = []
+    await access.publish_reads()  # else they would follow the plan, and prevent its moves
+    while True:
+        planned = await access.of_space(
+            space, lambda reading: tiers.queries.planned(reading, space, agent, wanted), At()
+        )
+        if planned is None:
+            break
+        if planned.unfinished or planned.plan.moves or planned.plan.archived:
+            made.append(await _publish(access, space, agent, planned))
+        if not planned.unfinished or planned.now == wanted:
+            break
+    return Consolidation(
+        promoted=sum(each.promoted for each in made),
+        demoted=sum(each.demoted for each in made),
+        moves=tuple(move for each in made for move in each.moves),
+        archived=tuple(entry for each in made for entry in each.archived),
+        summaries=tuple(id_ for each in made for id_ in each.summaries),
+        now=wanted,
+        position=made[-1].position if made else None,
+    )
+
+
+async def _publish(access: MemoryAccess, space: str, agent: str, planned: Planned) -> Consolidation:
+    """Write the parts of a plan, and answer what the views made of them: others may have changed entries meanwhile."""
+    events = consolidation.events_of(space, agent, planned)
+    positions = await access.append(events)
+    rejected = await _rejected(access, events, positions[-1])
+    moves = [move for move in planned.plan.moves if move.id not in rejected]
+    archived = [entry for entry in planned.plan.archived if entry.id not in rejected]
+    summaries, position = await _summarise(access, space, agent, positions)
+    promoted = sum(rules.is_faster(move.to, move.origin) for move in moves)
+    return Consolidation(
+        promoted=promoted,
+        demoted=len(moves) - promoted,
+        moves=tuple(TierMove.model_validate(move._asdict()) for move in moves),
+        archived=tuple(ArchivedEntry.model_validate(entry._asdict()) for entry in archived),
+        summaries=tuple(summaries),
+        now=planned.now,
+        position=position or positions[-1],
+    )
+
+
+async def _rejected(access: MemoryAccess, events: Sequence[Event], after: Position) -> set[str]:
+    """The ids of the entries that the events name and that the views have left as they are."""
+    space, agent = events[0].space, events[0].agent
+    log = LogName(tables.MOVES.name, space, agent)
+    snapshot = await access.of_space(
+        space, lambda reading: reading.snapshot((), [(log, limits.MOVES_KEPT)]), At(after=after)
+    )
+    published = {event.id for event in events}
+    kept = tables.MOVES.decode_all(snapshot.tail(tables.MOVES, space, agent).entries)
+    return {id_ for each in kept if each.event in published for id_ in each.rejected}
+
+
+async def _summarise(
+    access: MemoryAccess, space: str, agent: str, positions: Sequence[Position]
+) -> tuple[list[str], Position | None]:
+    """Answer the summaries that the parts of a plan have made due, as the reactor would: the first answer counts.
+
+    -> the ids of the summaries, and the position of the last event
+    """
+    memory, found, position = AnsweredMemory(access), [], None
+    answers = Answers(memory, access.components.ledger, [consolidation.Summaries(Tiers(access))])
+    for work in await _summaries_due(access, space, agent, positions):
+        reaction = await answers.answer(of_work(work, skip_loops=False))
+        position = position if reaction is None else reaction.position
+        found += await _parts_of(access, work, position)
+    return found, position
+
+
+async def _parts_of(access: MemoryAccess, work: Work, after: Position | None) -> list[str]:
+    """The ids of the events of the answer that counts, besides the closing one."""
+    trigger = triggers.parse(work.trigger)
+    answer = await access.of_space(
+        work.space, lambda reading: queries.due.begun(reading, work.space, work.trigger), At(after=after)
+    )
+    if trigger is None or answer is None:
+        raise InvariantViolation(f"{work.trigger!r} has no answer")
+    return [trigger.part_id(answer.digest, number) for number in range(1, answer.parts + 1)]
+
+
+async def _summaries_due(access: MemoryAccess, space: str, agent: str, positions: Sequence[Position]) -> Sequence[Work]:
+    async def read(session: ReadSession) -> list[Work]:
+        found = []
+        for position in positions:
+            prefix = due.now_prefix(position.offset, space, triggers.SUMMARY, agent)
+            page = await session.page(due.NOW, "", prefix=prefix, limit=limits.EVENT_IDS_MAX)
+            found += [work for _, work in page.items]
+        return found
+
+    return await access.of_space(space, read, At(after=positions[-1]))

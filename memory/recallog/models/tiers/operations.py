@@ -1,0 +1,123 @@
+"""Tiers: how fast entries age, which of them answer a question, and the plans that move and archive them."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.access import FacadePart
+from recallog.models import tiers as model
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.parameters import At
+from recallog_schemas import limits
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import Consolidation, TierEntryFound, TierHits, TierPressure, TierStats
+
+
+class Tiers(FacadePart):
+    """Entries that age: `memory.tiers`.
+
+    An entry that is retained with a tier (fast, medium, slow or glacial) loses importance with time. A plan promotes it
+    when it is read often, surprises or succeeds, demotes it when it is not read or has lost its importance, and in the
+    end archives it. An entry without a tier does not age. `agent.configured {tiers}` has the thresholds.
+    """
+
+    @operation(
+        example='recallog tiers retrieve village baker "what does the miller want" --strategy fast_first',
+        command="tiers retrieve",
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="hits",
+    )
+    async def retrieve(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        query: parameters.RecallQuery,
+        *,
+        tiers: parameters.SomeTiers = None,
+        limit: parameters.RetrievedLimit = limits.RETRIEVED,
+        min_similarity: parameters.RetrievedSimilarity = limits.RETRIEVED_SIMILARITY,
+        strategy: parameters.TierStrategy = "weighted",
+        now: parameters.QueryTime = None,
+        **at: Unpack[At],
+    ) -> "TierHits":
+        """The entries with a tier that an agent may read and that fit a question.
+
+        The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows what the faster
+        tiers have before the slower ones, and "comprehensive" ranks by similarity alone. What it shows counts as read.
+        While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
+        `relevance_by` of the answer says which.
+        """
+        index, when = self._access.components.index, parameters.moment(now)
+        return await self._access.of_space(
+            space,
+            lambda reading: model.queries.retrieve(
+                reading,
+                index,
+                space,
+                agent,
+                query,
+                tiers=tiers,
+                limit=limit,
+                min_similarity=min_similarity,
+                strategy=strategy,
+                now=when,
+            ),
+            at,
+        )
+
+    @operation(
+        example="recallog tiers entry village baker l-7", command="tiers entry", gen_ai=GenAi.SEARCH, records="found"
+    )
+    async def entry(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: parameters.EntryId,
+        *,
+        now: parameters.QueryTime = None,
+        **at: Unpack[At],
+    ) -> "TierEntryFound":
+        """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
+        when = parameters.moment(now)
+        return await self._access.of_space(
+            space, lambda reading: model.queries.entry(reading, space, agent, entry_id, when), at
+        )
+
+    @operation(
+        example="recallog tiers consolidate village baker",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="tiers consolidate",
+        gen_ai=GenAi.UPDATE,
+        records="moves",
+    )
+    async def consolidate(
+        self, space: parameters.Space, agent: parameters.Agent, *, now: parameters.PlanTime = None
+    ) -> "Consolidation":
+        """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
+
+        An entry moves by one tier at most. What another process changes meanwhile is left as it is. If a plan was
+        interrupted, its rest is made first. Nothing is written if nothing is to change.
+        """
+        from recallog.models.tiers import commands as changes
+
+        return await changes.consolidate(self._access, space, agent, parameters.moment(now))
+
+    @operation(example="recallog tiers stats village baker", command="tiers stats")
+    async def stats(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        now: parameters.QueryTime = None,
+        **at: Unpack[At],
+    ) -> "TierStats":
+        """How many entries of an agent are in each tier, how they have moved, and how often it finds what it seeks."""
+        when = parameters.moment(now)
+        return await self._access.of_space(space, lambda reading: model.queries.stats(reading, space, agent, when), at)
+
+    @operation(example="recallog tiers pressure village baker", command="tiers pressure")
+    async def pressure(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "TierPressure":
+        """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
+        return await self._access.of_space(space, lambda reading: model.queries.pressure(reading, space, agent), at)

@@ -1,0 +1,308 @@
+"""Tiers: entries that answer a question, one entry, what a plan would change, and how full the tiers are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Any, Literal
+
+from recallog.index.semantic_index import SemanticIndex
+from recallog.models.long_term import candidates as recalled
+from recallog.models.long_term import queries as long_term
+from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.models.tiers import plan as planning
+from recallog.models.tiers import retrieval as in_tiers
+from recallog.models.tiers.plan import Aging, Plan
+from recallog.models.tiers.retrieval import EntryInTier, Order
+from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.subject import of_agent, own_log
+from recallog_projections.index.terms import terms
+from recallog_projections.models.long_term import tables as entries
+from recallog_projections.models.long_term import uses
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.models.long_term.uses import AgentUses, UseRow
+from recallog_projections.models.tiers import rules, scheduling, tables
+from recallog_projections.models.tiers.tables import AgentTiers, Moves
+from recallog_projections.tables import LogName, RowKey
+from recallog_projections.views import clock, settings
+from recallog_schemas import limits
+from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.kinds.payload import Tier
+from recallog_schemas.timestamps import micros, moment_of
+from recallog_schemas.views import (
+    TierEntry,
+    TierEntryFound,
+    TierHit,
+    TierHits,
+    TierLoad,
+    TierPressure,
+    TierStats,
+)
+
+Strategy = Literal["weighted", "fast_first", "comprehensive"]
+Status = Literal["normal", "elevated", "high", "critical"]
+
+WEIGHTS: Mapping[str, float] = {rules.FAST: 1.0, rules.MEDIUM: 0.8, rules.SLOW: 0.6, rules.GLACIAL: 0.4}
+"""What the strategy "weighted" multiplies a similarity with, by tier."""
+_STATUS: Sequence[tuple[float, Status]] = ((0.5, "normal"), (0.8, "elevated"), (0.9, "high"))
+"""The shares below which a tier is so full."""
+_HOUR = timedelta(hours=1)
+_DECIMALS = 6
+
+
+# One entry
+
+
+async def entry(reading: ReadSession, space: str, agent: str, entry_id: str, now: datetime | None) -> TierEntryFound:
+    """A live entry that carries a tier, if `agent` may read it."""
+
+    async def read(session: ReadSession) -> TierEntryFound:
+        snapshot = await _of_agent(session, space, agent)
+        at = now_of(snapshot, space, now)
+        found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
+        row = None if found is None or found.ref.status != entries.LIVE else found.readable_by(agent)
+        shown = None if row is None else await _tier_entry(session, row, at)
+        return TierEntryFound(**await of_agent(session, snapshot, space, agent), now=at, found=shown)
+
+    return await reading.steady(read)
+
+
+async def _tier_entry(session: ReadSession, row: EntryRow, now: datetime | None) -> TierEntry | None:
+    owner = RowKey(settings.AGENTS.name, row.space, row.owner)
+    snapshot = await session.snapshot([*_keys(row), owner])
+    aging = _aging(snapshot, row)
+    if aging is None:
+        return None
+    configured = rules.settings_of(snapshot.row(settings.AGENTS, row.space, row.owner))
+    at = row.at if now is None else micros(now)
+    tier, use = aging.row, aging.use
+    return TierEntry(
+        entry=long_term.entry_view(session.partition, row, tier=tier.tier),
+        importance=round(planning.decayed(tier, at, configured), _DECIMALS),
+        undecayed=round(tier.importance, _DECIMALS),
+        last_access=None if use is None else moment_of(use.last_at),
+        accesses=0 if use is None else use.accesses,
+        accesses_since_move=aging.accesses,
+        surprise=round(tier.surprise, _DECIMALS),
+        successes=tier.successes,
+        reports=tier.reports,
+        promoted_at=None if tier.promoted_at is None else moment_of(tier.promoted_at),
+        exempt=tier.exempt,
+    )
+
+
+# Entries that answer a question
+
+
+_ORDERS: Mapping[Strategy, Order] = {
+    "weighted": lambda each: (-each.similarity * WEIGHTS[each.tier], -each.row.offset),
+    "fast_first": lambda each: (rules.TIERS.index(each.tier), -each.similarity, -each.row.offset),
+    "comprehensive": lambda each: (-each.similarity, -each.row.offset),
+}
+
+
+async def retrieve(
+    reading: ReadSession,
+    index: SemanticIndex | None,
+    space: str,
+    agent: str,
+    query: str,
+    *,
+    tiers: Sequence[str] | None,
+    limit: int,
+    min_similarity: float,
+    strategy: Strategy,
+    now: datetime | None,
+) -> TierHits:
+    """The entries with a tier that `agent` may read and that fit `query`, in the order of the strategy."""
+    wanted = rules.TIERS if tiers is None else tuple(tier for tier in rules.TIERS if tier in tiers)
+    snapshot = await _of_agent(reading, space, agent)
+    by: Literal["semantic", "words"] = "semantic"
+    order = _ORDERS[strategy]
+    try:
+        if index is None:
+            raise IndexUnavailable("the index is off")
+        found = await in_tiers.similar(
+            reading, index, space, agent, query, tiers=wanted, least=min_similarity, order=order, limit=limit
+        )
+    except IndexUnavailable:
+        by = "words"
+        found = await _by_words(reading, space, agent, query)
+        shown = (each for each in found if each.tier in wanted and each.similarity >= min_similarity)
+        found = sorted(shown, key=order)[:limit]
+    return TierHits(
+        **await of_agent(reading, snapshot, space, agent),
+        hits=tuple(
+            TierHit(
+                entry=long_term.entry_view(reading.partition, row, tier=tier),
+                score=round(similarity * WEIGHTS[tier], _DECIMALS) if strategy == "weighted" else similarity,
+                similarity=similarity,
+            )
+            for row, tier, similarity in found
+        ),
+        strategy=strategy,
+        relevance_by=by,
+        now=now_of(snapshot, space, now),
+    )
+
+
+async def _by_words(reading: ReadSession, space: str, agent: str, query: str) -> list[EntryInTier]:
+    """The newest entries with a tier, each with the share of the query's terms that it has."""
+    page = await reading.page(tables.ROWS, space, agent, newest_first=True, limit=limits.RECALL_ENTRIES)
+    keys = [RowKey(entries.ROWS.name, space, agent, key) for key, _ in page.items]
+    snapshot = await reading.snapshot(keys)
+    own = [row for key in keys if (row := snapshot.row(entries.ROWS, *key[1:])) is not None]
+    others = [row for row in await recalled.newest(reading, space, agent) if row.owner != agent]
+    tier_of = {row.offset: row.tier for _, row in page.items} | await recalled.tiers_of(reading, others)
+    asked = set(terms(query))
+    return [
+        EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))
+        for row in (*own, *others)
+        if (tier := tier_of.get(row.offset)) is not None
+    ]
+
+
+# Plans
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a plan would change now."""
+
+    plan: Plan
+    payloads: Sequence[Mapping[str, Any]]
+    """The payloads of its events."""
+    ordinal: int
+    """The number of the agent's plans before it."""
+    now: datetime
+    """The time of the plan."""
+    unfinished: bool
+    """Whether it is the rest of a plan that was interrupted: then it has the time of that one."""
+
+
+async def planned(reading: ReadSession, space: str, agent: str, now: datetime | None) -> Planned | None:
+    """The plan for the entries of `agent` at the time `now`; None: none of its entries carries a tier.
+
+    If only the first parts of a plan were written, the rest of it. A later change of an entry prevents its move.
+    """
+    snapshot = await _of_agent(reading, space, agent)
+    state = snapshot.row(tables.AGENTS, space, agent) or AgentTiers()
+    unfinished = state.unfinished and state.planned_at is not None
+    at = moment_of(state.planned_at) if unfinished and state.planned_at is not None else now_of(snapshot, space, now)
+    if at is None or not (state.entries or unfinished):
+        return None
+    configured = rules.settings_of(snapshot.row(settings.AGENTS, space, agent))
+    ordinal = state.plans
+    found = await _all_of(reading, space, agent)
+    plan = planning.plan(found, at, configured, unfinished=ordinal if unfinished else None)
+    payloads = planning.payloads(plan, now=at, ordinal=ordinal, settings=configured)
+    return Planned(plan, payloads, ordinal, at, unfinished)
+
+
+async def _all_of(reading: ReadSession, space: str, agent: str) -> list[Aging]:
+    """All entries of an agent that carry a tier."""
+    found: list[Aging] = []
+    after, last = None, False
+    while not last:
+        page = await reading.page(tables.ROWS, space, agent, after=after, limit=limits.SCAN_ITEMS)
+        used = await reading.snapshot(RowKey(uses.ROWS.name, space, agent, key) for key, _ in page.items)
+        found += [Aging(row, used.row(uses.ROWS, space, agent, key)) for key, row in page.items]
+        last, after = page.last, page.items[-1][0] if page.items else None
+    return found
+
+
+async def archived(reading: ReadSession, space: str, agent: str, ids: Sequence[str]) -> list[EntryRow]:
+    """Those of the entries that `agent` owns and that are archived, in the order in which they were retained."""
+    found = await entries_by_id(reading, space, ids)
+    rows = [each.row for each in found.values() if each.ref.status == entries.ARCHIVED and each.ref.owner == agent]
+    return sorted((row for row in rows if row is not None), key=attrgetter("offset"))
+
+
+# Numbers
+
+
+async def stats(reading: ReadSession, space: str, agent: str, now: datetime | None) -> TierStats:
+    """How many entries of an agent are in each tier, and how they have moved."""
+    moved = LogName(tables.MOVES.name, space, agent)
+    snapshot = await _of_agent(reading, space, agent, (moved, limits.MOVES_KEPT))
+    at = now_of(snapshot, space, now)
+    state = snapshot.row(tables.AGENTS, space, agent) or AgentTiers()
+    used = snapshot.row(uses.AGENTS, space, agent) or AgentUses(0, 0)
+    recent = _recent(tables.MOVES.decode_all(snapshot.tail(tables.MOVES, space, agent).entries), at)
+    due_at = scheduling.due_at(state, rules.settings_of(snapshot.row(settings.AGENTS, space, agent)))
+    return TierStats(
+        **await of_agent(reading, snapshot, space, agent),
+        tier_counts=_counts(state),
+        promotions_last_hour=sum(each.promoted for each in recent),
+        demotions_last_hour=sum(each.demoted for each in recent),
+        archived={rules.EXPIRED: state.expired, rules.TIER_LIMIT: state.evicted},
+        lookups=used.lookups,
+        hit_rate=round(used.hits / used.lookups, _DECIMALS) if used.lookups else 0.0,
+        avg_surprise_score=round(state.surprise / state.entries, _DECIMALS) if state.entries else 0.0,
+        planned_at=None if state.planned_at is None else moment_of(state.planned_at),
+        due_at=None if due_at is None else moment_of(due_at),
+        now=at,
+    )
+
+
+def _recent(moves: Sequence[Moves], now: datetime | None) -> list[Moves]:
+    """The moves of the hour before `now`, that moment included."""
+    if now is None:
+        return []
+    return [each for each in moves if micros(now - _HOUR) <= each.at <= micros(now)]
+
+
+async def pressure(reading: ReadSession, space: str, agent: str) -> TierPressure:
+    """How full the tiers of an agent are."""
+    snapshot = await _of_agent(reading, space, agent)
+    most = rules.settings_of(snapshot.row(settings.AGENTS, space, agent)).max
+    counts = _counts(snapshot.row(tables.AGENTS, space, agent) or AgentTiers())
+    loads = {tier: _load(count, getattr(most, tier)) for tier, count in counts.items()}
+    share = max(load.share for load in loads.values())
+    return TierPressure(
+        **await of_agent(reading, snapshot, space, agent),
+        tiers=loads,
+        share=share,
+        status=next((status for below, status in _STATUS if share < below), "critical"),
+    )
+
+
+def _load(count: int, most: int) -> TierLoad:
+    return TierLoad(count=count, limit=most, share=round(count / most, _DECIMALS) if most else float(count))
+
+
+def _counts(state: AgentTiers) -> dict[Tier, int]:
+    return {"fast": state.fast, "medium": state.medium, "slow": state.slow, "glacial": state.glacial}
+
+
+# What all of them read
+
+
+def now_of(snapshot: Snapshot, space: str, now: datetime | None) -> datetime | None:
+    """The time of a question: that of the caller, else that of the space; None if the space has no events."""
+    if now is not None:
+        return now
+    row = snapshot.row(clock.NOW, space)
+    return None if row is None else moment_of(row.at)
+
+
+async def _of_agent(reading: ReadSession, space: str, agent: str, *logs: tuple[LogName, int]) -> Snapshot:
+    keys = [
+        RowKey(settings.AGENTS.name, space, agent),
+        RowKey(tables.AGENTS.name, space, agent),
+        RowKey(uses.AGENTS.name, space, agent),
+        RowKey(clock.NOW.name, space),
+    ]
+    return await reading.snapshot(keys, [own_log(space, agent), *logs])
+
+
+def _keys(row: EntryRow) -> list[RowKey]:
+    key = entries.key_of(row.offset)
+    return [RowKey(table, row.space, row.owner, key) for table in (tables.ROWS.name, uses.ROWS.name)]
+
+
+def _aging(snapshot: Snapshot, row: EntryRow) -> Aging | None:
+    key = entries.key_of(row.offset)
+    tier = snapshot.row(tables.ROWS, row.space, row.owner, key)
+    use: UseRow | None = snapshot.row(uses.ROWS, row.space, row.owner, key)
+    return None if tier is None else Aging(tier, use)

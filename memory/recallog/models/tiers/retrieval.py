@@ -1,0 +1,149 @@
+"""Entries with a tier that are similar to a text, by the model of the index: the best of each tier, in a given order.
+
+The engine searches each tier by the vectors that it has stored, which are slightly rounded. Only the texts of the
+entries that are shown are embedded again, so that their similarities are exact; of long texts they are rounded.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+from recallog.index.indexer import IndexSnapshot
+from recallog.index.semantic_index import SemanticIndex
+from recallog.models.long_term import candidates as entries
+from recallog.models.long_term import entry_presence
+from recallog.models.long_term.similar import DECIMALS, STORED_ERROR, cosine
+from recallog.reading.read_session import ReadSession
+from recallog_projections.index import passages
+from recallog_projections.index.embedders.embedder import Vectors
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term import tables
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.models.tiers import tables as tier_tables
+from recallog_projections.tables import RowKey
+from recallog_schemas import limits
+
+_CANDIDATES = 8
+"""How many more points of a tier are searched than entries are wanted: some of them may have changed since."""
+
+
+_BEHIND = 200
+"""How many entries are searched in any tier if the index may know them in a former one."""
+
+
+class EntryInTier(NamedTuple):
+    row: EntryRow
+    tier: str
+    """The tier that it is in."""
+    similarity: float
+    """The cosine of its text and the other one, rounded to 6 decimals; of a long text, that of its best passage."""
+
+
+Order = Callable[[EntryInTier], Any]
+"""A sorting key: the best entry has the least."""
+
+
+async def similar(
+    reading: ReadSession,
+    index: SemanticIndex,
+    space: str,
+    agent: str,
+    text: str,
+    *,
+    tiers: Sequence[str],
+    least: float,
+    order: Order,
+    limit: int,
+) -> list[EntryInTier]:
+    """The first `limit` live entries in `tiers` that `agent` may read and whose similarity to `text` is not below
+    `least`, in the order `order`.
+
+    Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them, and of those
+    that have come to a tier since then the ones that are among the `_BEHIND` most similar entries of all. A text that
+    the model cannot read is similar to none. Raises `IndexUnavailable`.
+    """
+    opened = await index.open(reading.partition)
+    asked = (await opened.questions.vectors(opened.embedder, [text]))[text]
+    if asked is None:
+        return []
+    candidates = await _candidates(reading, opened, space, agent, asked, tiers, limit)
+    left = sorted((each for each in candidates if each.similarity >= least - STORED_ERROR), key=order)
+    found: list[EntryInTier] = []
+    while left and len(found) < limit:
+        missing = limit - len(found)
+        compared = await _exactly(opened, asked, [each for each in left[:missing] if not _is_long(each)])
+        compared += [each for each in left[:missing] if _is_long(each)]
+        found += [each for each in compared if each.similarity >= least]
+        left = left[missing:]
+    return sorted(found, key=order)
+
+
+async def _candidates(
+    reading: ReadSession,
+    index: IndexSnapshot,
+    space: str,
+    agent: str,
+    asked: Vectors,
+    tiers: Sequence[str],
+    limit: int,
+) -> list[EntryInTier]:
+    """The best entries of each tier by their stored vectors, and those that the index does not know as they are."""
+    readable = Filter(space, (agent, EVERYBODY), kinds=[entry_reading.KIND, entry_reading.CAPTURED])
+    searched = {tier: (replace(readable, tiers=[tier]), limit + _CANDIDATES) for tier in tiers}
+    present = await reading.snapshot(entry_presence.rows(space))
+    is_behind = not entry_presence.are_as_at(present, space, index.checkpoint, captured=True)
+    if is_behind:
+        searched["any"] = readable, _BEHIND
+    searches = [
+        Search(within, most, dense=asked, payload=("agent", "offset", "since")) for within, most in searched.values()
+    ]
+    hits = {
+        hit.payload["offset"]: hit
+        for of_tier in await index.engine.search(index.collection, searches)
+        for hit in of_tier
+    }
+    keys = [_key(space, hit.payload["agent"], offset) for offset, hit in hits.items()]
+    snapshot = await reading.snapshot(RowKey(tables.ROWS.name, *key) for key in keys)
+    rows = [row for key in keys if (row := snapshot.row(tables.ROWS, *key)) is not None]
+    stored = {row.offset: hits[row.offset].score for row in rows if hits[row.offset].payload["since"] == row.since}
+    if is_behind:
+        newest = await entries.newest(reading, space, agent, limits.SIMILAR_ENTRIES)
+        rows += [row for row in newest if row.offset > index.checkpoint]
+    rows = [row for row in rows if entry_reading.may_read(agent, row)]
+    in_tiers = await reading.snapshot(
+        RowKey(tier_tables.ROWS.name, *_key(space, row.owner, row.offset)) for row in rows
+    )
+    found = []
+    for row in {row.offset: row for row in rows}.values():
+        tier = in_tiers.row(tier_tables.ROWS, *_key(space, row.owner, row.offset))
+        if tier is not None and tier.tier in tiers:
+            found.append(EntryInTier(row, tier.tier, round(stored.get(row.offset, 0.0), DECIMALS)))
+    unknown = [each for each in found if each.row.offset not in stored]
+    return [*(each for each in found if each.row.offset in stored), *await _exactly(index, asked, unknown)]
+
+
+async def _exactly(index: IndexSnapshot, asked: Vectors, found: Sequence[EntryInTier]) -> list[EntryInTier]:
+    """Entries with the similarities of their texts; those that the model cannot read are left out."""
+    parts = {each.row.offset: _passages(each.row.text) for each in found}
+    vectors = await index.questions.vectors(index.embedder, chain.from_iterable(parts.values()))
+    compared = []
+    for each in found:
+        read = [vector for part in parts[each.row.offset] if (vector := vectors[part]) is not None]
+        if read:
+            compared.append(each._replace(similarity=max(cosine(asked, vector) for vector in read)))
+    return compared
+
+
+def _is_long(entry: EntryInTier) -> bool:
+    """Whether the text has several passages: embedding all of them again would take too long."""
+    return len(passages.embedded(entry.row.text)) > 1
+
+
+def _passages(text: str) -> list[str]:
+    return [text[start:end] for start, end in passages.embedded(text)]
+
+
+def _key(space: str, owner: str, offset: int) -> tuple[str, str, str]:
+    return space, owner, tables.key_of(offset)

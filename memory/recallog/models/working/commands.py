@@ -1,0 +1,136 @@
+"""Changes of working memory: the document as a whole, and what is taken from a queue."""
+
+from collections.abc import Mapping, Sequence
+
+from recallog.access import MemoryAccess
+from recallog.models import working
+from recallog.models.items import commands as changes
+from recallog.models.items import queries
+from recallog.models.items.commands import Address
+from recallog.models.working.blocks import WORKING, rows_of
+from recallog.operations.parameters import At
+from recallog.reading.read_session import ReadSession
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.items.projection import ItemRow
+from recallog_schemas import Event
+from recallog_schemas.errors import Conflict, InvalidArgument, Refused
+from recallog_schemas.validation import json_of
+from recallog_schemas.views import DocumentChange, Drained
+
+RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
+"""Keys of scratchpads that are not for an agent's own notes."""
+RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
+_TRIES = 50
+"""How often a reader tries to drain a queue. It loses a try to one that was faster, of two readers every other time."""
+
+
+def address(space: str, agent: str, label: str, session: str | None) -> Address:
+    """The address of a block, or of a key of a scratchpad. Raises `InvalidArgument` for a reserved key."""
+    if session is not None and (label in RESERVED_KEYS or label.startswith(RESERVED_PREFIXES)):
+        raise InvalidArgument(
+            f"label: {label!r} is reserved for what the system keeps in a scratchpad; choose another key",
+            path="label",
+            rule="reserved",
+        )
+    namespace = WORKING if session is None else items.session_namespace(session)
+    return Address(space, agent, namespace, label, argument="content")
+
+
+async def write_document(access: MemoryAccess, space: str, agent: str, text: str, base: str | None) -> DocumentChange:
+    """Publish the difference between the document and `text` at once.
+
+    Raises `InvalidArgument` for a text that is no document or was cut, `Refused`, and with `base` `Conflict` if another
+    change came first.
+    """
+    contents = _contents(text)
+
+    async def read(reading: ReadSession) -> Mapping[str, ItemRow]:
+        async def rows(reads: ReadSession) -> Mapping[str, ItemRow]:
+            return (await rows_of(reads, space, agent, WORKING, None))[1]
+
+        return await reading.steady(rows)
+
+    before = await access.of_space(space, read, At())
+    document = working.queries.document_text({label: items.value_of(row) for label, row in before.items()})
+    if base is not None and items.sha256_of(document) != base:
+        raise _moved_on(agent)
+    deleted = [label for label in before if label not in contents]
+    written = [
+        label
+        for label in sorted(contents)
+        if label not in before or items.sha256_of(contents[label]) != before[label].sha256
+    ]
+
+    def based_on(label: str) -> int | None:
+        row = before.get(label)
+        return None if base is None else row.version if row is not None else 0
+
+    def at(label: str) -> Address:
+        return Address(space, agent, WORKING, label, argument="text")
+
+    events = [
+        *(changes.event(at(label), "deleted", base=based_on(label)) for label in deleted),
+        *(changes.event(at(label), "put", value=contents[label], base=based_on(label)) for label in written),
+    ]
+    if not events:
+        return DocumentChange(written=(), deleted=(), position=None)
+    await _check(access, events, await changes.foreseen(access, events))
+    *_, position = await access.append(events)
+    _, reasons = await changes.verdicts(access, events, position, ())
+    await _check(access, events, reasons)
+    return DocumentChange(written=tuple(written), deleted=tuple(deleted), position=position)
+
+
+async def drain(access: MemoryAccess, space: str, agent: str, session: str, key: str) -> Drained:
+    """Take all elements of a queue: each is taken once, by whichever reader is the first in the ledger."""
+    queue = Address(space, agent, items.session_namespace(session), key)
+    for _ in range(_TRIES):
+        found = await access.of_space(
+            space, lambda reading: queries.get(reading, space, agent, queue.namespace, key), At()
+        )
+        if found.item is None or found.item.value == []:
+            return Drained(values=(), position=None)
+        event = changes.event(queue, "drained", upto=found.item.version)
+        if not isinstance(found.item.value, list):
+            raise await changes.refusal(access, queue, event, items.NOT_QUEUE)
+        (position,) = await access.append([event])
+        _, (reason,) = await changes.verdicts(access, [event], position, ())
+        if reason is None:
+            return Drained(values=tuple(found.item.value), position=position)
+    raise Refused(f"others take what is in {queue.path} all the time; try again later", reason=items.CONFLICT)
+
+
+def _contents(text: str) -> dict[str, object]:
+    if items.CUT_MARK in text:
+        raise InvalidArgument(
+            f"text: contains {items.CUT_MARK}: it was cut, and writing it would lose the rest. Write single blocks "
+            "with set, or raise max_bytes",
+            path="text",
+            rule="cut",
+        )
+    try:
+        contents = json_of(text)
+    except ValueError as error:
+        raise InvalidArgument(f"text: is no JSON: {error}", path="text", rule="json_invalid") from None
+    if not isinstance(contents, dict):
+        raise InvalidArgument("text: should be a JSON object of labels and contents", path="text", rule="dict_type")
+    return contents
+
+
+async def _check(access: MemoryAccess, events: Sequence[Event], reasons: Sequence[str | None]) -> None:
+    """Raise the error of the first change that was refused. One that had nothing to delete is as good as done."""
+    for event, reason in zip(events, reasons, strict=True):
+        if reason is None or (reason == items.UNKNOWN and event.kind == "item.deleted"):
+            continue
+        if reason == items.CONFLICT:
+            raise _moved_on(event.agent)
+        raise await changes.refusal(
+            access, Address(event.space, event.agent, WORKING, event.payload["key"]), event, reason
+        )
+
+
+def _moved_on(agent: str) -> Conflict:
+    return Conflict(
+        f"the working memory of {agent} has changed since it was read. Read the document again, and change that",
+        version=0,
+    )

@@ -1,0 +1,198 @@
+"""Working memory: the blocks that an agent keeps in sight, and the scratchpads of its sessions."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.access import FacadePart
+from recallog.models import working
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.parameters import At
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import (
+        BlocksView,
+        DocumentChange,
+        Drained,
+        ItemChange,
+        WorkingDocument,
+        WorkingText,
+    )
+
+
+class Working(FacadePart):
+    """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.
+
+    An agent has at most 64 blocks, which are the items of its namespace `working`. A prompt shows them if
+    `agent.configured {working}` says so. A session has a scratchpad of at most 50 keys, the items of the namespace
+    `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
+    """
+
+    @operation(
+        example='recallog working set village baker Goals "Close 3 deals"',
+        scope=Scope.PUBLISH,
+        command="working set",
+        gen_ai=GenAi.UPSERT,
+        records="id",
+    )
+    async def set(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        label: parameters.Label,
+        content: parameters.Content,
+        *,
+        session: parameters.OnePadSession = None,
+        json_text: parameters.JsonText = False,
+        base: parameters.Base = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "ItemChange":
+        """Give a block, or with `session` a key of its scratchpad, a content.
+
+        Some keys of scratchpads are reserved for the system.
+
+        Raises `Conflict`, and `Refused` for one block or key too many; nothing has changed then.
+        """
+        from recallog.models.items import commands as changes
+        from recallog.models.working import commands as working
+
+        address = working.address(space, agent, label, session)
+        given = changes.value_of(address, content, json_text=json_text)
+        return await changes.change(self._access, address, "put", event_id, value=given, base=base)
+
+    @operation(
+        example="recallog working get village baker Goals", command="working get", gen_ai=GenAi.SEARCH, records="blocks"
+    )
+    async def get(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        labels: parameters.Labels = None,
+        **at: Unpack[At],
+    ) -> "BlocksView":
+        """The blocks of an agent with their versions, by label."""
+        return await self._access.of_space(
+            space, lambda reading: working.queries.blocks(reading, space, agent, labels, None), at
+        )
+
+    @operation(
+        example="recallog working delete village baker Goals",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="working delete",
+        gen_ai=GenAi.DELETE,
+        records="id",
+    )
+    async def delete(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        label: parameters.Label,
+        *,
+        session: parameters.OnePadSession = None,
+        base: parameters.Base = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "ItemChange":
+        """Delete a block, or with `session` a key of its scratchpad; `changed` is false if there is none.
+
+        Raises `Conflict`; nothing has changed then.
+        """
+        from recallog.models.items import commands as changes
+        from recallog.models.working import commands as working
+
+        address = working.address(space, agent, label, session)
+        return await changes.change(self._access, address, "deleted", event_id, base=base)
+
+    @operation(
+        example="recallog working render village baker", command="working render", gen_ai=GenAi.SEARCH, records=None
+    )
+    async def render(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        labels: parameters.Labels = None,
+        **at: Unpack[At],
+    ) -> "WorkingText":
+        """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
+
+        Contents are indented, so that none of their lines looks like a heading.
+        """
+        return await self._access.of_space(
+            space, lambda reading: working.queries.render(reading, space, agent, labels), at
+        )
+
+    @operation(
+        example="recallog working document village baker", command="working document", gen_ai=GenAi.SEARCH, records=None
+    )
+    async def document(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "WorkingDocument":
+        """The blocks of an agent as one JSON document, which an agent reads and writes as a whole.
+
+        A document of more than 4,000 bytes (the agent's `max_bytes`) is cut.
+        """
+        return await self._access.of_space(space, lambda reading: working.queries.document(reading, space, agent), at)
+
+    @operation(
+        example="""recallog working write-document village baker '{"Goals": "Close 4 deals"}'""",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="working write-document",
+        gen_ai=GenAi.UPSERT,
+        records="written",
+    )
+    async def write_document(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        text: parameters.DocumentText,
+        *,
+        base: parameters.DocumentBase = None,
+    ) -> "DocumentChange":
+        """Replace the blocks of an agent by a document. Only what differs is written, all of it or nothing.
+
+        A text that was cut is refused.
+
+        Raises `Refused` for too many blocks, and with `base` `Conflict` if the document has changed since.
+        """
+        from recallog.models.working import commands as working
+
+        return await working.write_document(self._access, space, agent, text, base)
+
+    @operation(
+        example="recallog working scratchpad village baker s-1",
+        command="working scratchpad",
+        gen_ai=GenAi.SEARCH,
+        records="blocks",
+    )
+    async def scratchpad(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.PadSession,
+        keys: parameters.Keys = None,
+        **at: Unpack[At],
+    ) -> "BlocksView":
+        """The keys of an agent's scratchpad of a session, with their contents. `set` and `delete` change it."""
+        return await self._access.of_space(
+            space, lambda reading: working.queries.blocks(reading, space, agent, keys, session), at
+        )
+
+    @operation(
+        example="recallog working drain village baker s-1 todo",
+        scope=Scope.PUBLISH,
+        command="working drain",
+        gen_ai=GenAi.DELETE,
+        records="values",
+    )
+    async def drain(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.PadSession,
+        key: parameters.ItemKey,
+    ) -> "Drained":
+        """Take all elements out of a queue of a scratchpad. Each element is taken once, also by several readers.
+
+        An element that is added meanwhile stays.
+        """
+        from recallog.models.working import commands as working
+
+        return await working.drain(self._access, space, agent, session, key)

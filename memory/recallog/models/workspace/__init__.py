@@ -1,0 +1,11 @@
+"""The workspace: documents of an agent, which are items, and its daily log."""
+
+from typing import TYPE_CHECKING
+
+from recallog_schemas.lazy_exports import lazy_submodules
+
+if TYPE_CHECKING:
+    from recallog.models.workspace import commands as commands
+    from recallog.models.workspace import queries as queries
+else:
+    __getattr__ = lazy_submodules(__name__)

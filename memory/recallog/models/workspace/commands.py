@@ -1,0 +1,206 @@
+"""Import and export of the documents of a workspace.
+
+Every document is read and written on its own. An import relies on the versions that it has read, so that of it and
+another writer the first in the ledger counts, and what is left out can be imported again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from recallog.access import MemoryAccess
+from recallog.models.items import commands as changes
+from recallog.models.items.commands import Address
+from recallog.models.workspace import deciding
+from recallog.models.workspace import folder as folders
+from recallog.models.workspace.folder import State, Unfit
+from recallog.operations.parameters import At
+from recallog.reading.read_session import Page, ReadSession
+from recallog.reading.subject import of_agent, snapshot_of
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.items.projection import ItemRow
+from recallog_projections.models.workspace import documents as workspace
+from recallog_schemas import Event, Position
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.views import FileLeftOut, WorkspaceExport, WorkspaceImport
+
+_PART_DOCUMENTS = 64
+"""How many documents are read, or published, at a time: at most 4 MiB."""
+_WHY = {
+    "behind": "the document has changed since, and the file has not; export it, or overwrite the document",
+    "deleted": "the document was deleted since; delete the file too, or overwrite, which brings the document back",
+    "conflict": "the document and the file have both changed since; bring them together, and overwrite one of them",
+    "file": "the file has changed since, and the document has not; import it, or overwrite the file",
+    "foreign": "there is another file of this name, which was never imported or exported; import it, or overwrite it",
+}
+
+
+@dataclass(slots=True)
+class _Report:
+    """What was done so far."""
+
+    new: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    left_out: list[FileLeftOut] = field(default_factory=list)
+    common: dict[str, str] = field(default_factory=dict)
+    """By key: the digest that the folder and the workspace have in common now."""
+
+    def leave_out(self, key: str, unfit: Unfit) -> None:
+        self.left_out.append(folders.left_out(key, unfit))
+
+    def has_written(self, key: str, digest: str, *, is_new: bool) -> None:
+        (self.new if is_new else self.changed).append(key)
+        self.common[key] = digest
+
+    def is_equal(self, key: str, digest: str) -> None:
+        self.unchanged += 1
+        self.common[key] = digest
+
+    def fields(self, state: State, folder: Path) -> dict[str, Any]:
+        return {
+            "space": state.space,
+            "agent": state.agent,
+            "folder": str(folder),
+            "new": tuple(self.new),
+            "changed": tuple(self.changed),
+            "unchanged": self.unchanged,
+            "left_out": tuple(self.left_out),
+        }
+
+
+def folder_of(access: MemoryAccess, folder: str | PathLike[str] | None) -> Path:
+    """The folder that a call means. Raises `InvalidArgument` if it names none, and the settings neither."""
+    if folder is None and access.settings is not None:
+        folder = access.settings.workspace
+    if folder is None:
+        raise InvalidArgument("folder: name a folder, or set RECALLOG_WORKSPACE to one", path="folder", rule="missing")
+    return Path(folder)
+
+
+async def import_folder(
+    access: MemoryAccess, space: str, agent: str, folder: Path, *, overwrite: bool
+) -> WorkspaceImport:
+    """Put the files of a folder into the workspace of an agent, as far as they have another text."""
+    found = await asyncio.to_thread(folders.files, folder)
+    state = await asyncio.to_thread(State.read, folder, space, agent)
+    report, position = _Report(left_out=found.left_out), None
+    known = {key: (row.sha256, row.version) async for key, row in _documents(access, space, agent)}
+    for part in _parts(found.keys):
+        events: list[Event] = []
+        for key, text in (await asyncio.to_thread(_texts, folder, part, report)).items():
+            digest, (document, version) = items.sha256_of(text), known.get(key, (None, 0))
+            decision = deciding.on_import(digest, document, state.documents.get(key))
+            if decision == "same":
+                report.is_equal(key, digest)
+            elif decision == "write" or overwrite:
+                address = Address(space, agent, workspace.NAMESPACE, key)
+                events.append(changes.event(address, "put", value=text, base=version))
+            else:
+                report.leave_out(key, Unfit(decision, _WHY["deleted" if document is None else decision]))
+        if events:
+            position = await _published(access, events, report)
+    await asyncio.to_thread(_keep, state, folder, report)
+    return WorkspaceImport(**report.fields(state, folder), position=position)
+
+
+async def export_folder(
+    access: MemoryAccess, space: str, agent: str, folder: Path, *, overwrite: bool
+) -> WorkspaceExport:
+    """Write the documents of an agent's workspace to files, as far as these have another text."""
+
+    async def known(reading: ReadSession) -> bool:
+        snapshot = await snapshot_of(reading, space, agent)
+        return (await of_agent(reading, snapshot, space, agent))["known"]
+
+    if folder.exists() and not folder.is_dir():
+        raise InvalidArgument(f"folder: {folder} is no folder", path="folder", rule="folder")
+    state = await asyncio.to_thread(State.read, folder, space, agent)
+    report = _Report()
+    async for key, row in _documents(access, space, agent):
+        await asyncio.to_thread(_export, folder, key, row, state, report, overwrite=overwrite)
+    if report.new or report.changed or report.unchanged:
+        await asyncio.to_thread(_keep, state, folder, report)
+    return WorkspaceExport(**report.fields(state, folder), known=await access.of_space(space, known, At()))
+
+
+def _export(folder: Path, key: str, row: ItemRow, state: State, report: _Report, *, overwrite: bool) -> None:
+    text = items.value_of(row)
+    try:
+        if not isinstance(text, str):
+            raise Unfit("not_text", "its value is no text")
+        file, before = folders.digest_of(folder, key), state.documents.get(key)
+        decision = deciding.on_export(file, row.sha256, before)
+        if decision == "same":
+            report.is_equal(key, row.sha256)
+        elif decision == "write" or overwrite:
+            folders.write(folder, key, text)
+            report.has_written(key, row.sha256, is_new=file is None)
+        else:
+            why = "file" if decision == "behind" else "foreign" if before is None else "conflict"
+            raise Unfit(decision, _WHY[why])
+    except Unfit as unfit:
+        report.leave_out(key, unfit)
+
+
+async def _published(access: MemoryAccess, events: Sequence[Event], report: _Report) -> Position:
+    addresses = [Address(each.space, each.agent, workspace.NAMESPACE, each.payload["key"]) for each in events]
+    *_, position = await access.append(events)
+    snapshot, reasons = await changes.verdicts(access, events, position, addresses)
+    for event, reason in zip(events, reasons, strict=True):
+        key, digest = event.payload["key"], items.sha256_of(event.payload["value"])
+        path = items.path_of(workspace.NAMESPACE, key)
+        if reason is None:
+            report.has_written(key, digest, is_new=event.payload["base"] == 0)
+        elif (row := snapshot.row(items.ROWS, event.space, event.agent, path)) is not None and row.sha256 == digest:
+            report.is_equal(key, digest)  # another import has brought it
+        else:
+            report.leave_out(key, Unfit("conflict", "the document has changed meanwhile; import the folder again"))
+    return position
+
+
+def _texts(folder: Path, keys: Sequence[str], report: _Report) -> dict[str, str]:
+    found = {}
+    for key in keys:
+        try:
+            found[key] = folders.text_of(folder, key)
+        except Unfit as unfit:
+            report.leave_out(key, unfit)
+    return found
+
+
+def _keep(state: State, folder: Path, report: _Report) -> None:
+    """Note what both sides have in common; what was left out has in common what it had before."""
+    documents: Mapping[str, str] = {**state.documents, **report.common}
+    if documents == state.documents:
+        return
+    try:
+        State(state.space, state.agent, documents).write(folder)
+    except Unfit as unfit:
+        report.leave_out(folders.STATE, unfit)
+
+
+async def _documents(access: MemoryAccess, space: str, agent: str) -> AsyncIterator[tuple[str, ItemRow]]:
+    """The keys and rows of the documents of an agent, in pages."""
+    prefix, after = items.prefix_of(workspace.NAMESPACE), None
+    while True:
+
+        async def page(reading: ReadSession, after: str | None = after) -> Page[ItemRow]:
+            return await reading.page(items.ROWS, space, agent, prefix=prefix, after=after, limit=_PART_DOCUMENTS)
+
+        found = await access.of_space(space, page, At())
+        for path, row in found.items:
+            namespace, key = items.names_of(path)
+            if tuple(namespace) == workspace.NAMESPACE:
+                yield key, row
+        if found.next is None:
+            return
+        after = found.next
+
+
+def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(keys), _PART_DOCUMENTS):
+        yield keys[start : start + _PART_DOCUMENTS]

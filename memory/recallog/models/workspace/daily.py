@@ -1,0 +1,82 @@
+"""The reactor of daily logs: when a turn ends, what was asked for and done in its session becomes lines."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+from recallog.models.workspace import daily_cues
+from recallog.models.workspace.daily_cues import Speaker
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.workspace import documents as workspace
+from recallog_schemas import Event, limits, triggers
+from recallog_schemas.kinds.settings import CueLanguage
+
+FACTS = "session_facts"
+"""The key of the scratchpad that gets the lines of a session."""
+_SPOKEN = "agent.spoke"
+
+
+class LoggedSession(Protocol):
+    """What a daily log is written from. `recallog.models.workspace.daily_queries.Session` is one."""
+
+    @property
+    def said(self) -> Sequence[Event]:
+        """What was said last in the session and the log has not looked at, oldest first."""
+
+    @property
+    def language(self) -> CueLanguage:
+        """The language of the lines."""
+
+
+class DailyMemory(Protocol):
+    """What a daily log needs of a memory."""
+
+    async def session(self, trigger: DueTrigger, session: str) -> LoggedSession:
+        """What the daily log of the trigger's agent is written from."""
+
+
+class Daily(Reactor):
+    """Answers `daily.due` with up to three `item.appended`: lines for the document of the day, for the scratchpad of
+    the session, and for MEMORY.md where there is one.
+
+    None of them needs the others: the view of items applies or refuses each by the rules of its document. The day is
+    that of the event that ended the turn, so that the same history always gives the same documents.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({triggers.DAILY})
+    pure: ClassVar[bool] = True
+    priority: ClassVar[int] = -10
+
+    def __init__(self, memory: DailyMemory) -> None:
+        self._memory = memory
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
+        if trigger.session is None or trigger.at is None:
+            return []
+        session = await self._memory.session(trigger, trigger.session)
+        found: dict[str, Event] = {}
+        for said in session.said:
+            # What others say is a message of a user for this agent.
+            speaker: Speaker = "agent" if said.kind == _SPOKEN and said.agent == trigger.agent else "user"
+            line = daily_cues.line_of(speaker, said.text, session.language)
+            if line is not None and len(found) < limits.DAILY_LINES_MAX:
+                found.setdefault(line, said)
+        if not found:
+            return []
+        lines, subjects = list(found), {event.subject for event in found.values()}
+        subject = subjects.pop() if len(subjects) == 1 else None
+        places: list[tuple[Sequence[str], str, Sequence[str]]] = [
+            (workspace.NAMESPACE, workspace.daily_key(trigger.at), lines),
+            (items.session_namespace(trigger.session), FACTS, lines),
+        ]
+        places += [(workspace.NAMESPACE, key, lines[: limits.MEMORY_LINES_MAX]) for key in trigger.entries]
+        return [
+            Event(
+                space=trigger.space,
+                agent=trigger.agent,
+                kind="item.appended",
+                subject=subject,
+                payload={"namespace": list(namespace), "key": key, "text": "\n".join(added), "block": True},
+            )
+            for namespace, key, added in places
+        ]

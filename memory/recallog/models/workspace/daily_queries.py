@@ -1,0 +1,70 @@
+"""What the daily log of an agent is written from: what was said in a session, and its settings."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from recallog.models.conversations import reading as stored
+from recallog.reading.read_session import ReadSession
+from recallog_projections.models.conversations import rendering
+from recallog_projections.models.conversations.tables import ConversationKey, MessageRow
+from recallog_projections.models.workspace import daily
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings
+from recallog_schemas import Event, limits
+from recallog_schemas.kinds.settings import CueLanguage
+from recallog_streams.ledgers.ledger import Ledger
+
+_SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
+_SPEAKERS = frozenset({rendering.USER, rendering.ASSISTANT})
+
+
+class Session(NamedTuple):
+    """See `recallog.models.workspace.daily.LoggedSession`."""
+
+    said: Sequence[Event]
+    language: CueLanguage
+
+
+async def session_of(
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, since: int, until: int
+) -> Session:
+    """What a daily log is written from: of a conversation, what was said behind one offset and before another.
+
+    Messages that were taken out of the conversation are left out.
+    """
+
+    async def read(session: ReadSession) -> Session:
+        configured = RowKey(settings.AGENTS.name, conversation.space, conversation.agent)
+        snapshot = await session.snapshot([configured])
+        language = daily.settings_of(snapshot.row(settings.AGENTS, *configured[1:])).language
+        return Session(await _newest_said(session, ledger, conversation, since, until), language)
+
+    return await reading.steady(read)
+
+
+async def _newest_said(
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, since: int, until: int
+) -> list[Event]:
+    """The newest `limits.DAILY_SCANNED` of the events, oldest first."""
+    most = limits.DAILY_SCANNED
+    found: list[Event] = []
+    rows: list[MessageRow] = []
+    async for row in stored.rows_of(reading, conversation, after=until, newest_first=True, page=2 * most):
+        if row.offset <= since:
+            break
+        if row.role in _SPEAKERS:
+            rows.append(row)
+        if len(rows) == most:
+            found += await _said(reading, ledger, conversation, rows)
+            rows = []
+            if len(found) >= most:
+                break
+    found += await _said(reading, ledger, conversation, rows)
+    return found[:most][::-1]
+
+
+async def _said(
+    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, rows: Sequence[MessageRow]
+) -> list[Event]:
+    """The events of `rows` in which somebody says something: not those that only call tools."""
+    return [each for each in await stored.events_of(reading, ledger, conversation, rows) if each.kind in _SAID]

@@ -1,0 +1,107 @@
+"""The workspaces of agents: documents that agents and users write, as items, as files of a folder, and searched."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.access import FacadePart
+from recallog.models import workspace
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, checked, operation
+from recallog.operations.parameters import At
+from recallog_schemas import limits
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import WorkspaceExport, WorkspaceHits, WorkspaceImport
+
+
+class Workspace(FacadePart):
+    """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`.
+
+    A document is an item of the namespace `workspace`; its key is its path, for example `memory/2026-11-23.md`.
+    `memory.items` reads and writes it. The truth is the ledger: files are an export, which can be edited and imported.
+    """
+
+    @operation(
+        example='recallog workspace search village baker "how long are backups kept?"',
+        command="workspace search",
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="hits",
+    )
+    async def search(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        query: parameters.RecallQuery,
+        *,
+        limit: parameters.SearchLimit = limits.WORKSPACE_HITS,
+        mode: parameters.DocumentSearch = "hybrid",
+        **at: Unpack[At],
+    ) -> "WorkspaceHits":
+        """The parts of an agent's documents that match a query best, each with its lines.
+
+        A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
+        by their words. No character of a query has a meaning of its own.
+        """
+        index, as_of, meant = self._access.components.index, parameters.past_moment(at.get("as_of")), mode
+        return await self._access.of_space(
+            space,
+            lambda reading: workspace.queries.search(
+                reading,
+                index,
+                self._access.term_cache,
+                space,
+                agent,
+                query,
+                mode=workspace.queries.mode_of(meant),
+                limit=limit,
+                as_of=as_of,
+                log_events=self._access.log_events,
+            ),
+            at,
+        )
+
+    @checked
+    async def import_folder(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        folder: parameters.WorkspaceFolder = None,
+        *,
+        overwrite: parameters.Overwrite = False,
+    ) -> "WorkspaceImport":
+        """Put the files of a folder of this machine into the workspace of an agent. Equal texts write no event.
+
+        Left out, and named in the answer, are files that are hidden, symbolic links, not in UTF-8 or larger than 64
+        KiB; and those whose document has changed since the folder was last imported or exported, unless `overwrite` is
+        set. A document without a file stays.
+
+        Raises `InvalidArgument` if there is no such folder.
+        """
+        from recallog.models.workspace import commands as workspace
+
+        return await workspace.import_folder(
+            self._access, space, agent, workspace.folder_of(self._access, folder), overwrite=overwrite
+        )
+
+    @checked
+    async def export_folder(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        folder: parameters.WorkspaceFolder = None,
+        *,
+        overwrite: parameters.Overwrite = False,
+    ) -> "WorkspaceExport":
+        """Write the documents of an agent's workspace to a folder of this machine, byte by byte as they are.
+
+        Left out, and named in the answer, are documents whose key is no safe path below the folder, whose value is no
+        text, and those whose file has changed since the folder was last imported or exported, unless `overwrite` is
+        set. A file without a document stays.
+
+        Raises `InvalidArgument` if the folder is a file.
+        """
+        from recallog.models.workspace import commands as workspace
+
+        return await workspace.export_folder(
+            self._access, space, agent, workspace.folder_of(self._access, folder), overwrite=overwrite
+        )

@@ -1,1 +1,0 @@
-"""Documents of a workspace as files of a folder."""

@@ -1,0 +1,1 @@
+"""Consensus: what agents agreed on, and who disagreed."""

@@ -1,0 +1,289 @@
+"""The fold of messages, removals and compactions into conversations, and when one has to be compacted."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.models.conversations import rendering, tables, thresholds
+from recallog_projections.models.conversations.tables import (
+    COMPACTIONS,
+    DUE,
+    MESSAGES,
+    PARTS,
+    REFS,
+    REMOVED,
+    SAID,
+    STATES,
+    CompactionRow,
+    ConversationKey,
+    ConversationRow,
+    MessageRef,
+    MessageRow,
+    PartRow,
+    Removed,
+    SaidRow,
+    SessionRow,
+)
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings, visibility
+from recallog_schemas import Event, Record, limits, timestamps, triggers
+from recallog_schemas.triggers import Trigger
+
+KINDS = frozenset({rendering.USER_SAID, rendering.AGENT_SAID, rendering.TOOL_USED, rendering.ADDED})
+"""The kinds of events that are messages."""
+SHARED = ""
+"""The owner of messages that the space shares."""
+
+_SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
+"""The kinds of messages that others than their author may see in their conversations."""
+_EMPTY = ConversationRow()
+_REST_MICROS = limits.COMPACT_REST_SECONDS * 1_000_000
+
+
+class Conversations:
+    """Fold of the messages of sessions. A change that names a message of another conversation alters nothing.
+
+    A conversation is due to be compacted when more than 20 messages were added to it, or more than 48,000 characters in
+    more than 8; after a compaction, only later messages count. After three failures in a row it rests for ten minutes
+    of the events' time. What was published or ingested with a session is in its conversation and not counted.
+    """
+
+    name: ClassVar[str] = "conversations"
+    version: ClassVar[int] = 1
+    kinds = KINDS | triggers.CLOSINGS | {rendering.PART, rendering.REMOVAL, rendering.COMPACTION}
+    tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, DUE, PARTS, REMOVED)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        if event.kind in KINDS:
+            if event.session is None:
+                return
+            if event.kind in _SAID:
+                if event.audience is None:
+                    yield RowKey(settings.SPACES.name, event.space)
+                    yield RowKey(SAID.name, event.space, SHARED, event.session)
+                for owner in visibility.readers(event):
+                    yield RowKey(SAID.name, event.space, owner, event.session)
+            if rendering.is_added(event):
+                for owner in visibility.readers(event):
+                    yield RowKey(STATES.name, event.space, owner, event.session)
+        elif event.kind == rendering.PART:
+            yield RowKey(PARTS.name, event.space, event.agent, _part_of(event))
+        elif event.kind == rendering.REMOVAL:
+            yield RowKey(REFS.name, event.space, "", event.payload["id"])
+            yield RowKey(REMOVED.name, event.space, event.agent, event.payload["id"])
+        elif event.kind == rendering.COMPACTION:
+            session = event.payload["session"]
+            yield RowKey(REFS.name, event.space, "", event.payload["upto"])
+            yield RowKey(STATES.name, event.space, event.agent, session)
+            yield RowKey(COMPACTIONS.name, event.space, event.agent, session)
+        elif event.kind in triggers.CLOSINGS and (trigger := _closed(event)) is not None:
+            yield RowKey(DUE.name, event.space, event.agent, trigger.id)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        event = record.event
+        if not record.reached:
+            return
+        if event.kind in KINDS:
+            if event.session is not None:
+                _add(rows, record, event.session)
+        elif event.kind == rendering.PART:
+            at = (event.space, event.agent, _part_of(event))
+            if rows.get(PARTS, *at) is None:
+                rows.put(PARTS, PartRow(record.offset), *at)
+        elif event.kind == rendering.REMOVAL:
+            _remove(rows, record)
+        elif event.kind == rendering.COMPACTION:
+            _compact(rows, record)
+        else:
+            _close(rows, event)
+
+
+def made_due(rows: Rows, record: Record) -> list[tuple[str, Trigger]]:
+    """The agents whose conversation the record has made due to be compacted, each with its trigger."""
+    event = record.event
+    if event.session is None or not rendering.is_added(event):
+        return []
+    states = ((owner, rows.get(STATES, event.space, owner, event.session)) for owner in visibility.readers(event))
+    due = [owner for owner, state in states if state is not None and state.due_at == record.offset]
+    return [(owner, _trigger(event, owner)) for owner in due]
+
+
+def _add(rows: Rows, record: Record, session: str) -> None:
+    event = record.event
+    owners = _owners(rows, event)
+    if not owners:
+        return
+    if rendering.is_added(event):
+        row, chars = _added(record)
+        _count(rows, record, session, row, chars, owners)
+    else:
+        row = MessageRow(event.id, record.offset, event.agent, rendering.ROLE_OF_PLAIN[event.kind])
+    if event.kind in _SAID:
+        for owner in (SHARED,) if SHARED in owners else owners:
+            said = rows.get(SAID, event.space, owner, session)
+            rows.put(SAID, SaidRow(1 if said is None else said.count + 1), event.space, owner, session)
+    key = tables.message_key(session, record.offset)
+    for owner in owners:
+        rows.put(MESSAGES, row, event.space, owner, key)
+
+
+def _added(record: Record) -> tuple[MessageRow, int]:
+    """The row of a message that was added, and its characters; a large one states its own."""
+    event = record.event
+    if parts := rendering.parts_of(event):
+        digest, chars = _digest(event), _stated(event, "chars")
+    else:
+        (message,) = rendering.messages_of(event, event.agent)
+        digest, chars = rendering.digest_of(message), rendering.chars_of(message)
+    return MessageRow(event.id, record.offset, event.agent, rendering.role_of(event), digest, parts), chars
+
+
+def _count(rows: Rows, record: Record, session: str, row: MessageRow, chars: int, owners: tuple[str, ...]) -> None:
+    """Count a message that was added in the conversations that it is in, and note where it is."""
+    event, counted = record.event, 1
+    for owner in owners:
+        if owner == SHARED:
+            continue
+        state = rows.get(STATES, event.space, owner, session) or _EMPTY
+        if row.role in rendering.INSTRUCTIONS and not state.begun:
+            counted = chars = 0
+        state = _judged(record, owner, _counted(state, event, row, counted, chars))
+        rows.put(STATES, state, event.space, owner, session)
+        if state.due_at == record.offset:
+            rows.put(DUE, SessionRow(session), event.space, owner, state.due)
+    rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), event.space, "", event.id)
+
+
+def _owners(rows: Rows, event: Event) -> tuple[str, ...]:
+    """Whose conversations the message is in; none if it is in nobody's."""
+    if event.kind not in _SAID:
+        return (event.agent,)
+    if event.audience is None and visibility.is_shared(event, rows.get(settings.SPACES, event.space)):
+        return (SHARED, event.agent) if rendering.is_added(event) and event.kind == rendering.AGENT_SAID else (SHARED,)
+    readers = visibility.readers(event)
+    # The author of what a user says is a person, who has no conversation.
+    return readers if event.kind == rendering.AGENT_SAID else tuple(each for each in readers if each != event.agent)
+
+
+def _counted(state: ConversationRow, event: Event, row: MessageRow, counted: int, chars: int) -> ConversationRow:
+    """The state with one more message."""
+    return msgspec.structs.replace(
+        state,
+        ever=state.ever + 1,
+        live=state.live + counted,
+        count=state.count + counted,
+        chars=state.chars + chars,
+        turn=max(state.turn, event.turn),
+        begun=state.begun or row.role not in rendering.INSTRUCTIONS,
+    )
+
+
+def _judged(record: Record, owner: str, state: ConversationRow) -> ConversationRow:
+    """The state, with the trigger of its compaction if that is due now."""
+    rests = timestamps.micros(record.event.at) < state.rests_until
+    if state.due or rests or not thresholds.DEFAULT.exceeded(state.count, state.chars, state.live):
+        return state
+    return msgspec.structs.replace(state, due=_trigger(record.event, owner).id, due_at=record.offset)
+
+
+def _trigger(event: Event, owner: str) -> Trigger:
+    return triggers.caused_by(triggers.COMPACTION, event.space, owner, event.id)
+
+
+def _remove(rows: Rows, record: Record) -> None:
+    """Take a message out of the conversation of the event's agent. Of a message that was not added nothing is known but
+    that it is taken out."""
+    event = record.event
+    id_ = event.payload["id"]
+    ref = rows.get(REFS, event.space, "", id_)
+    session = event.session if ref is None else ref.session
+    if rows.get(REMOVED, event.space, event.agent, id_) is not None or (
+        ref is not None and not {event.agent, SHARED} & {*ref.owners}
+    ):
+        return
+    rows.put(REMOVED, Removed(record.offset), event.space, event.agent, id_)
+    if session is None:
+        return
+    state = rows.get(STATES, event.space, event.agent, session) or _EMPTY
+    state = msgspec.structs.replace(state, removals=state.removals + 1)
+    compaction = rows.get(COMPACTIONS, event.space, event.agent, session)
+    if ref is not None and compaction is not None and ref.offset <= compaction.upto:
+        if ref.offset == compaction.upto:  # the summary goes with the last message that it stands for
+            rows.delete(COMPACTIONS, event.space, event.agent, session)
+    elif ref is not None and event.agent in ref.owners:
+        state = msgspec.structs.replace(state, live=max(state.live - ref.messages, 0))
+        if compaction is None or ref.offset > compaction.offset:
+            count, chars = max(state.count - ref.messages, 0), max(state.chars - ref.chars, 0)
+            state = msgspec.structs.replace(state, count=count, chars=chars)
+    rows.put(STATES, state, event.space, event.agent, session)
+
+
+def _compact(rows: Rows, record: Record) -> None:
+    event = record.event
+    session, count = event.payload["session"], event.payload["count"]
+    at = (event.space, event.agent, session)
+    ref, before = rows.get(REFS, event.space, "", event.payload["upto"]), rows.get(COMPACTIONS, *at)
+    if ref is None or ref.session != session or event.agent not in ref.owners:
+        return
+    if before is not None and ref.offset <= before.upto:
+        return
+    state = rows.get(STATES, *at) or _EMPTY
+    if event.payload.get("removals", state.removals) != state.removals:
+        return  # a message was taken out since it was planned, which the summary may quote
+    covered = count + (0 if before is None else before.count)
+    row = CompactionRow(
+        event.id,
+        record.offset,
+        ref.offset,
+        covered,
+        event.payload["summary"],
+        event.payload["by"],
+        timestamps.micros(event.at),
+        event.subject,
+    )
+    rows.put(COMPACTIONS, row, *at)
+    state = msgspec.structs.replace(state, live=max(state.live - count, 0), count=0, chars=0)
+    rows.put(STATES, state, *at)
+
+
+def _closed(event: Event) -> Trigger | None:
+    """The trigger of a compaction that the event closes; None if it closes none."""
+    trigger = triggers.named_by(event)
+    return trigger if trigger is not None and trigger.kind == triggers.COMPACTION else None
+
+
+def _close(rows: Rows, event: Event) -> None:
+    trigger = _closed(event)
+    due = None if trigger is None else rows.get(DUE, event.space, event.agent, trigger.id)
+    if trigger is None or due is None:
+        return
+    rows.delete(DUE, event.space, event.agent, trigger.id)
+    state = rows.get(STATES, event.space, event.agent, due.session) or _EMPTY
+    failures = state.failures + 1 if event.kind == triggers.FAILED else 0
+    rests = failures >= limits.COMPACT_FAILURES
+    rests_until = timestamps.micros(event.at) + _REST_MICROS if rests else 0
+    state = msgspec.structs.replace(state, due="", due_at=-1, failures=failures, rests_until=rests_until)
+    rows.put(STATES, state, event.space, event.agent, due.session)
+
+
+def _part_of(event: Event) -> str:
+    return tables.part_key(event.payload["message"], event.payload["number"])
+
+
+def _stated(event: Event, field: str) -> int:
+    """A number that the event of a large message states of it."""
+    value = event.payload["parts"].get(field)
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _digest(event: Event) -> str:
+    value = event.payload["parts"].get("digest")
+    return value if isinstance(value, str) and len(value) <= limits.ID_CHARS_MAX else ""
+
+
+def keys_of(conversation: ConversationKey) -> Sequence[RowKey]:
+    """The rows of the state of a conversation."""
+    return RowKey(STATES.name, *conversation), RowKey(COMPACTIONS.name, *conversation)

@@ -1,0 +1,148 @@
+"""The rows of conversations.
+
+A conversation belongs to a space, an agent and a session. Its messages are the agent's own, those that are addressed to
+it, and those that the space shares: these have the owner "" too.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from recallog_projections.models.items import projection as items
+from recallog_projections.tables import Table
+
+
+class ConversationKey(NamedTuple):
+    """Which conversation: the key of the rows of its state."""
+
+    space: str
+    agent: str
+    session: str
+
+
+class MessageRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One message, or a call of a tool and its result. The event has its content."""
+
+    id: str
+    """The id of its event."""
+    offset: int
+    author: str
+    """The agent of its event."""
+    role: str
+    """Its role in the conversation of its author; of a call and its result that of the call."""
+    digest: str = ""
+    """See `rendering.digest_of`; "" for an event that was not added as a message."""
+    parts: int = 0
+    """The number of the parts of a large message."""
+
+
+class MessageRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where an added message is, and what it counts in its conversations."""
+
+    session: str
+    offset: int
+    owners: tuple[str, ...]
+    messages: int
+    """1; 0 for the instructions with which a conversation begins."""
+    chars: int
+
+
+class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The state of the messages that were added to one conversation."""
+
+    ever: int = 0
+    """How many there have ever been: the ordinal of the next one."""
+    live: int = 0
+    """How many are neither removed nor compacted."""
+    count: int = 0
+    """How many came since the last compaction."""
+    chars: int = 0
+    """The characters of those."""
+    turn: int = 0
+    """Their highest turn."""
+    begun: bool = False
+    """Whether one of them is no instruction."""
+    failures: int = 0
+    """How many compactions in a row have failed."""
+    rests_until: int = 0
+    """Until when it is not compacted after failures, in microseconds since 1970."""
+    due: str = ""
+    """The id of the trigger of its compaction, as long as that stands."""
+    due_at: int = -1
+    """The offset of the event that made it due."""
+    removals: int = 0
+    """How many messages were taken out of it."""
+
+
+class SaidRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How much users and agents have said in a conversation; what a space shares counts for the owner "" alone."""
+
+    count: int
+
+
+class CompactionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The newest compaction of a conversation."""
+
+    id: str
+    """The id of its event."""
+    offset: int
+    upto: int
+    """The offset of the last message that the summary covers."""
+    count: int
+    """How many messages all compactions together cover."""
+    summary: str
+    by: str
+    at: int
+    """In microseconds since 1970."""
+    subject: str | None = None
+    """The person whose data it is."""
+
+
+class SessionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    session: str
+
+
+class PartRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    offset: int
+
+
+class Removed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A message that was taken out of a conversation."""
+
+    offset: int
+    """The offset of the event that removed it."""
+
+
+MESSAGES = Table("conversations.messages", MessageRow, write_only=True)
+"""At (space, agent, `message_key`)."""
+REFS = Table("conversations.refs", MessageRef, write_only=True)
+"""At (space, "", id of the event), which is unique in the space."""
+STATES = Table("conversations.states", ConversationRow)
+"""At a `ConversationKey`."""
+SAID = Table("conversations.said", SaidRow)
+"""At (space, agent, session)."""
+COMPACTIONS = Table("conversations.compactions", CompactionRow)
+"""At a `ConversationKey`."""
+DUE = Table("conversations.due", SessionRow)
+"""The sessions whose compaction stands, at (space, agent, id of the trigger)."""
+PARTS = Table("conversations.parts", PartRow)
+"""At (space, agent that wrote it, `part_key`): of several with one number the first."""
+REMOVED = Table("conversations.removed", Removed)
+"""At (space, agent, id of the event)."""
+
+
+@lru_cache(maxsize=1024)
+def session_prefix(session: str) -> str:
+    """The beginning of the keys of the messages of a session."""
+    return items.prefix_of((session,))
+
+
+def message_key(session: str, offset: int) -> str:
+    """The key of a message; sorts like the offset."""
+    return f"{session_prefix(session)}{offset:020d}"
+
+
+def part_key(message: str, number: int) -> str:
+    """The key of a part of the message with the id `message`."""
+    return f"{number:08d}/{message}"

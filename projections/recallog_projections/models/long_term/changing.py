@@ -1,0 +1,219 @@
+"""The fold of changes of entries: updates, retractions, archivals, erasures and transfers.
+
+Only the owner of a live entry changes it, and only its owner erases it, with one exception: a live entry one of whose
+sources is lost may be retracted by any agent, as the reactor does that continues an erasure. A change that is refused
+changes nothing and is noted in the log of its agent. A change of several entries is decided entry by entry.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from recallog_projections.models.long_term import linking, retaining, tables
+from recallog_projections.models.long_term.kinds import changed_ids
+from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure, Refusal
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_schemas import Record, kinds, limits, timestamps
+from recallog_schemas.models.long_term import entry_rule
+
+_LABELS = ("entity", "category", "source", "topic")
+
+
+def needs(record: Record) -> Iterable[RowKey]:
+    return [tables.ref_key(record.event.space, id_) for id_ in changed_ids(record.event)]
+
+
+def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
+    event = record.event
+    for id_ in changed_ids(record.event):
+        ref = rows.get(tables.IDS, event.space, "", id_)
+        if ref is None:
+            continue
+        if event.kind == "memory.retracted" and ref.status == tables.LIVE:
+            row = rows.get(tables.ROWS, event.space, ref.owner, tables.key_of(ref.offset))
+            yield from (tables.ref_key(event.space, source) for source in (row.sources if row is not None else ()))
+        elif ref.owner != event.agent:
+            continue
+        found = tables.row_key(event.space, ref)
+        if found is not None:
+            yield found
+        yield from linking.needs_of_live(rows, event.space, id_)
+        if event.kind == "memory.erased":
+            yield RowKey(tables.SOURCES.name, event.space, "", id_)
+            for dependent in _dependents(rows, event.space, id_):
+                yield tables.ref_key(event.space, dependent)
+                yield from linking.needs_of_live(rows, event.space, dependent)
+        elif event.kind in _FORMS and ref.status == tables.LIVE:
+            yield from linking.needs(_FORMS[event.kind](linking.live(rows, event.space, ref), record))
+
+
+def apply(rows: Rows, record: Record) -> None:
+    event = record.event
+    refused = {id_: reason for id_ in changed_ids(event) if (reason := _change(rows, record, id_)) is not None}
+    if refused:
+        rows.append(tables.REFUSALS, Refusal(event.id, refused), event.space, event.agent)
+
+
+def _change(rows: Rows, record: Record, id_: str) -> str | None:
+    """Change one entry, or return why it is refused."""
+    event = record.event
+    ref = rows.get(tables.IDS, event.space, "", id_)
+    if ref is None:
+        return tables.UNKNOWN
+    if event.kind == "memory.retracted" and (lost := _lost_source(rows, event.space, ref)) is not None:
+        _retract_dependent(rows, record, id_, lost)
+        return None
+    if ref.owner != event.agent:
+        return tables.NOT_OWNER
+    if event.kind == "memory.erased":
+        return _erase(rows, record, id_, ref)
+    if ref.status != tables.LIVE:
+        return ref.status
+    row = linking.live(rows, event.space, ref)
+    if event.kind in _FORMS:
+        return _replace(rows, record, ref, row)
+    ended = msgspec.structs.replace(ref, status=_ENDS[event.kind], reason=event.payload.get("reason"))
+    linking.end(rows, record, row, ended)
+    return None
+
+
+_ENDS: Mapping[str, tables.Status] = {"memory.retracted": tables.RETRACTED, "memory.archived": tables.ARCHIVED}
+
+
+def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | None:
+    """Give a live entry another form, or another owner."""
+    after = _FORMS[record.event.kind](row, record)
+    refusal = _refusal(rows, row, after, entry_rule.rule_of(record.event))
+    if refusal is not None:
+        return refusal
+    linking.replace(rows, row, after)
+    if after.owner == row.owner:
+        linking.audit(rows, row, "updated", record)
+    else:
+        rows.put(tables.IDS, msgspec.structs.replace(ref, owner=after.owner), row.space, "", row.id)
+        linking.audit(rows, row, "transferred", record)
+        linking.audit(rows, after, "received", record)
+    return None
+
+
+def _refusal(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> str | None:
+    """Why a live entry cannot take this form; None if it can."""
+    if after is before:
+        return tables.OWN
+    if retaining.is_too_large(after):
+        return tables.TOO_LARGE
+    if linking.twin(rows, after, rule) is not None:
+        return tables.EQUAL
+    if after.priority == linking.PINNED != before.priority:
+        agent = linking.agent_of(rows, after.space, after.owner)
+        if len(agent.pinned) >= limits.ENTRY_PINS_MAX:
+            return tables.PINS
+    return None
+
+
+def _updated(row: EntryRow, record: Record) -> EntryRow:
+    """The entry as `memory.updated` changes it: null takes a field back to its default."""
+    payload = record.event.payload
+    changed: dict[str, Any] = {name: payload[name] for name in _LABELS if name in payload}
+    if payload.get("text") is not None:
+        changed["text"] = payload["text"]
+    if "type" in payload:
+        changed["type"] = payload["type"] or retaining.FACT
+    if "importance" in payload:
+        given = payload["importance"]
+        changed["importance"] = kinds.kind_of("memory.retained").importance if given is None else float(given)
+    if "confidence" in payload:
+        changed["confidence"] = 1.0 if payload["confidence"] is None else float(payload["confidence"])
+    if "priority" in payload:
+        changed["priority"] = payload["priority"] or linking.NORMAL
+    if "red_line" in payload:
+        changed["red_line"] = bool(payload["red_line"])
+    if "metadata" in payload:
+        changed["metadata"] = retaining.stored_metadata(payload["metadata"])
+    version = row.version + ("text" in changed and changed["text"] != row.text)
+    at = timestamps.micros(record.event.at)
+    if version != row.version or changed.get("type", row.type) != row.type:
+        changed |= {"since": record.offset, "since_at": at}
+    return msgspec.structs.replace(row, version=version, updated_at=at, **changed)
+
+
+def _transferred(row: EntryRow, record: Record) -> EntryRow:
+    """The entry as its new owner receives it: with normal priority, and without the readers whom the former one chose.
+
+    An entry that is shared with the space stays shared. A call of a tool becomes an entry like others: its new owner
+    may not see the event.
+    """
+    to = record.event.payload["to"]
+    if to == row.owner:
+        return row
+    at = timestamps.micros(record.event.at)
+    return msgspec.structs.replace(
+        row,
+        owner=to,
+        priority=linking.NORMAL,
+        audience=(),
+        captured=False,
+        updated_at=at,
+        since=record.offset,
+        since_at=at,
+    )
+
+
+_FORMS: Mapping[str, Callable[[EntryRow, Record], EntryRow]] = {
+    "memory.updated": _updated,
+    "memory.transferred": _transferred,
+}
+
+
+def _erase(rows: Rows, record: Record, id_: str, ref: EntryRef) -> str | None:
+    """Delete the content of an entry, and retract the live entries that name it as a source."""
+    event = record.event
+    found = tables.row_key(event.space, ref)
+    if found is None:
+        return ref.status
+    if ref.status == tables.LIVE:
+        row = linking.live(rows, event.space, ref)
+        linking.remove(rows, row)
+    else:
+        row = linking.ended(rows, event.space, ref)
+        rows.delete(tables.ENDED, event.space, ref.owner, found.key)
+    linking.forget_subject(rows, row)
+    dependents = _dependents(rows, event.space, id_)
+    for dependent in dependents:
+        _retract_dependent(rows, record, dependent, id_)
+    erased = EntryRef(ref.owner, ref.offset, tables.ERASED, retracted=dependents, captured=ref.captured)
+    rows.put(tables.IDS, erased, event.space, "", id_)
+    reason = event.payload.get("reason")
+    erasure = Erasure(timestamps.micros(event.at), event.agent, reason)
+    rows.put(tables.ERASURES, erasure, event.space, ref.owner, id_)
+    linking.audit(rows, row, "erased", record, reason)
+    return None
+
+
+def _dependents(rows: Rows, space: str, id_: str) -> tuple[str, ...]:
+    known = rows.get(tables.SOURCES, space, "", id_)
+    return () if known is None else known.ids
+
+
+def _lost_source(rows: Rows, space: str, ref: EntryRef) -> str | None:
+    """The first source of a live entry that is lost; None if it has none.
+
+    Such an entry is about to be retracted by the reactor that continues an erasure.
+    """
+    if ref.status != tables.LIVE:
+        return None
+    for source in linking.live(rows, space, ref).sources:
+        known = rows.get(tables.IDS, space, "", source)
+        if known is not None and linking.is_lost(known):
+            return source
+    return None
+
+
+def _retract_dependent(rows: Rows, record: Record, dependent: str, source: str) -> None:
+    """Retract a live entry, whoever owns it, because `source` is erased."""
+    ref = linking.verdict(rows, record.event.space, dependent)
+    row = linking.live(rows, record.event.space, ref)
+    ended = msgspec.structs.replace(ref, status=tables.RETRACTED, reason=tables.SOURCE_ERASED, of=source)
+    linking.end(rows, record, row, ended)

@@ -1,0 +1,46 @@
+"""The fold of what a plan archives: entries that were not read for too long, or that were too many in their tier."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from recallog_projections.models.long_term import linking, tables
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_schemas import Event, Record
+
+
+class Plans(Protocol):
+    """What the view of tiers says about plans. It follows the view of entries, which therefore cannot import it."""
+
+    def needs(self, rows: Rows, space: str, id_: str) -> Iterable[RowKey]:
+        """The rows that `may_archive` reads, if the verdict on the entry is loaded."""
+
+    def may_archive(self, rows: Rows, event: Event, planned: Mapping[str, Any]) -> bool:
+        """Whether the plan in `event` may archive an entry; `planned` is its archival there."""
+
+
+def needs(record: Record) -> Iterable[RowKey]:
+    return [tables.ref_key(record.event.space, id_) for id_ in _archivals(record)]
+
+
+def further_needs(rows: Rows, record: Record, plans: Plans) -> Iterable[RowKey]:
+    for id_ in _archivals(record):
+        yield from plans.needs(rows, record.event.space, id_)
+        yield from linking.needs_of_live(rows, record.event.space, id_)
+
+
+def apply(rows: Rows, record: Record, plans: Plans) -> None:
+    """Archive those of the entries that the plan may still archive. Others stay, without a refusal: it is no error."""
+    event = record.event
+    for id_, planned in _archivals(record).items():
+        if plans.may_archive(rows, event, planned):
+            ref = linking.verdict(rows, event.space, id_)
+            ended = msgspec.structs.replace(ref, status=tables.ARCHIVED, reason=planned["reason"])
+            linking.end(rows, record, linking.live(rows, event.space, ref), ended)
+
+
+def _archivals(record: Record) -> Mapping[str, Mapping[str, Any]]:
+    """What the part of a plan would archive, by the id of the entry."""
+    return {each["id"]: each for each in record.event.payload.get("archived", ())}

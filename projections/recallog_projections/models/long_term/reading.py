@@ -1,0 +1,51 @@
+"""What readers of entries use: who may read an entry, and the event that stands for its current form."""
+
+import json
+
+from recallog_projections.models.long_term.tables import LIVE, EntryRow, Status
+from recallog_schemas import Event, kinds, timestamps
+
+KIND = kinds.RETAINED
+"""The kind of the events that stand for entries."""
+CAPTURED = "tool.captured"
+"""The kind under which the index has entries that are calls of tools. Searches for events and entries leave it out,
+since these calls are found as events."""
+
+
+def may_read(agent: str, row: EntryRow, status: Status = LIVE) -> bool:
+    """Whether `agent` may read the entry. One that is retracted or archived is readable to its owner alone."""
+    if agent == row.owner:
+        return True
+    return status == LIVE and (row.shared or agent in row.audience)
+
+
+def event_of(row: EntryRow) -> Event:
+    """The `memory.retained` event that would retain the entry as it is now, under its present owner.
+
+    Recall, search and the index show it in place of the event in the ledger, whose text may be old or erased. It names
+    no tier: the view of tiers has the present one.
+    """
+    fields = {
+        "entity": row.entity,
+        "category": row.category,
+        "source": row.source,
+        "topic": row.topic,
+        "red_line": row.red_line or None,
+        "metadata": json.loads(row.metadata) if row.metadata else None,
+        "sources": list(row.sources) or None,
+        "preseeded": row.preseeded or None,
+    }
+    stated = {name: value for name, value in fields.items() if value is not None}
+    weights = {"importance": row.importance, "confidence": row.confidence, "priority": row.priority}
+    return Event(
+        id=row.id,
+        space=row.space,
+        session=row.session,
+        agent=row.owner,
+        kind=KIND,
+        turn=row.turn,
+        at=timestamps.moment_of(row.at),
+        payload={"text": row.text, "type": row.type, **weights, **stated},
+        subject=row.subject,
+        audience=row.audience or None,
+    )

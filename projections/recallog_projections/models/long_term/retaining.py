@@ -1,0 +1,265 @@
+"""The fold of `memory.retained` and `experience.recorded`: whether the event becomes an entry, or duplicates one.
+
+The first of these that applies decides: a source that is erased, or has too many dependents; an entry that exceeds a
+row; a live entry whose text is equal by the rule of the event; for what the end of a session retains, an earlier entry
+with this text; the balance of its agent.
+
+By rule 1 alone, the nearest live entry decides before the balance, by the similarity that the event states. It counts
+only if it has the same owner, type, readers and subject, and still the compared text.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from recallog_projections.models.long_term import linking, migration, tables, texts
+from recallog_projections.models.long_term.tables import EntryRef, EntryRow
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings, visibility
+from recallog_schemas import Event, Record, kinds, limits, timestamps, triggers
+from recallog_schemas.models.long_term import entry_rule
+
+FACT = "fact"
+EXPERIENCE = "experience"
+
+_EXPERIENCE_FIELDS = ("action_type", "score", "agent_role", "model", "cost")
+_MERGED_FIELDS = ("entity", "category", "source", "topic", "importance", "confidence", "metadata", "sources")
+_SMALL_BYTES = limits.EVENT_BYTES_MAX // 2
+
+_encode_json = msgspec.json.Encoder().encode
+
+
+def needs(record: Record) -> Iterable[RowKey]:
+    event = record.event
+    space, owner = event.space, event.agent
+    yield RowKey(settings.SPACES.name, space)
+    yield tables.ref_key(space, event.id)
+    yield RowKey(tables.ROWS.name, space, owner, tables.key_of(record.offset))
+    yield RowKey(tables.AGENTS.name, space, owner)
+    yield RowKey(tables.TYPES.name, space, owner, _type(event))
+    if event.kind != "memory.retained":
+        return
+    if migration.qualifies(event.payload["text"]):
+        yield RowKey(tables.KEPT.name, *_kept_key(event))
+    if (nearest := _nearest(event)) is not None:
+        yield tables.ref_key(space, nearest["id"])
+    for source in event.payload.get("sources") or ():
+        yield tables.ref_key(space, source)
+        yield RowKey(tables.SOURCES.name, space, "", source)
+
+
+def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
+    event, payload = record.event, record.event.payload
+    if event.kind != "memory.retained":
+        return
+    type_ = _type(event)
+    if type_ not in texts.NEVER_DEDUPLICATED:
+        shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
+        form = texts.form_of(payload["text"])
+        digest = texts.digest_key(type_, form, _audience(event), shared=shared, subject=event.subject)
+        yield RowKey(tables.DIGESTS.name, event.space, event.agent, digest)
+    for source in payload.get("sources") or ():
+        ref = rows.get(tables.IDS, event.space, "", source)
+        if ref is not None and ref.of is not None:
+            yield tables.ref_key(event.space, ref.of)
+            yield RowKey(tables.SOURCES.name, event.space, "", ref.of)
+    if (nearest := _nearest(event)) is not None:
+        yield from linking.needs_of_live(rows, event.space, nearest["id"])
+
+
+def apply(rows: Rows, record: Record) -> None:
+    event = record.event
+    rows.put(tables.IDS, _verdict(rows, _entry(rows, record), record), event.space, "", event.id)
+
+
+def stored_metadata(metadata: Mapping[str, Any] | None) -> bytes:
+    """`metadata` as it is stored."""
+    return _encode_json(metadata) if metadata else b""
+
+
+def is_too_large(row: EntryRow) -> bool:
+    """Whether the entry exceeds a row. It may, though no event does: an entry gets its fields from several events."""
+    if 4 * len(row.text) + len(row.metadata) <= _SMALL_BYTES:
+        return False
+    return len(msgspec.msgpack.encode(row)) > limits.ROW_BYTES_MAX
+
+
+def _entry(rows: Rows, record: Record) -> EntryRow:
+    """The entry that the event would retain. A source that is a duplicate stands for the entry that it duplicates."""
+    event = record.event
+    fields = _experience(event) if event.kind == "experience.recorded" else event.payload
+    text = kinds.kind_of(event.kind).text(event.payload)
+    row = entry_of(record, text, fields, shared=visibility.is_shared(event, rows.get(settings.SPACES, event.space)))
+    if not row.sources:
+        return row
+    refs = {source: rows.get(tables.IDS, event.space, "", source) for source in row.sources}
+    named = (
+        ref.of if ref is not None and ref.status == tables.DUPLICATE and ref.of else source
+        for source, ref in refs.items()
+    )
+    return msgspec.structs.replace(row, sources=tuple(dict.fromkeys(named)))
+
+
+def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bool) -> EntryRow:
+    """The entry with a text and the `fields` of a payload of `memory.retained`, which the event retains."""
+    event = record.event
+    kind, at = kinds.kind_of(event.kind), timestamps.micros(event.at)
+    importance, confidence = fields.get("importance"), fields.get("confidence")
+    return EntryRow(
+        space=event.space,
+        owner=event.agent,
+        id=event.id,
+        offset=record.offset,
+        at=at,
+        turn=event.turn,
+        session=event.session,
+        text=text,
+        type=fields.get("type", FACT),
+        entity=fields.get("entity"),
+        category=fields.get("category"),
+        source=fields.get("source"),
+        topic=fields.get("topic"),
+        importance=kind.importance if importance is None else float(importance),
+        confidence=1.0 if confidence is None else float(confidence),
+        tier=fields.get("tier"),
+        priority=fields.get("priority") or linking.NORMAL,
+        red_line=bool(fields.get("red_line")),
+        metadata=stored_metadata(fields.get("metadata")),
+        sources=tuple(dict.fromkeys(fields.get("sources") or ())),
+        subject=event.subject,
+        version=1,
+        updated_at=at,
+        audience=_audience(event),
+        shared=shared,
+        preseeded=bool(fields.get("preseeded")),
+        since=record.offset,
+        since_at=at,
+    )
+
+
+def _experience(event: Event) -> Mapping[str, Any]:
+    """The fields of the entry that records an experience; its text is that of the event."""
+    payload = event.payload
+    metadata = {name: payload[name] for name in _EXPERIENCE_FIELDS if payload.get(name) is not None}
+    return {"type": EXPERIENCE, "metadata": metadata}
+
+
+def _type(event: Event) -> str:
+    return EXPERIENCE if event.kind == "experience.recorded" else event.payload.get("type", FACT)
+
+
+def _audience(event: Event) -> tuple[str, ...]:
+    """The readers besides its agent, sorted."""
+    return () if event.audience is None else tuple(sorted({*event.audience} - {event.agent}))
+
+
+def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
+    """Store the entry, unless it is refused or a duplicate. By rule 1 a fact may update one that it nearly equals."""
+    refusal = _refusal(rows, row)
+    if refusal is not None:
+        return EntryRef(row.owner, row.offset, tables.REFUSED, refusal)
+    twin = linking.twin(rows, row, entry_rule.rule_of(record.event))
+    if twin is not None:
+        return EntryRef(row.owner, row.offset, tables.DUPLICATE, tables.EQUAL, twin, 1.0)
+    if _is_migrated(record.event) and rows.get(tables.KEPT, *_kept_key(record.event)) is not None:
+        return EntryRef(row.owner, row.offset, tables.REFUSED, tables.KEPT_BEFORE)
+    near = _near(rows, row, _nearest(record.event))
+    if near is not None:
+        return _duplicate(rows, row, near, record)
+    agent = linking.agent_of(rows, row.space, row.owner)
+    cost = _cost(record.event)
+    if agent.balance is not None and cost > 0:
+        if agent.balance < cost:
+            return EntryRef(row.owner, row.offset, tables.REFUSED, tables.BALANCE)
+        agent = msgspec.structs.replace(agent, balance=agent.balance - cost, spent=agent.spent + cost)
+        rows.put(tables.AGENTS, agent, row.space, row.owner)
+    reason = None
+    if row.priority == linking.PINNED and len(agent.pinned) >= limits.ENTRY_PINS_MAX:
+        row, reason = msgspec.structs.replace(row, priority=linking.NORMAL), tables.PINS
+    linking.add(rows, row)
+    linking.audit(rows, row, "retained", record)
+    return EntryRef(row.owner, row.offset, tables.LIVE, reason)
+
+
+def _refusal(rows: Rows, row: EntryRow) -> str | None:
+    """Why the entry can neither be stored nor update another one; None if it can."""
+    for source in row.sources:
+        ref = rows.get(tables.IDS, row.space, "", source)
+        if ref is not None and linking.is_lost(ref):
+            return tables.SOURCE_ERASED
+        known = rows.get(tables.SOURCES, row.space, "", source)
+        if known is not None and len(known.ids) >= limits.ENTRY_DEPENDENTS_MAX:
+            return tables.DEPENDENTS
+    return tables.TOO_LARGE if is_too_large(row) else None
+
+
+def _is_migrated(event: Event) -> bool:
+    """Whether no agent has retained the text, but the end of a session."""
+    trigger = triggers.answered_by(event)
+    return trigger is not None and trigger.kind == triggers.MIGRATION
+
+
+def _kept_key(event: Event) -> tuple[str, str, str]:
+    """The address in `tables.KEPT` of the text that an event would retain."""
+    return event.space, event.agent, texts.text_key(event.payload["text"])
+
+
+def _nearest(event: Event) -> Mapping[str, Any] | None:
+    """What an event of rule 1 says about its nearest entry."""
+    return event.payload.get("nearest") if entry_rule.rule_of(event) == 1 else None
+
+
+def _near(rows: Rows, row: EntryRow, nearest: Mapping[str, Any] | None) -> EntryRow | None:
+    """The live entry that the event nearly equals, by what it says about its nearest one."""
+    if nearest is None or row.type in texts.NEVER_DEDUPLICATED:
+        return None
+    if _similarity(nearest) <= (limits.SIMILARITY_OF_FACTS if row.type == FACT else limits.SIMILARITY_OF_ENTRIES):
+        return None
+    ref = rows.get(tables.IDS, row.space, "", nearest["id"])
+    if ref is None or ref.status != tables.LIVE or ref.owner != row.owner:
+        return None
+    near = linking.live(rows, row.space, ref)
+    compared = (nearest["version"], row.type, row.audience, row.shared, row.subject)
+    return near if (near.version, near.type, near.audience, near.shared, near.subject) == compared else None
+
+
+def _similarity(nearest: Mapping[str, Any]) -> float:
+    return round(float(nearest["similarity"]), 6)
+
+
+def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> EntryRef:
+    """The verdict on an event that nearly equals the live entry `near`; a fact takes over what the event says."""
+    payload = record.event.payload
+    reason = tables.SIMILAR
+    if row.type == FACT:
+        reason = tables.UPDATED
+        updated = _merged(near, row, payload)
+        if is_too_large(updated):
+            return EntryRef(row.owner, row.offset, tables.REFUSED, tables.TOO_LARGE)
+        linking.replace(rows, near, updated)
+        linking.audit(rows, updated, "updated", record)
+    return EntryRef(row.owner, row.offset, tables.DUPLICATE, reason, near.id, _similarity(payload["nearest"]))
+
+
+def _merged(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> EntryRow:
+    """`near` with the text of `row`, and with those other fields that the event gives."""
+    given = {name: getattr(row, name) for name in _MERGED_FIELDS if payload.get(name) is not None}
+    return msgspec.structs.replace(
+        near,
+        text=row.text,
+        version=near.version + 1,
+        updated_at=row.at,
+        since=row.since,
+        since_at=row.since_at,
+        **given,
+    )
+
+
+def _cost(event: Event) -> float:
+    """What the entry costs its agent. What an experience cost says nothing about the price of recording it."""
+    if event.kind == "experience.recorded":
+        return 0.0
+    cost = event.payload.get("cost")
+    return limits.ENTRY_COST if cost is None else float(cost)

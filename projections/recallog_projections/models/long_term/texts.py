@@ -1,0 +1,219 @@
+"""Equal texts: the rules by which an entry is a duplicate of another one, and a migration of what was kept before.
+
+A rule has a number, which the event states (`recallog_schemas.models.long_term.entry_rule`). A rule never changes:
+entries of old ledgers are judged as they were. Rule 1 compares characters, after Unicode normalisation (NFC) and with
+white space collapsed. Rule 2 also ignores what says nothing about the content:
+
+- full-width and half-width forms, ligatures, curly quotes, invisible characters; spaces between Chinese or Japanese and
+  Latin letters or digits; breaks of wrapped lines
+- the full stop or exclamation mark that ends the text
+- capitals, if one of the texts is written without any (or in capitals alone) and the other begins like a sentence;
+  otherwise only that of the first word
+
+Everything else may be the one detail in which two facts differ: signs, numbers, units, other punctuation, the order of
+words, superscripts, indentation, capitals inside or throughout a word, and whatever is attached to a digit or symbol,
+such as identifiers, paths and code. In doubt two texts are different: an entry too many can be merged later, but one
+that is lost cannot be found again.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+NEVER_DEDUPLICATED = frozenset({"tool_usage", "summary", "experience"})
+"""The types of entries of which equal ones are kept: each of them records something that happened."""
+
+_FORMS = re.compile(r"<(?:wide|narrow|initial|medial|final|isolated)>")
+"""Decompositions of characters that differ from others in their width or their place in a word alone."""
+_LIGATURES = range(0xFB00, 0xFB07)
+_WRITTEN = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2026": "...", "\u2010": "-", "\u2011": "-"}
+    | dict.fromkeys("\u00ad\u200b\u2060\ufeff", "")  # soft hyphen, zero-width space, word joiner, byte order mark
+)
+_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_AROUND_HAN = re.compile(rf"(?<=[{_HAN}]) (?=[A-Za-z0-9])|(?<=[A-Za-z0-9]) (?=[{_HAN}])")
+_PIECES = re.compile(rf"[{_HAN}]+|[^\s{_HAN}]+|\s+")
+_CORE = re.compile(r"[,;:.!?\"'()\[\]]*(.*?)[,;:.!?\"'()\[\]]*", re.DOTALL)
+_END = re.compile(r"(?<=[^\W\d_]{2})[.!。]+$|(?<=[" + _HAN + r"])[.!。]+$|(?<=[^\s.])[.。]$")
+"""The punctuation that may end a text: any after a word, one full stop after a number or a sign."""
+_STOPS = frozenset(".!?。")
+_UNIT_CHARS = 3
+"""A word of at most so many letters after a number may be its unit."""
+_SHOUTED_WORDS = 3
+"""A text of at least so many words, all of them in capitals, says nothing by its capitals."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """What of a text decides which texts equal it. Texts with different keys are equal by no rule."""
+
+    key: str
+    """Digest of the text without anything that some rule ignores."""
+    exact: str
+    """Digest of the text as rule 1 compares it."""
+    layout: str
+    """Digest of the line breaks that are not those of wrapped lines; "" without one."""
+    case: str
+    """"" if its capitals say nothing; else "+" if it begins like a sentence, or "-", and the digest of its form."""
+
+
+@lru_cache(maxsize=64)  # the fold needs it several times for one event
+def form_of(text: str) -> TextForm:
+    collapsed = _collapsed(text)
+    written = _Written.of(collapsed)
+    return TextForm(_digest(written.folded), _short(collapsed), _layout(text), written.case)
+
+
+def are_equal(rule: int, one: TextForm, other: TextForm) -> bool:
+    """Whether two texts with one key are equal by a rule."""
+    if rule == 1:
+        return one.exact == other.exact
+    return one.layout == other.layout and _fits(one.case, other.case)
+
+
+def _fits(one: str, other: str) -> bool:
+    return one[1:] == other[1:] or {one[:1], other[:1]} == {"", "+"}
+
+
+def digest_key(
+    type_: str, form: TextForm, audience: Sequence[str] = (), *, shared: bool = False, subject: str | None = None
+) -> str:
+    """The key under which an entry of the type `type_` is listed with those of its owner that it may duplicate.
+
+    An entry that other agents may read is not a duplicate of one that others, or fewer, may read: `audience` are their
+    names, sorted and without the owner. Nor is one about a person (`subject`) a duplicate of one about another person.
+    """
+    readers = "*" if shared else ",".join(audience)
+    return f"{type_}/{_digest(readers, subject or '', form.key)}"
+
+
+def text_key(text: str) -> str:
+    """The key of a text, whatever the type and the readers of the entry that has it. It is that of rule 1."""
+    return _digest(_collapsed(text))
+
+
+def _collapsed(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+# Rule 2
+
+
+class _Piece(NamedTuple):
+    text: str
+    core: str
+    """The piece without punctuation at its ends."""
+    after_digit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A text in the form in which rule 2 compares it."""
+
+    folded: str
+    """With the capitals that may say nothing in lower case."""
+    case: str
+    """`TextForm.case`."""
+
+    @classmethod
+    def of(cls, collapsed: str) -> "_Written":
+        pieces = list(_pieces(_END.sub("", _AROUND_HAN.sub("", _plain(collapsed)))))
+        shouted = _is_shouted(pieces)
+        first = next((number for number, piece in enumerate(pieces) if piece.core), -1)
+        soft = [_is_soft(piece, is_first=number == first, shouted=shouted) for number, piece in enumerate(pieces)]
+        folded = [piece.text.lower() if is_soft else piece.text for piece, is_soft in zip(pieces, soft, strict=True)]
+        if shouted or not any(_has_capital(piece.text) for piece, is_soft in zip(pieces, soft, strict=True) if is_soft):
+            return cls("".join(folded), "")
+        cased = [folded[n] if n == first else piece.text for n, piece in enumerate(pieces)]
+        begins = "+" if soft[first] and _has_capital(pieces[first].text) else "-"
+        return cls("".join(folded), begins + _short("".join(cased)))
+
+
+def _plain(collapsed: str) -> str:
+    """The text with one form for each character, quote and space."""
+    if collapsed.isascii():
+        return collapsed
+    plain = "".join(map(_usual, collapsed)).translate(_WRITTEN)
+    return _collapsed(plain)
+
+
+def _usual(char: str) -> str:
+    if ord(char) in _LIGATURES or _FORMS.match(unicodedata.decomposition(char)):
+        return unicodedata.normalize("NFKC", char)
+    return char
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    before = ""
+    for found in _PIECES.findall(text):
+        core = _CORE.fullmatch(found)
+        yield _Piece(found, core[1].strip() if core is not None else found, before[-1:].isdigit())
+        before = before if found.isspace() else found
+
+
+def _is_shouted(pieces: Sequence[_Piece]) -> bool:
+    words = [piece.core for piece in pieces if len(piece.core) > 1 and _parts(piece.core)]
+    return len(words) >= _SHOUTED_WORDS and all(word.isupper() for word in words)
+
+
+def _parts(core: str) -> Sequence[str]:
+    """The parts of a word, such as those of "well-known"; () if it has anything but letters."""
+    parts = re.split(r"['-]", core)
+    return parts if all(part and _is_letters(part) for part in parts) else ()
+
+
+def _is_letters(text: str) -> bool:
+    return all(char.isalpha() or unicodedata.combining(char) for char in text)
+
+
+def _is_soft(piece: _Piece, *, is_first: bool, shouted: bool) -> bool:
+    """Whether the capitals of a piece may say nothing: those of a word that begins with one, or of all in a shout."""
+    core, parts = piece.core, _parts(piece.core)
+    if not parts or (piece.after_digit and len(core) <= _UNIT_CHARS):
+        return False
+    if len(core) == 1:
+        return core == core.lower() or (core in "AI" and (is_first or shouted))
+    return shouted or all(part == part.lower() or _is_capitalised(part) for part in parts)
+
+
+def _is_capitalised(part: str) -> bool:
+    return len(part) > 1 and part[1:] == part[1:].lower()
+
+
+def _has_capital(text: str) -> bool:
+    return text != text.lower()
+
+
+def _layout(text: str) -> str:
+    """A digest of the places and the indentation of the line breaks that count."""
+    if "\n" not in text and "\r" not in text:
+        return ""
+    kept: list[str] = []
+    words, before = 0, ""
+    for line in text.strip().splitlines():
+        said = line.strip()
+        if not said:
+            continue
+        indentation = line[: len(line) - len(line.lstrip())]
+        if before and (indentation or not _is_wrapped(before[-1], said[0])):
+            kept.append(f"{words}{indentation}")
+        words += len(said.split())
+        before = said
+    return _short("\n".join(kept)) if kept else ""
+
+
+def _is_wrapped(last: str, first: str) -> bool:
+    """Whether a line that begins with `first` continues a line that ends with `last`."""
+    return (first.islower() and (last.isalpha() or last == ",")) or (first.isalpha() and last in _STOPS)
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

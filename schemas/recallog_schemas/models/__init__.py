@@ -1,0 +1,1 @@
+"""The memory models, one package each. CONTRIBUTING.md has the map."""

@@ -1,0 +1,1 @@
+"""Conversations: messages of sessions with models, compacted where they grow long."""

@@ -1,0 +1,1 @@
+"""Items: values under a namespace and a key, which change as events do."""

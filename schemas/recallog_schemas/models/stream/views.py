@@ -1,0 +1,106 @@
+"""The stream of an agent: its own memories by recency, class and relevance, its insights, and summaries of a span."""
+
+from datetime import datetime
+from typing import ClassVar, Literal
+
+from recallog_schemas.event import Position
+from recallog_schemas.models.long_term.views import Retained
+from recallog_schemas.views.base import Bounded, OfAgent, View, continued, one_line
+
+
+class StreamMemory(View):
+    """One memory of an agent's stream."""
+
+    id: str
+    """The id of its event; of an insight, that of the reflection."""
+    type: Literal["observation", "reflection", "insight"]
+    """An insight is a sentence of a reflection; whatever is no reflection is an observation."""
+    text: str
+    """What it says."""
+    kind: str
+    """The kind of the event."""
+    agent: str
+    """The author of the event: the agent itself, or one that has addressed the event to it."""
+    at: datetime
+    """When it happened, in UTC."""
+    turn: int
+    """The turn of the event."""
+    position: Position
+    """The position of the event."""
+
+    def format(self) -> str:
+        """Turn, type and text in one line: `[turn 003][insight] The miller pays late.`"""
+        return f"[turn {self.turn:03d}][{self.type}] {one_line(self.text)}"
+
+
+class StreamHit(StreamMemory):
+    """One memory of an agent's stream, with its score."""
+
+    score: float
+    """0.3 recency + 0.3 class + 0.4 relevance, rounded to 6 decimals."""
+    recency: float
+    """From 1 for what happens now: halved every 24 hours."""
+    importance: float
+    """That of its class: 0.5 of an observation, 0.7 of a reflection, 0.9 of an insight."""
+    relevance: float
+    """The share of the distinct words of the query that it has; 0.5 without a query."""
+
+
+class StreamRecall(OfAgent, Bounded):
+    """The memories of an agent's stream that score best."""
+
+    list_field: ClassVar[str] = "memories"
+
+    query: str | None
+    """What was asked for; None: nothing in particular."""
+    now: datetime | None
+    """The time from which recency was measured. None: the space has no event."""
+    memories: tuple[StreamHit, ...]
+    """The best first; of equal ones the newest."""
+
+    def format(self) -> str:
+        """One line for each memory; `(nothing)` if there are none."""
+        return "\n".join(memory.format() for memory in self.memories) or "(nothing)"
+
+
+class InsightsView(OfAgent, Bounded):
+    """The newest insights of an agent."""
+
+    list_field: ClassVar[str] = "insights"
+
+    insights: tuple[StreamMemory, ...]
+    """The insights, oldest first."""
+
+    def format(self) -> str:
+        """One line for each insight; a sentence that says where they come from if there are none."""
+        none = "No insights yet. They are lines of reflections that begin with INSIGHT: (kind agent.reflected)."
+        return "\n".join(insight.format() for insight in self.insights) or none
+
+
+class StreamSummary(OfAgent):
+    """What an agent's stream has of a span of time."""
+
+    since: datetime | None
+    """The beginning of the span; None: that of the stream."""
+    until: datetime | None
+    """The end of the span, which does not belong to it; None: that of the stream."""
+    text: str
+    """The summary; "" if the span has no memories."""
+    memories: int
+    """How many memories the span has."""
+    sources: tuple[str, ...]
+    """The ids of the events that it is made from, in the order of the ledger: at most 64, the most important ones."""
+    kept_from: Position | None
+    """The position from which on the views have all events of the stream. None: they have dropped none."""
+    stored: Retained | None
+    """What became of the summary as an entry. None: it was not to be stored, or there is nothing to store."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the summary is an entry, if it was to be stored."""
+        return self.stored is None or self.stored.ok
+
+    def format(self) -> str:
+        """The summary, and what became of it; `(nothing)` if the span has no memories."""
+        stored = [] if self.stored is None else [self.stored.format()]
+        return "\n".join([continued(self.text) or "(nothing)", *stored])

@@ -1,0 +1,1 @@
+"""Tiers: how fast entries age, and the plans that move and archive them."""
