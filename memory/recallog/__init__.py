@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from recallog.admin import Admin as Admin
     from recallog.errors import *  # noqa: F403 - every error is public
     from recallog.memory import Memory as Memory
-    from recallog.models.consensus.operations import Consensus as Consensus
-    from recallog.models.conversations.compaction import Compacted as Compacted
-    from recallog.models.conversations.compaction import compact as compact
-    from recallog.models.conversations.operations import Conversation as Conversation
-    from recallog.models.items.operations import Items as Items
-    from recallog.models.long_term.operations import LongTerm as LongTerm
-    from recallog.models.stream.operations import Stream as Stream
-    from recallog.models.tiers.operations import Tiers as Tiers
-    from recallog.models.working.operations import Working as Working
-    from recallog.models.workspace.operations import Workspace as Workspace
+    from recallog.model import MODELS as MODELS
+    from recallog.model import Model as Model
+    from recallog.models import Compacted as Compacted
+    from recallog.models import Consensus as Consensus
+    from recallog.models import Conversation as Conversation
+    from recallog.models import Items as Items
+    from recallog.models import LongTerm as LongTerm
+    from recallog.models import Stream as Stream
+    from recallog.models import Tiers as Tiers
+    from recallog.models import Working as Working
+    from recallog.models import Workspace as Workspace
+    from recallog.models import compact as compact
     from recallog.reading.time_travel import AsOf as AsOf
     from recallog.remote import Remote as Remote
     from recallog.retrieval.formatting import format_context as format_context
@@ -39,23 +41,27 @@ else:
         __name__,
         {
             "recallog.admin": ["Admin"],
-            "recallog.models.consensus.operations": ["Consensus"],
-            "recallog.models.conversations.operations": ["Conversation"],
-            "recallog.models.conversations.compaction": ["Compacted", "compact"],
             "recallog.errors": errors.__all__,
-            "recallog.models.items.operations": ["Items"],
-            "recallog.models.long_term.operations": ["LongTerm"],
             "recallog.memory": ["Memory"],
+            "recallog.model": ["MODELS", "Model"],
+            "recallog.models": [
+                "Compacted",
+                "Consensus",
+                "Conversation",
+                "Items",
+                "LongTerm",
+                "Stream",
+                "Tiers",
+                "Working",
+                "Workspace",
+                "compact",
+            ],
             "recallog.reading.time_travel": ["AsOf"],
             "recallog.remote": ["Remote"],
             "recallog.retrieval.formatting": ["format_context"],
             "recallog.retrieval.fusing": ["fuse"],
             "recallog.settings": ["Settings"],
-            "recallog.models.stream.operations": ["Stream"],
-            "recallog.models.tiers.operations": ["Tiers"],
             "recallog.version": ["__version__"],
-            "recallog.models.working.operations": ["Working"],
-            "recallog.models.workspace.operations": ["Workspace"],
             "recallog_schemas.event": ["Event", "Position"],
             "recallog_schemas.views": views.__all__,
             "recallog_streams.ledgers.ledger": ["Batch"],

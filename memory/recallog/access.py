@@ -6,16 +6,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 from recallog import mistakes
 from recallog.index import delegation
-from recallog.models.long_term.accesses import AccessCounter
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope
 from recallog.operations.parameters import At
 from recallog_projections import notices
 from recallog_schemas import Event, Position, limits
+from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import RecallogError, StorageError
 from recallog_schemas.models.long_term import entry_rule
 from recallog_streams.progress import Progress
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recallog.components import Components
+    from recallog.reactors.asker import Asked, Asker
     from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
     from recallog.retrieval.term_cache import TermCache
@@ -32,6 +33,21 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Verdict = TypeVar("Verdict")
+
+
+class Observer(Protocol):
+    """Sees the answers to the calls of one memory, and may publish events about them later."""
+
+    def answered(self, operation: str, arguments: Mapping[str, Any], answer: Any) -> None:
+        """Called with each answer; `operation` is the qualified name."""
+
+    async def flush(self) -> None:
+        """Publish what is to be published. Called before the memory publishes."""
+
+    async def close(self) -> None:
+        """Publish the rest, and stop."""
+
+
 Perform = Callable[[Operation, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
 """Executes an operation with validated arguments and callbacks: `Facade._perform`."""
 _DECLARED_SECONDS = 1.0
@@ -47,15 +63,16 @@ class MemoryAccess:
         self,
         components: "Components | Callable[[], Components]",
         progress: Progress | None,
+        memory: Any,
         published: Callable[[], None],
-        *,
-        count_accesses: bool = True,
     ) -> None:
         """`components` are built, or a function that builds them when they are first needed.
 
         `progress` is called with (done, total) while a query has to build the views first, and `published` after each
-        append, also of the process that serves the index. Without `count_accesses` no read of entries counts.
+        append, also of the process that serves the index. `memory` is the `recallog.Memory`.
         """
+        self.memory = memory
+        self._published = published
         self.settings: Settings | None = None
         """The settings of the memory; None if it was made of built components."""
         self.tracing: Tracing | None = None
@@ -63,9 +80,12 @@ class MemoryAccess:
         self.progress = progress
         self._built: Components | None = None if callable(components) else components
         self._compose = components if callable(components) else lambda: components
-        self._published = published
         self._closed = False
-        self._accesses = AccessCounter(self._at_present, self._append) if count_accesses else None
+        self.observers: Sequence[Observer] = ()
+        """What sees the answers to calls."""
+        self.given: Mapping[str, Any] = {}
+        """What the program gave to ask models, by the name of its `Asker`."""
+        self._askers: dict[str, Any] = {}
         self._near_agents: dict[tuple[str, str], str | None] = {}
         """By space and the name of an agent that was never seen: the agent that it was probably meant to be."""
         self._declared: dict[tuple[str, str], bool] = {}
@@ -78,9 +98,13 @@ class MemoryAccess:
 
     async def close(self) -> None:
         """Close files and connections. Everything that is asked afterwards raises `StorageError`."""
-        if self._accesses is not None and not self._closed:
-            await self._accesses.close()
+        if not self._closed:
+            for observer in self.observers:
+                await observer.close()
         self._closed = True
+        for asked in self._askers.values():
+            if asked is not None:
+                await asked.close()
         if self._built is not None:
             await self._built.close()
 
@@ -91,6 +115,18 @@ class MemoryAccess:
         if self._built is None:
             self._built = self._compose()
         return self._built
+
+    def asker(self, asker: "Asker[Asked]") -> "Asked":
+        """What the program gave for a purpose, else what the settings name; the same one until the memory is closed.
+
+        Raises `ModelMisconfigured`, and `StorageError` if the memory was closed.
+        """
+        self.check_open()
+        if asker.name not in self._askers:
+            given = self.given.get(asker.name)
+            self._askers[asker.name] = asker.of_settings(self.settings) if given is None else given
+        found: Asked = self._askers[asker.name]
+        return found
 
     @cached_property
     def router(self) -> "QueryRouter":
@@ -130,11 +166,12 @@ class MemoryAccess:
     async def append(self, events: Sequence[Event]) -> list[Position]:
         """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`."""
         await self.publish_reads()
-        positions = await self._append(events)
+        positions = await self.append_silently(events)
         self._published()
         return positions
 
-    async def _append(self, events: Sequence[Event]) -> list[Position]:
+    async def append_silently(self, events: Sequence[Event]) -> list[Position]:
+        """Write events that an observer has made: it is not asked for others first, and no reactor is woken."""
         return await self.components.append([entry_rule.with_rule(event) for event in events])
 
     async def of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
@@ -142,7 +179,7 @@ class MemoryAccess:
         after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
         return await self.router.of_space(space, query, after, as_of)
 
-    async def _at_present(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result:
+    async def at_present(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result:
         return await self.router.of_space(space, query)
 
     async def perform(
@@ -183,8 +220,8 @@ class MemoryAccess:
 
     async def answered(self, operation: Operation, valid: Mapping[str, Any], answer: Result) -> Result:
         """The answer to an operation, whose entries count as read, and whose agent may be misspelt."""
-        if self._accesses is not None:
-            self._accesses.answered(operation.qualified_name, valid, answer)
+        for observer in self.observers:
+            observer.answered(operation.qualified_name, valid, answer)
         if operation.read_only and valid.get("agent") is not None and getattr(answer, "known", True) is False:
             await self._tell_agent(valid["space"], valid["agent"])
         return answer
@@ -209,7 +246,7 @@ class MemoryAccess:
 
         if (space, agent) not in self._near_agents:
             try:
-                known = await self._at_present(space, lambda reading: spaces.agent_names(reading, space))
+                known = await self.at_present(space, lambda reading: spaces.agent_names(reading, space))
             except RecallogError:
                 return
             if agent in known:  # it has acted meanwhile
@@ -228,7 +265,7 @@ class MemoryAccess:
             key = RowKey(settings.SPACES.name, space)
             try:
                 async with asyncio.timeout(_DECLARED_SECONDS):
-                    found = await self._at_present(space, lambda reading: reading.snapshot([key]))
+                    found = await self.at_present(space, lambda reading: reading.snapshot([key]))
             except (RecallogError, TimeoutError):
                 return False
             row = found.row(settings.SPACES, space)
@@ -236,8 +273,9 @@ class MemoryAccess:
         return self._declared[space, kind]
 
     async def publish_reads(self) -> None:
-        if self._accesses is not None:
-            await self._accesses.flush()
+        """Publish what observers have made of the answers so far."""
+        for observer in self.observers:
+            await observer.flush()
 
 
 def _remember(verdicts: dict[tuple[str, str], Verdict], names: tuple[str, str], verdict: Verdict) -> None:
@@ -249,6 +287,11 @@ def _remember(verdicts: dict[tuple[str, str], Verdict], names: tuple[str, str], 
 class FacadePart(Facade):
     """Base of the facades that a memory has as attributes, such as `memory.items`."""
 
+    attribute: ClassVar[str] = ""
+    """The attribute of a memory that is one; "" if the memory itself has the operations.
+
+    A model that is built on another may extend its facade: a subclass with the same attribute takes its place."""
+
     def __init__(self, access: MemoryAccess) -> None:
         self._access = access
 
@@ -259,3 +302,22 @@ class FacadePart(Facade):
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
         return await self._access.perform(operation, valid, callbacks, super()._perform)
+
+
+def add_parts(memory: type[Facade]) -> None:
+    """Give the class of a memory an attribute for each of its facades, whose object is made when it is first used."""
+    for name, part in vars(memory).get("facades", {}).items():
+        if name not in vars(memory):
+            attribute = _attribute_of(name, cast("type[FacadePart]", part))
+            attribute.__set_name__(memory, name)
+            setattr(memory, name, attribute)
+
+
+def _attribute_of(name: str, part: type[FacadePart]) -> "cached_property[FacadePart]":
+    def facade(self: Any) -> FacadePart:
+        if name not in self.facades:
+            raise AttributeError(f"this memory was opened without the model that has {name!r}")
+        return part(self._access)
+
+    facade.__doc__, facade.__annotations__ = paragraphs(part)[0], {"return": part}
+    return cached_property(facade)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from recallog import layout, loading
+from recallog import layout, loading, model
 from recallog.components import Components, Lock
 from recallog.index.semantic_index import IndexInProcess, SemanticIndex
 from recallog.index.served_index import ServedIndex
@@ -33,16 +33,13 @@ from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Outcome, Store
 from recallog_projections.views import builtin
 from recallog_schemas import extras, limits
-from recallog_schemas.errors import ModelMisconfigured, ProjectionError, SettingsError
+from recallog_schemas.errors import ProjectionError, SettingsError
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import ProcessedBatch, Projector
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
-    from recallog.models.beliefs.reflector import Reflector
-    from recallog.models.conversations.summarizer import Summarizer
-    from recallog.models.facts.extractor import FactExtractor
-    from recallog.models.long_term.synthesizer import Synthesizer
+    from recallog.model import Model
     from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.index.engines.engine import Engine
@@ -68,10 +65,12 @@ def compose(
     own: Sequence[Projection] = (),
     processed: Callable[[ProcessedBatch], None] | None = None,
     embedder: "Embedder | None" = None,
+    models: "Sequence[Model] | None" = None,
 ) -> Components:
     """The components that the settings name; `processed` is called with each batch that workers and rebuilds commit.
 
-    `own` are projections of the user's own; without them, those that the settings name. With an `embedder` this process
+    `own` are projections of the user's own; without them, those that the settings name. Those of `models` that are not
+    built in, by default of installed packages, come after them. With an `embedder` this process
     maintains the index, instead of one with the embedder of the settings.
 
     Raises `SettingsError`, or `ProjectionError` for a projection whose name is invalid or used twice.
@@ -84,13 +83,19 @@ def compose(
     return assemble(
         ledger,
         stores,
-        own=own or loading.projections(settings.projections),
+        own=[*(own or loading.projections(settings.projections)), *_projections_of(models)],
         lock=_locks(settings, redis),
         index=_index(settings, ledger, stores, redis, embedder),
         log_events=settings.log_events,
         after_wait_seconds=settings.after_wait_seconds,
         processed=processed if tracing is None else _traced(processed, tracing),
     )
+
+
+def _projections_of(models: "Sequence[Model] | None") -> list[Projection]:
+    """The projections of models that are not built in."""
+    chosen = model.installed() if models is None else models
+    return [projection for each in chosen if not each.is_built_in for projection in each.projections()]
 
 
 def _traced(processed: Callable[[ProcessedBatch], None] | None, tracing: "Tracing") -> Callable[[ProcessedBatch], None]:
@@ -220,78 +225,6 @@ def address_of(ledger_url: str) -> "KafkaAddress":
         return KafkaAddress.parse(ledger_url)
     except ValueError as error:
         raise SettingsError(f"RECALLOG_LEDGER: {error}") from None
-
-
-def reflector(settings: Settings | None) -> "Reflector":
-    """The reflector that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
-    if settings is None or settings.reflector == "extractive":
-        from recallog.models.beliefs.extractive import Extractive
-
-        return Extractive()
-    from recallog.models.beliefs.reflector_endpoint import ChatEndpoint
-
-    return ChatEndpoint(
-        settings.reflector,
-        _model_of("reflector", settings.reflector_model),
-        api_key=_secret(settings.reflector_api_key),
-        timeout_seconds=settings.reflector_timeout_seconds,
-    )
-
-
-def extractor(settings: Settings | None) -> "FactExtractor":
-    """The extractor that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
-    if settings is None or settings.extractor == "heuristic":
-        from recallog.models.facts.heuristic import HeuristicExtractor
-
-        return HeuristicExtractor()
-    from recallog.models.facts.extractor_endpoint import EndpointExtractor
-
-    return EndpointExtractor(
-        settings.extractor,
-        _model_of("extractor", settings.extractor_model),
-        api_key=_secret(settings.extractor_api_key),
-        timeout_seconds=settings.extractor_timeout_seconds,
-    )
-
-
-def synthesizer(settings: Settings | None) -> "Synthesizer":
-    """The synthesizer that the settings name, by default the offline one. Raises `ModelMisconfigured`."""
-    if settings is None or settings.synthesizer == "extractive":
-        from recallog.models.long_term.synthesizer import ExtractiveSynthesizer
-
-        return ExtractiveSynthesizer()
-    from recallog.models.long_term.synthesizer_endpoint import EndpointSynthesizer
-
-    return EndpointSynthesizer(
-        settings.synthesizer,
-        _model_of("synthesizer", settings.synthesizer_model),
-        api_key=_secret(settings.synthesizer_api_key),
-        timeout_seconds=settings.synthesizer_timeout_seconds,
-    )
-
-
-def summarizer(settings: Settings | None) -> "Summarizer | None":
-    """The summarizer that the settings name; None for quotes, without a model. Raises `ModelMisconfigured`."""
-    if settings is None or settings.summarizer == "extractive":
-        return None
-    from recallog.models.conversations.summarizer_endpoint import EndpointSummarizer
-
-    return EndpointSummarizer(
-        settings.summarizer,
-        _model_of("summarizer", settings.summarizer_model),
-        api_key=_secret(settings.summarizer_api_key),
-        timeout_seconds=settings.summarizer_timeout_seconds,
-    )
-
-
-def _model_of(asker: str, model: str | None) -> str:
-    if model is None:
-        name = f"RECALLOG_{asker.upper()}"
-        raise ModelMisconfigured(
-            f"the {asker} is an endpoint, and no model is named. Set {name}_MODEL, or leave {name} unset for the one "
-            "that needs no model"
-        )
-    return model
 
 
 def _secret(value: SecretStr | None) -> str | None:

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from recallog.components import Components as Components
     from recallog.components import Lock as Lock
     from recallog.composition import assemble as assemble
-    from recallog.models.beliefs.reflector import Evidence as Evidence
-    from recallog.models.beliefs.reflector import ReflectionAnswer as ReflectionAnswer
-    from recallog.models.beliefs.reflector import ReflectionRequest as ReflectionRequest
-    from recallog.models.beliefs.reflector import Reflector as Reflector
-    from recallog.models.conversations.summarizer import Summarizer as Summarizer
-    from recallog.models.facts.extractor import ExtractionRequest as ExtractionRequest
-    from recallog.models.facts.extractor import Fact as Fact
-    from recallog.models.facts.extractor import FactExtractor as FactExtractor
-    from recallog.models.facts.extractor import Utterance as Utterance
-    from recallog.models.long_term.synthesizer import Synthesizer as Synthesizer
+    from recallog.models import Evidence as Evidence
+    from recallog.models import ExtractionRequest as ExtractionRequest
+    from recallog.models import Fact as Fact
+    from recallog.models import FactExtractor as FactExtractor
+    from recallog.models import ReflectionAnswer as ReflectionAnswer
+    from recallog.models import ReflectionRequest as ReflectionRequest
+    from recallog.models import Reflector as Reflector
+    from recallog.models import Summarizer as Summarizer
+    from recallog.models import Synthesizer as Synthesizer
+    from recallog.models import Utterance as Utterance
     from recallog.reactors.reactor import DueTrigger as DueTrigger
     from recallog.reactors.reactor import Reactor as Reactor
     from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
@@ -72,11 +72,19 @@ else:
         {
             "recallog.components": ["Components", "Lock"],
             "recallog.composition": ["assemble"],
-            "recallog.models.facts.extractor": ["ExtractionRequest", "Fact", "FactExtractor", "Utterance"],
+            "recallog.models": [
+                "Evidence",
+                "ExtractionRequest",
+                "Fact",
+                "FactExtractor",
+                "ReflectionAnswer",
+                "ReflectionRequest",
+                "Reflector",
+                "Summarizer",
+                "Synthesizer",
+                "Utterance",
+            ],
             "recallog.reactors.reactor": ["DueTrigger", "Reactor"],
-            "recallog.models.beliefs.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
-            "recallog.models.conversations.summarizer": ["Summarizer"],
-            "recallog.models.long_term.synthesizer": ["Synthesizer"],
             "recallog.retrieval.memory_index": ["MemoryIndex"],
             "recallog.retrieval.reranker": ["Reranker"],
             "recallog_projections.index.embedders.embedder": ["Embedder", "Embedding", "Passage", "Vectors"],

@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpac
 
 import msgspec
 
-from recallog import queries, reactors, retrieval
-from recallog.access import MemoryAccess
+from recallog import model, queries, reactors, retrieval
+from recallog.access import MemoryAccess, add_parts
 from recallog.admin import Admin
-from recallog.models import beliefs
-from recallog.models.consensus.operations import Consensus
-from recallog.models.conversations.operations import Conversation
-from recallog.models.items.operations import Items
 from recallog.models.long_term import preset_weights
-from recallog.models.long_term.operations import LongTerm
-from recallog.models.stream.operations import Stream
-from recallog.models.tiers.operations import Tiers
-from recallog.models.working.operations import Working
-from recallog.models.workspace.operations import Workspace
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, GenAi, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
@@ -36,10 +27,8 @@ from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
     from recallog.components import Components
-    from recallog.models.beliefs.reflector import Reflector
-    from recallog.models.conversations.summarizer import Summarizer
-    from recallog.models.facts.extractor import FactExtractor
-    from recallog.models.long_term.synthesizer import Synthesizer
+    from recallog.model import Model
+    from recallog.models import FactExtractor, Parts, Reflector, Summarizer, Synthesizer
     from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.loop import Background, ReactorLoop
@@ -54,7 +43,6 @@ if TYPE_CHECKING:
         AgentSettingsView,
         AgentsView,
         AroundView,
-        BeliefsView,
         Catalogue,
         ContextView,
         EntriesView,
@@ -66,7 +54,6 @@ if TYPE_CHECKING:
         Reaction,
         ReactionsView,
         RecallView,
-        ReflectionView,
         ResumeView,
         SalientView,
         SceneView,
@@ -78,6 +65,9 @@ if TYPE_CHECKING:
     )
     from recallog_streams.tracing import Tracing
 
+else:
+    Parts = model.main_facade(model.installed())
+
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 _RERANKED = frozenset({"recall", "search"})
@@ -88,7 +78,7 @@ INDEX_WAIT_SECONDS = 60.0
 """How long `catch_up_index` waits for an index that makes no progress."""
 
 
-class Memory(Facade):
+class Memory(Parts):
     """Event-sourced memory of any number of agents.
 
     ```python
@@ -105,17 +95,11 @@ class Memory(Facade):
     positions may be texts, and events dicts. An invalid argument raises `InvalidArgument`, which names it.
     """
 
-    facades: ClassVar[Mapping[str, type[Facade]]] = {
-        "admin": Admin,
-        "long_term": LongTerm,
-        "items": Items,
-        "working": Working,
-        "workspace": Workspace,
-        "consensus": Consensus,
-        "stream": Stream,
-        "tiers": Tiers,
-        "conversation": Conversation,
-    }
+    facades: ClassVar[Mapping[str, type[Facade]]] = {"admin": Admin, **model.facades(model.installed())}
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        add_parts(cls)
 
     def __init__(
         self,
@@ -129,6 +113,7 @@ class Memory(Facade):
         summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
         index: "MemoryIndex | None" = None,
+        models: "Sequence[Model] | None" = None,
         count_accesses: bool = True,
     ) -> None:
         """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
@@ -139,13 +124,15 @@ class Memory(Facade):
         """
         _check_index(index)
         _check_reactors(reactors)
-        self._access = MemoryAccess(components, progress, self._wake_reactor, count_accesses=count_accesses)
+        given = {"reflector": reflector, "extractor": extractor, "synthesizer": synthesizer, "summarizer": summarizer}
+        chosen = model.installed() if models is None else model.checked(models)
+        self._access = MemoryAccess(components, progress, self, self._wake_reactor)
+        self._access.given = given
+        self._models = chosen
+        if count_accesses:
+            self._access.observers = [each.observer(self._access) for each in chosen if each.observer is not None]
         self._index = index
         self._reranker = reranker
-        self._reflector = reflector
-        self._given_extractor = extractor
-        self._given_synthesizer = synthesizer
-        self._given_summarizer = summarizer
         self._own_reactors: Sequence[Reactor] = () if isinstance(reactors, bool) else tuple(reactors)
         self._in_background = reactors is not False
         self._reactor: ReactorLoop | None = None
@@ -166,6 +153,7 @@ class Memory(Facade):
         reranker: "Reranker | None" = None,
         embedder: "Embedder | None" = None,
         index: "MemoryIndex | None" = None,
+        models: "Sequence[Model] | None" = None,
     ) -> Self:
         """A memory in the folder `home`, which is created when it is first used, or with the given settings.
 
@@ -188,6 +176,9 @@ class Memory(Facade):
         `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
         the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
         `recall` finds does not depend on it. The memory closes the embedder when it is closed.
+
+        `models` are the memory models: by default those of Recallog and of installed packages. To add one of your own,
+        pass `[*recallog.MODELS, yours]`.
         """
         settings = home if isinstance(home, Settings) else Settings.of_folder(home)
         _check_given(projections, progress, embedder)
@@ -195,11 +186,12 @@ class Memory(Facade):
         def composed() -> "Components":
             from recallog import composition
 
-            return composition.compose(settings, projections, embedder=embedder)
+            return composition.compose(settings, projections, embedder=embedder, models=models)
 
-        memory = cls(
-            # A query may be answered by another process, and then needs no components here.
-            composed if settings.serves_index and not projections and embedder is None else composed(),
+        # A query may be answered by another process, and then needs no components here.
+        is_served = settings.serves_index and not projections and embedder is None and models is None
+        memory = cls._having(models)(
+            composed if is_served else composed(),
             progress=progress,
             reactors=reactors,
             reflector=reflector,
@@ -208,6 +200,7 @@ class Memory(Facade):
             summarizer=summarizer,
             reranker=reranker,
             index=index,
+            models=models,
             count_accesses=settings.count_accesses,
         )
         memory._access.settings = settings
@@ -226,6 +219,7 @@ class Memory(Facade):
         summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
         index: "MemoryIndex | None" = None,
+        models: "Sequence[Model] | None" = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
 
@@ -235,8 +229,8 @@ class Memory(Facade):
 
         _check_given(projections)
         settings = Settings.valid(ledger="memory://", views="memory://", index="off", reflector="extractive")
-        components = composition.compose(settings, projections)
-        return cls(
+        components = composition.compose(settings, projections, models=models)
+        return cls._having(models)(
             components,
             reactors=reactors,
             reflector=reflector,
@@ -245,7 +239,16 @@ class Memory(Facade):
             summarizer=summarizer,
             reranker=reranker,
             index=index,
+            models=models,
         )
+
+    @classmethod
+    def _having(cls, models: "Sequence[Model] | None") -> type[Self]:
+        """This class with the facades of `models`; None: those that it has."""
+        if models is None:
+            return cls
+        facades = {"admin": Admin, **model.facades(model.checked(models))}
+        return type(cls.__name__, (cls,), {"__doc__": cls.__doc__, "__module__": cls.__module__, "facades": facades})
 
     async def __aenter__(self) -> Self:
         self._access.check_open()
@@ -265,9 +268,6 @@ class Memory(Facade):
                 await self._background.stop()
             if self._reactor is not None:
                 await self._reactor.close()
-            for used in ("_extractor", "_synthesizer", "_summarizer"):
-                if self.__dict__.get(used) is not None:
-                    await self.__dict__[used].close()
         finally:
             await self._access.close()
 
@@ -285,46 +285,6 @@ class Memory(Facade):
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
         return Admin(self._access)
-
-    @cached_property
-    def long_term(self) -> LongTerm:
-        """Long-term memory: the entries that agents keep on purpose."""
-        return LongTerm(self._access, self.recall, lambda: self._extractor, lambda: self._synthesizer)
-
-    @cached_property
-    def items(self) -> Items:
-        """What agents keep under a namespace and a key."""
-        return Items(self._access)
-
-    @cached_property
-    def working(self) -> Working:
-        """Working memory: the blocks that agents keep in sight, and scratchpads of sessions."""
-        return Working(self._access)
-
-    @cached_property
-    def workspace(self) -> Workspace:
-        """The documents of agents: a search in them, and their exchange with a folder."""
-        return Workspace(self._access)
-
-    @cached_property
-    def consensus(self) -> Consensus:
-        """What agents agreed on, and who disagreed."""
-        return Consensus(self._access)
-
-    @cached_property
-    def stream(self) -> Stream:
-        """The streams of agents: what happened to each of them in particular."""
-        return Stream(self._access, self.long_term.retain)
-
-    @cached_property
-    def tiers(self) -> Tiers:
-        """Entries that age: tiers, and the plans that move and archive what is in them."""
-        return Tiers(self._access)
-
-    @cached_property
-    def conversation(self) -> Conversation:
-        """Conversations: messages of sessions, in and out."""
-        return Conversation(self._access, lambda: self._summarizer)
 
     @property
     def _tracing(self) -> "Tracing | None":
@@ -700,30 +660,6 @@ class Memory(Facade):
         """
         return self._components.index is not None and await self._components.index.begin()
 
-    @operation(example="recallog reflection village widow")
-    async def reflection(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "ReflectionView":
-        """Whether a reflection of an agent is due: since which position, after how many events, and on which.
-
-        In Python `answer(belief)` of the view makes the event that answers it.
-        """
-        return await self._access.of_space(
-            space, lambda reading: beliefs.queries.reflection_of(reading, space, agent, self._access.log_events), at
-        )
-
-    @operation(example="recallog beliefs village widow --reader smith", gen_ai=GenAi.SEARCH, records="beliefs")
-    async def beliefs(
-        self,
-        space: parameters.Space,
-        agent: parameters.Agent,
-        *,
-        reader: parameters.Reader = None,
-        **at: Unpack[At],
-    ) -> "BeliefsView":
-        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
-        return await self._access.of_space(
-            space, lambda reading: beliefs.queries.beliefs_of(reading, space, agent, reader), at
-        )
-
     @operation(example="recallog scene village --as-of 0:120", shared=True, gen_ai=GenAi.SEARCH, records="events")
     async def scene(self, space: parameters.Space, **at: Unpack[At]) -> "SceneView":
         """The newest shared event of each scene kind, oldest first: what all agents of the space see.
@@ -986,41 +922,8 @@ class Memory(Facade):
         if self._reactor is None:
             from recallog import reacting
 
-            self._reactor = reacting.loop_of(
-                self,
-                self._access,
-                self._own_reflector,
-                lambda: self._extractor,
-                lambda: self._summarizer,
-                self._own_reactors,
-            )
+            self._reactor = reacting.loop_of(self, self._access, self._models, self._own_reactors)
         return self._reactor
-
-    def _own_reflector(self) -> "Reflector":
-        from recallog import composition
-
-        return self._reflector or composition.reflector(self._access.settings)
-
-    @cached_property
-    def _extractor(self) -> "FactExtractor":
-        from recallog import composition
-
-        self._access.check_open()
-        return self._given_extractor or composition.extractor(self._access.settings)
-
-    @cached_property
-    def _synthesizer(self) -> "Synthesizer":
-        from recallog import composition
-
-        self._access.check_open()
-        return self._given_synthesizer or composition.synthesizer(self._access.settings)
-
-    @cached_property
-    def _summarizer(self) -> "Summarizer | None":
-        from recallog import composition
-
-        self._access.check_open()
-        return self._given_summarizer or composition.summarizer(self._access.settings)
 
     async def _last_positions(self, partition: int | None) -> list[Position]:
         """The position of the last record of each partition that has any, or only of `partition`."""
@@ -1055,6 +958,9 @@ class Memory(Facade):
             if table in group.builder.fold.tables:
                 return group
         raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")
+
+
+add_parts(Memory)
 
 
 def _check_given(projections: object, progress: object = None, embedder: object = None) -> None:

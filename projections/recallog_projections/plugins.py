@@ -1,4 +1,4 @@
-"""Adapters from outside the package, found by URL scheme among the entry points of installed distributions.
+"""What installed distributions bring, found among their entry points: adapters by URL scheme, and memory models.
 
 A distribution registers a factory under one of the groups below, with the scheme as the entry point's name:
 
@@ -7,10 +7,10 @@ A distribution registers a factory under one of the groups below, with the schem
 postgres = "my_package:open_store"
 ```
 
-Entry points are scanned only for schemes that are not built in.
+Adapters are looked for only if the scheme is not built in.
 """
 
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from recallog_schemas.errors import SettingsError
@@ -21,6 +21,8 @@ STORES = "recallog.stores"
 """`factory(url, namespace) -> Store`: each namespace holds the views of one group of projections."""
 ENGINES = "recallog.engines"
 """`factory(url) -> Engine`"""
+MODELS = "recallog.models"
+"""`Model`: a memory model of a program's own."""
 EMBEDDERS = "recallog.embedders"
 """`factory(name, api_key) -> Embedder`"""
 
@@ -42,9 +44,18 @@ def load(group: str, scheme: str) -> Any | None:
     if len(found) > 1:
         named = ", ".join(sorted(entry.value for entry in found))
         raise SettingsError(f"{scheme}: is registered {len(found)} times in {group} ({named}); uninstall all but one")
+    return _loaded(found[0])
+
+
+def load_all(group: str) -> list[Any]:
+    """What installed distributions register in `group`, by name. Raises `SettingsError` if it cannot be imported."""
+    return [_loaded(each) for each in sorted(entry_points(group=group), key=lambda entry: entry.name)]
+
+
+def _loaded(entry: EntryPoint) -> Any:
     try:
-        return found[0].load()
+        return entry.load()
     except (ImportError, AttributeError) as error:
         raise SettingsError(
-            f"{scheme}: {found[0].value}, registered in {group}, cannot be imported: {error}"
+            f"{entry.name}: {entry.value}, registered in {entry.group}, cannot be imported: {error}"
         ) from error

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from recallog import Event, InvalidArgument, Memory, ModelFailed, ModelMisconfigured, Settings, composition
+from recallog import Event, InvalidArgument, Memory, ModelFailed, ModelMisconfigured, Settings
 from recallog.extending import Summarizer
 from recallog.models.conversations import adding
+from recallog.models.conversations.askers import SUMMARIZER
 from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import limits
@@ -873,4 +874,4 @@ def test_an_endpoint_summarises_what_was_said(tmp_path: Path, monkeypatch: pytes
         assert request.lines[3] == {"role": "user", "text": "message 0"}
         assert len(request.lines) == 13
     with pytest.raises(ModelMisconfigured, match="RECALLOG_SUMMARIZER_MODEL"):
-        composition.summarizer(Settings(home=tmp_path, summarizer="http://localhost:1"))
+        SUMMARIZER.of_settings(Settings(home=tmp_path, summarizer="http://localhost:1"))

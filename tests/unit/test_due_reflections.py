@@ -9,7 +9,7 @@ import pytest
 from recallog import Memory
 from recallog.composition import assemble
 from recallog.models.beliefs.extractive import Extractive
-from recallog.models.beliefs.reflection import ReflectionReactor
+from recallog.models.beliefs.reactor import ReflectionReactor
 from recallog.reacting import LoopMemory
 from recallog.reactors import loop
 from recallog.reactors.answering import Answers
@@ -134,7 +134,7 @@ async def running(ledger: Ledger, *events: Event, space: str | None = None) -> A
     async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
         await memory.publish_many(events)
         recorded = RecordedMemory(memory)
-        reactors = [ReflectionReactor(memory, Extractive())]
+        reactors = [ReflectionReactor(memory._access, Extractive())]
         task = asyncio.create_task(
             ReactorLoop(recorded, ledger, Answers(recorded, ledger, reactors), nullcontext).run(space, at_once)
         )

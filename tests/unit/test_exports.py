@@ -18,16 +18,9 @@ import recallog
 import recallog.extending
 import recallog.testing
 import recallog_schemas
-from recallog import Memory
+from recallog import Memory, models
 from recallog.admin import Admin
-from recallog.models.consensus.operations import Consensus
-from recallog.models.conversations.operations import Conversation
-from recallog.models.items.operations import Items
-from recallog.models.long_term.operations import LongTerm
-from recallog.models.stream.operations import Stream
-from recallog.models.tiers.operations import Tiers
-from recallog.models.working.operations import Working
-from recallog.models.workspace.operations import Workspace
+from recallog.models import Consensus, Conversation, Items, LongTerm, Stream, Tiers, Working, Workspace
 from recallog.operations.operation import Facade, all_operations
 from recallog.remote.client import Remote
 from recallog_schemas import views
@@ -53,7 +46,9 @@ PUBLIC = sorted(
         "Event",
         "Items",
         "LongTerm",
+        "MODELS",
         "Memory",
+        "Model",
         "Position",
         "Progress",
         "Remote",
@@ -88,21 +83,21 @@ TESTING = ["ProjectionDriver", "ReactorDriver"]
 # What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
 PLAIN: dict[type[Facade], set[str]] = {
     Memory: {
-        "admin", "answer_due", "catch_up", "catch_up_index", "close", "consensus",
+        "admin", "answer_due", "attribute", "catch_up", "catch_up_index", "close", "consensus",
         "conversation", "facades",
         "in_memory", "items", "keep_reacting", "log_entries", "long_term", "open", "operations", "reactor_of", "row",
         "start_index",
         "stream", "tick", "tiers", "working", "workspace",
     },
     Admin: {"check_ready", "facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
-    LongTerm: {"facades", "operations"},
-    Items: {"facades", "operations"},
-    Working: {"facades", "operations"},
-    Workspace: {"export_folder", "facades", "import_folder", "operations"},
-    Consensus: {"facades", "operations"},
-    Stream: {"facades", "operations"},
-    Tiers: {"facades", "operations"},
-    Conversation: {"facades", "operations"},
+    Consensus: {"attribute", "facades", "operations"},
+    Items: {"attribute", "facades", "operations"},
+    Conversation: {"attribute", "facades", "operations"},
+    LongTerm: {"attribute", "facades", "operations"},
+    Working: {"attribute", "facades", "operations"},
+    Workspace: {"attribute", "export_folder", "facades", "import_folder", "operations"},
+    Tiers: {"attribute", "facades", "operations"},
+    Stream: {"attribute", "facades", "operations"},
 }  # fmt: skip
 
 REMOTE_PARTS = [f"Remote{each.__name__}" for each in PLAIN if each is not Memory]
@@ -131,9 +126,10 @@ def test_each_public_name_can_be_imported(module: str) -> None:
 
 
 LAZY: list[ModuleType] = [
-    recallog, recallog.extending, recallog_schemas, views,
-    *(import_module(f"recallog.{package}") for package in ("queries", "reactors", "retrieval")),
+    recallog, recallog.extending, recallog_schemas, models, views,
 ]  # fmt: skip
+ROOMS = [import_module(f"recallog.{package}") for package in ("queries", "reactors", "retrieval", "models.items")]
+"""Packages whose modules are imported when they are first used."""
 
 
 @pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
@@ -142,6 +138,15 @@ def test_type_checkers_see_the_names_that_are_imported_lazily_and_no_others(modu
     assert sorted(name for _, name in declared) == module.__all__
     for source, name in declared:
         assert getattr(module, name) is getattr(import_module(source), name)
+
+
+@pytest.mark.parametrize("package", ROOMS, ids=lambda package: package.__name__)
+def test_type_checkers_see_the_modules_that_are_imported_lazily(package: ModuleType) -> None:
+    declared = list(_declared(package))
+    assert declared
+    for source, name in declared:
+        assert source == package.__name__
+        assert getattr(package, name) is import_module(f"{source}.{name}")
 
 
 def _declared(module: ModuleType) -> Iterator[tuple[str, str]]:
@@ -155,7 +160,7 @@ def _declared(module: ModuleType) -> Iterator[tuple[str, str]]:
                     yield node.module, alias.asname
 
 
-@pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [*LAZY, *ROOMS], ids=lambda module: module.__name__)
 def test_a_name_that_a_package_does_not_have_is_an_attribute_error(module: ModuleType) -> None:
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'nothing'"):
         _ = module.nothing
@@ -210,14 +215,14 @@ def test_the_facades_of_a_memory() -> None:
     assert [Memory, *Memory.facades.values()] == FACADES
     assert Memory.facades == {
         "admin": Admin,
-        "long_term": LongTerm,
+        "consensus": Consensus,
         "items": Items,
+        "conversation": Conversation,
+        "long_term": LongTerm,
         "working": Working,
         "workspace": Workspace,
-        "consensus": Consensus,
-        "stream": Stream,
         "tiers": Tiers,
-        "conversation": Conversation,
+        "stream": Stream,
     }
 
 

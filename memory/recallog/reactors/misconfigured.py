@@ -1,6 +1,6 @@
 """A reactor whose model cannot be asked until its settings change."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import Event
@@ -18,3 +18,12 @@ class Misconfigured(Reactor):
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
         raise self.error
+
+
+def unless_misconfigured(kinds: frozenset[str], make: Callable[[], Reactor]) -> Reactor:
+    """The reactor for triggers of `kinds`, or one that answers none of them while the settings of its model are wrong:
+    they stay due, and others are answered."""
+    try:
+        return make()
+    except ModelMisconfigured as error:
+        return Misconfigured(kinds, error)

@@ -67,6 +67,7 @@ from recallog import (
     LessonsView,
     MessagesAdded,
     MessagesRemoved,
+    Model,
     PendingView,
     Position,
     Published,
@@ -281,8 +282,293 @@ class Admin:
         """
 
 
+class Consensus:
+    """What agents agreed on, and their dissents: `memory.consensus`.
+
+    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
+    those with the same words, in any order and case, are one topic.
+    """
+
+    def record(
+        self,
+        space: str,
+        agent: str,
+        topic: str,
+        conclusion: str,
+        *,
+        confidence: float,
+        participating: Sequence[str] = (),
+        agreeing: Sequence[str] = (),
+        event_id: str | None = None,
+        audience: Sequence[str] | None = None,
+        session: str | None = None,
+        dissenting: Sequence[str] | None = None,
+        strength: Literal["unanimous", "strong", "moderate", "weak", "split", "contested"] | None = None,
+        key_claims: Sequence[str] | None = None,
+        cruxes: Sequence[str] | None = None,
+        domain: str | None = None,
+        tags: Sequence[str] | None = None,
+        rounds: int | None = None,
+        supersedes: str | None = None,
+    ) -> ConsensusView:
+        """Record what a debate concluded, and answer it once the views have it.
+
+        Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
+        more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
+        `supersedes` at the same moment, this one is recorded without that link.
+
+        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
+        not see this one; nothing has changed then.
+        """
+
+    def dissent(
+        self,
+        space: str,
+        agent: str,
+        content: str,
+        *,
+        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"],
+        confidence: float,
+        event_id: str | None = None,
+        audience: Sequence[str] | None = None,
+        session: str | None = None,
+        consensus_id: str | None = None,
+        topic: str | None = None,
+        reasoning: str | None = None,
+        rebuttal: str | None = None,
+        acknowledged: bool | None = None,
+    ) -> DissentView:
+        """Record an objection to a consensus, or to the one on a topic, whether or not there is one yet.
+
+        Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
+        """
+
+    def supersede(self, space: str, agent: str, consensus_id: str, by: str) -> ConsensusView:
+        """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
+
+        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
+        who see the one do not see the other; nothing has changed then.
+        """
+
+    def find_similar(
+        self,
+        space: str,
+        agent: str,
+        topic: str,
+        *,
+        limit: int = 5,
+        min_confidence: float = 0.0,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ConsensusFound:
+        """The consensuses that an agent may see on similar topics, the most similar ones first.
+
+        The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
+        with the same words. Superseded ones are found too: `superseded_by` names their successors.
+        """
+
+    def dissents(
+        self,
+        space: str,
+        agent: str,
+        topic: str,
+        *,
+        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"] | None = None,
+        limit: int = 50,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> DissentsView:
+        """The dissents on a topic that an agent may see, those with the highest confidence first.
+
+        These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
+        """
+
+
+class Items:
+    """Values that agents keep under a namespace and a key: `memory.items`.
+
+    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
+    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
+    first in the ledger counts, and the other gets `Conflict`.
+    """
+
+    def put(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        value: Any,
+        *,
+        json_text: bool = False,
+        base: int | str | None = None,
+        event_id: str | None = None,
+    ) -> ItemChange:
+        """Give an item a value, whether it exists or not, and answer the item once the views have it.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+
+    def get(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        *,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ItemFound:
+        """The item under a key, with its version."""
+
+    def append(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        text: str,
+        *,
+        base: int | str | None = None,
+        event_id: str | None = None,
+    ) -> ItemChange:
+        """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+
+    def move(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        to: str,
+        *,
+        base: int | str | None = None,
+        event_id: str | None = None,
+    ) -> ItemChange:
+        """Give an item another key in its namespace. An item that has this key is replaced.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+
+    def delete(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        *,
+        base: int | str | None = None,
+        event_id: str | None = None,
+    ) -> ItemChange:
+        """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
+
+        The ledger still has its value, and so has the past of the views.
+
+        Raises `Conflict`; nothing has changed then.
+        """
+
+    def list(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str | None = None,
+        *,
+        newest_first: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ItemsPage:
+        """A page of the items of an agent, of all or of those in a namespace and below it.
+
+        `cursor` takes the `next` of a page and selects the page behind it.
+        """
+
+
+class Conversation:
+    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
+
+    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
+    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
+    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
+    ledger.
+    """
+
+    def add(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        messages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
+        *,
+        continues: bool = False,
+        turn: int | None = None,
+        subject: str | None = None,
+    ) -> MessagesAdded:
+        """Add messages to a conversation. What it has already is not added again.
+
+        A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
+        alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
+        history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
+        are always new, also where they repeat what was said before.
+
+        Raises `EventTooLarge` for a message of more than 16 MiB.
+        """
+
+    def messages(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        *,
+        whole: bool = False,
+        before: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ConversationView:
+        """The messages of a conversation as they were added: what a model can be sent.
+
+        Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
+        ingested with the session is a message too: what a user and the agent said, and calls of tools.
+        """
+
+    def compact(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        *,
+        max_messages: int = 20,
+        max_chars: int = 48000,
+        keep: int = 8,
+    ) -> CompactionView:
+        """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
+        than `max_chars` characters, and more than `keep` messages.
+
+        Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
+        the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
+        they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
+        """
+
+    def remove(self, space: str, agent: str, session: str, ids: Sequence[str]) -> MessagesRemoved:
+        """Take messages out of a conversation, by the ids of their events or their own.
+
+        They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
+        of them, nothing is written.
+        """
+
+    def pop(self, space: str, agent: str, session: str, *, count: int = 1) -> MessagesRemoved:
+        """Take the newest messages out of a conversation, and answer them."""
+
+    def clear(self, space: str, agent: str, session: str) -> MessagesRemoved:
+        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
+
+
 class LongTerm:
-    """Entries that agents keep on purpose: `memory.long_term`.
+    """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`.
 
     An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
     agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
@@ -352,27 +638,6 @@ class LongTerm:
         Raises `Refused` for a sixth pinned entry.
         """
 
-    def extract_facts(
-        self,
-        space: str,
-        agent: str,
-        text: str,
-        *,
-        source: str | None = None,
-        subject: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        based_on: Sequence[str] | None = None,
-    ) -> ExtractedFacts:
-        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
-
-        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
-        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
-        `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
-
-        Raises `ModelMisconfigured`.
-        """
-
     def record_experience(
         self,
         space: str,
@@ -393,24 +658,6 @@ class LongTerm:
         """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
 
         It costs the agent nothing, and the same experience may be kept twice: it happened twice.
-        """
-
-    def reflect(
-        self,
-        space: str,
-        agent: str,
-        question: str,
-        *,
-        store: bool = False,
-        after: Position | str | None = None,
-    ) -> Synthesis:
-        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
-
-        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
-        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
-        `store` keeps the answer as an insight that is made from them.
-
-        Raises `ModelFailed`, and `ModelMisconfigured`.
         """
 
     def update(
@@ -576,108 +823,43 @@ class LongTerm:
         (compared, to compare).
         """
 
-
-class Items:
-    """Values that agents keep under a namespace and a key: `memory.items`.
-
-    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
-    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
-    first in the ledger counts, and the other gets `Conflict`.
-    """
-
-    def put(
+    def extract_facts(
         self,
         space: str,
         agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        value: Any,
-        *,
-        json_text: bool = False,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Give an item a value, whether it exists or not, and answer the item once the views have it.
-
-        Raises `Conflict` and `Refused`; nothing has changed then.
-        """
-
-    def get(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ItemFound:
-        """The item under a key, with its version."""
-
-    def append(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
         text: str,
         *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+        source: str | None = None,
+        subject: str | None = None,
+        audience: Sequence[str] | None = None,
+        session: str | None = None,
+        based_on: Sequence[str] | None = None,
+    ) -> ExtractedFacts:
+        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
 
-        Raises `Conflict` and `Refused`; nothing has changed then.
+        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
+        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
+        `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
+
+        Raises `ModelMisconfigured`.
         """
 
-    def move(
+    def reflect(
         self,
         space: str,
         agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        to: str,
+        question: str,
         *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Give an item another key in its namespace. An item that has this key is replaced.
-
-        Raises `Conflict` and `Refused`; nothing has changed then.
-        """
-
-    def delete(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
-
-        The ledger still has its value, and so has the past of the views.
-
-        Raises `Conflict`; nothing has changed then.
-        """
-
-    def list(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str | None = None,
-        *,
-        newest_first: bool = False,
-        limit: int = 50,
-        cursor: str | None = None,
+        store: bool = False,
         after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ItemsPage:
-        """A page of the items of an agent, of all or of those in a namespace and below it.
+    ) -> Synthesis:
+        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
 
-        `cursor` takes the `next` of a page and selects the page behind it.
+        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
+        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+        `store` keeps the answer as an insight that is made from them.
+
+        Raises `ModelFailed`, and `ModelMisconfigured`.
         """
 
 
@@ -847,164 +1029,6 @@ class Workspace:
         """
 
 
-class Consensus:
-    """What agents agreed on, and their dissents: `memory.consensus`.
-
-    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
-    those with the same words, in any order and case, are one topic.
-    """
-
-    def record(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        conclusion: str,
-        *,
-        confidence: float,
-        participating: Sequence[str] = (),
-        agreeing: Sequence[str] = (),
-        event_id: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        dissenting: Sequence[str] | None = None,
-        strength: Literal["unanimous", "strong", "moderate", "weak", "split", "contested"] | None = None,
-        key_claims: Sequence[str] | None = None,
-        cruxes: Sequence[str] | None = None,
-        domain: str | None = None,
-        tags: Sequence[str] | None = None,
-        rounds: int | None = None,
-        supersedes: str | None = None,
-    ) -> ConsensusView:
-        """Record what a debate concluded, and answer it once the views have it.
-
-        Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
-        more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
-        `supersedes` at the same moment, this one is recorded without that link.
-
-        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
-        not see this one; nothing has changed then.
-        """
-
-    def dissent(
-        self,
-        space: str,
-        agent: str,
-        content: str,
-        *,
-        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"],
-        confidence: float,
-        event_id: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        consensus_id: str | None = None,
-        topic: str | None = None,
-        reasoning: str | None = None,
-        rebuttal: str | None = None,
-        acknowledged: bool | None = None,
-    ) -> DissentView:
-        """Record an objection to a consensus, or to the one on a topic, whether or not there is one yet.
-
-        Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
-        """
-
-    def supersede(self, space: str, agent: str, consensus_id: str, by: str) -> ConsensusView:
-        """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
-
-        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
-        who see the one do not see the other; nothing has changed then.
-        """
-
-    def find_similar(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        *,
-        limit: int = 5,
-        min_confidence: float = 0.0,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ConsensusFound:
-        """The consensuses that an agent may see on similar topics, the most similar ones first.
-
-        The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
-        with the same words. Superseded ones are found too: `superseded_by` names their successors.
-        """
-
-    def dissents(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        *,
-        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"] | None = None,
-        limit: int = 50,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> DissentsView:
-        """The dissents on a topic that an agent may see, those with the highest confidence first.
-
-        These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
-        """
-
-
-class Stream:
-    """What happened to an agent in particular: `memory.stream`.
-
-    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
-    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
-    by a line that begins with `INSIGHT:`, or lists it in `insights`.
-    """
-
-    def recall(
-        self,
-        space: str,
-        agent: str,
-        query: str | None = None,
-        *,
-        limit: int = 10,
-        now: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> StreamRecall:
-        """The memories of an agent's stream that score best, best first.
-
-        The score is 0.3 recency (halved every 24 hours), 0.3 class (observation 0.5, reflection 0.7, insight 0.9) and
-        0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
-        """
-
-    def insights(
-        self,
-        space: str,
-        agent: str,
-        *,
-        limit: int = 64,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> InsightsView:
-        """The newest insights of an agent, oldest first. The views retain 64."""
-
-    def summarize(
-        self,
-        space: str,
-        agent: str,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        *,
-        store: bool = False,
-        entry_id: str | None = None,
-        after: Position | str | None = None,
-    ) -> StreamSummary:
-        """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
-
-        The summary is made without a model: how many memories there are, and the first sentences of the three most
-        important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
-        type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
-        the agent alone, also where the space shares its entries.
-        """
-
-
 class Tiers:
     """Entries that age: `memory.tiers`.
 
@@ -1076,83 +1100,60 @@ class Tiers:
         """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
 
 
-class Conversation:
-    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
+class Stream:
+    """What happened to an agent in particular: `memory.stream`.
 
-    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
-    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
-    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
-    ledger.
+    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
+    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
+    by a line that begins with `INSIGHT:`, or lists it in `insights`.
     """
 
-    def add(
+    def recall(
         self,
         space: str,
         agent: str,
-        session: str,
-        messages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
+        query: str | None = None,
         *,
-        continues: bool = False,
-        turn: int | None = None,
-        subject: str | None = None,
-    ) -> MessagesAdded:
-        """Add messages to a conversation. What it has already is not added again.
-
-        A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
-        alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
-        history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
-        are always new, also where they repeat what was said before.
-
-        Raises `EventTooLarge` for a message of more than 16 MiB.
-        """
-
-    def messages(
-        self,
-        space: str,
-        agent: str,
-        session: str,
-        *,
-        whole: bool = False,
-        before: str | None = None,
+        limit: int = 10,
+        now: datetime | str | None = None,
         after: Position | str | None = None,
         as_of: Position | datetime | str | None = None,
-    ) -> ConversationView:
-        """The messages of a conversation as they were added: what a model can be sent.
+    ) -> StreamRecall:
+        """The memories of an agent's stream that score best, best first.
 
-        Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
-        ingested with the session is a message too: what a user and the agent said, and calls of tools.
+        The score is 0.3 recency (halved every 24 hours), 0.3 class (observation 0.5, reflection 0.7, insight 0.9) and
+        0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
         """
 
-    def compact(
+    def insights(
         self,
         space: str,
         agent: str,
-        session: str,
         *,
-        max_messages: int = 20,
-        max_chars: int = 48000,
-        keep: int = 8,
-    ) -> CompactionView:
-        """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
-        than `max_chars` characters, and more than `keep` messages.
+        limit: int = 64,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> InsightsView:
+        """The newest insights of an agent, oldest first. The views retain 64."""
 
-        Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
-        the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
-        they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
+    def summarize(
+        self,
+        space: str,
+        agent: str,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        *,
+        store: bool = False,
+        entry_id: str | None = None,
+        after: Position | str | None = None,
+    ) -> StreamSummary:
+        """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
+
+        The summary is made without a model: how many memories there are, and the first sentences of the three most
+        important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
+        type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
+        the agent alone, also where the space shares its entries.
         """
-
-    def remove(self, space: str, agent: str, session: str, ids: Sequence[str]) -> MessagesRemoved:
-        """Take messages out of a conversation, by the ids of their events or their own.
-
-        They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-        of them, nothing is written.
-        """
-
-    def pop(self, space: str, agent: str, session: str, *, count: int = 1) -> MessagesRemoved:
-        """Take the newest messages out of a conversation, and answer them."""
-
-    def clear(self, space: str, agent: str, session: str) -> MessagesRemoved:
-        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
 
 
 class Memory:
@@ -1187,6 +1188,7 @@ class Memory:
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
         index: MemoryIndex | None = None,
+        models: Sequence[Model] | None = None,
         count_accesses: bool = True,
     ) -> None:
         """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
@@ -1214,6 +1216,30 @@ class Memory:
         something under way does not end in time.
         """
 
+    def reflection(
+        self,
+        space: str,
+        agent: str,
+        *,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ReflectionView:
+        """Whether a reflection of an agent is due: since which position, after how many events, and on which.
+
+        In Python `answer(belief)` of the view makes the event that answers it.
+        """
+
+    def beliefs(
+        self,
+        space: str,
+        agent: str,
+        *,
+        reader: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> BeliefsView:
+        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
+
     @classmethod
     def open(
         cls,
@@ -1229,6 +1255,7 @@ class Memory:
         reranker: Reranker | None = None,
         embedder: Embedder | None = None,
         index: MemoryIndex | None = None,
+        models: Sequence[Model] | None = None,
     ) -> Self:
         """A memory in the folder `home`, which is created when it is first used, or with the given settings.
 
@@ -1251,6 +1278,9 @@ class Memory:
         `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
         the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
         `recall` finds does not depend on it. The memory closes the embedder when it is closed.
+
+        `models` are the memory models: by default those of Recallog and of installed packages. To add one of your own,
+        pass `[*recallog.MODELS, yours]`.
         """
 
     @classmethod
@@ -1265,6 +1295,7 @@ class Memory:
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
         index: MemoryIndex | None = None,
+        models: Sequence[Model] | None = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
 
@@ -1274,38 +1305,6 @@ class Memory:
     @property
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
-
-    @property
-    def long_term(self) -> LongTerm:
-        """Long-term memory: the entries that agents keep on purpose."""
-
-    @property
-    def items(self) -> Items:
-        """What agents keep under a namespace and a key."""
-
-    @property
-    def working(self) -> Working:
-        """Working memory: the blocks that agents keep in sight, and scratchpads of sessions."""
-
-    @property
-    def workspace(self) -> Workspace:
-        """The documents of agents: a search in them, and their exchange with a folder."""
-
-    @property
-    def consensus(self) -> Consensus:
-        """What agents agreed on, and who disagreed."""
-
-    @property
-    def stream(self) -> Stream:
-        """The streams of agents: what happened to each of them in particular."""
-
-    @property
-    def tiers(self) -> Tiers:
-        """Entries that age: tiers, and the plans that move and archive what is in them."""
-
-    @property
-    def conversation(self) -> Conversation:
-        """Conversations: messages of sessions, in and out."""
 
     def publish(self, event: Event | Mapping[str, Any]) -> Position:
         """Write one event, and answer its position once it is durable.
@@ -1554,30 +1553,6 @@ class Memory:
         index itself, from this call on. Raises `IndexUnavailable` if it cannot be started.
         """
 
-    def reflection(
-        self,
-        space: str,
-        agent: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ReflectionView:
-        """Whether a reflection of an agent is due: since which position, after how many events, and on which.
-
-        In Python `answer(belief)` of the view makes the event that answers it.
-        """
-
-    def beliefs(
-        self,
-        space: str,
-        agent: str,
-        *,
-        reader: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> BeliefsView:
-        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
-
     def scene(
         self,
         space: str,
@@ -1730,6 +1705,38 @@ class Memory:
         `after`.
         """
 
+    @property
+    def consensus(self) -> Consensus:
+        """What agents agreed on, and their dissents: `memory.consensus`."""
+
+    @property
+    def items(self) -> Items:
+        """Values that agents keep under a namespace and a key: `memory.items`."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`."""
+
+    @property
+    def long_term(self) -> LongTerm:
+        """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`."""
+
+    @property
+    def working(self) -> Working:
+        """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`."""
+
+    @property
+    def tiers(self) -> Tiers:
+        """Entries that age: `memory.tiers`."""
+
+    @property
+    def stream(self) -> Stream:
+        """What happened to an agent in particular: `memory.stream`."""
+
 
 class RemoteAdmin:
     """What operators do with a memory: `memory.admin`."""
@@ -1828,8 +1835,293 @@ class RemoteAdmin:
         """
 
 
+class RemoteConsensus:
+    """What agents agreed on, and their dissents: `memory.consensus`.
+
+    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
+    those with the same words, in any order and case, are one topic.
+    """
+
+    def record(
+        self,
+        space: str,
+        agent: str,
+        topic: str,
+        conclusion: str,
+        *,
+        confidence: float,
+        participating: Sequence[str] = (),
+        agreeing: Sequence[str] = (),
+        event_id: str | None = None,
+        audience: Sequence[str] | None = None,
+        session: str | None = None,
+        dissenting: Sequence[str] | None = None,
+        strength: Literal["unanimous", "strong", "moderate", "weak", "split", "contested"] | None = None,
+        key_claims: Sequence[str] | None = None,
+        cruxes: Sequence[str] | None = None,
+        domain: str | None = None,
+        tags: Sequence[str] | None = None,
+        rounds: int | None = None,
+        supersedes: str | None = None,
+    ) -> ConsensusView:
+        """Record what a debate concluded, and answer it once the views have it.
+
+        Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
+        more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
+        `supersedes` at the same moment, this one is recorded without that link.
+
+        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
+        not see this one; nothing has changed then.
+        """
+
+    def dissent(
+        self,
+        space: str,
+        agent: str,
+        content: str,
+        *,
+        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"],
+        confidence: float,
+        event_id: str | None = None,
+        audience: Sequence[str] | None = None,
+        session: str | None = None,
+        consensus_id: str | None = None,
+        topic: str | None = None,
+        reasoning: str | None = None,
+        rebuttal: str | None = None,
+        acknowledged: bool | None = None,
+    ) -> DissentView:
+        """Record an objection to a consensus, or to the one on a topic, whether or not there is one yet.
+
+        Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
+        """
+
+    def supersede(self, space: str, agent: str, consensus_id: str, by: str) -> ConsensusView:
+        """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
+
+        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
+        who see the one do not see the other; nothing has changed then.
+        """
+
+    def find_similar(
+        self,
+        space: str,
+        agent: str,
+        topic: str,
+        *,
+        limit: int = 5,
+        min_confidence: float = 0.0,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ConsensusFound:
+        """The consensuses that an agent may see on similar topics, the most similar ones first.
+
+        The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
+        with the same words. Superseded ones are found too: `superseded_by` names their successors.
+        """
+
+    def dissents(
+        self,
+        space: str,
+        agent: str,
+        topic: str,
+        *,
+        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"] | None = None,
+        limit: int = 50,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> DissentsView:
+        """The dissents on a topic that an agent may see, those with the highest confidence first.
+
+        These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
+        """
+
+
+class RemoteItems:
+    """Values that agents keep under a namespace and a key: `memory.items`.
+
+    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
+    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
+    first in the ledger counts, and the other gets `Conflict`.
+    """
+
+    def put(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        value: Any,
+        *,
+        json_text: bool = False,
+        base: int | str | None = None,
+        event_id: str | None = None,
+    ) -> ItemChange:
+        """Give an item a value, whether it exists or not, and answer the item once the views have it.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+
+    def get(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        *,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ItemFound:
+        """The item under a key, with its version."""
+
+    def append(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        text: str,
+        *,
+        base: int | str | None = None,
+        event_id: str | None = None,
+    ) -> ItemChange:
+        """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+
+    def move(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        to: str,
+        *,
+        base: int | str | None = None,
+        event_id: str | None = None,
+    ) -> ItemChange:
+        """Give an item another key in its namespace. An item that has this key is replaced.
+
+        Raises `Conflict` and `Refused`; nothing has changed then.
+        """
+
+    def delete(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str,
+        key: str,
+        *,
+        base: int | str | None = None,
+        event_id: str | None = None,
+    ) -> ItemChange:
+        """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
+
+        The ledger still has its value, and so has the past of the views.
+
+        Raises `Conflict`; nothing has changed then.
+        """
+
+    def list(
+        self,
+        space: str,
+        agent: str,
+        namespace: Sequence[str] | str | None = None,
+        *,
+        newest_first: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ItemsPage:
+        """A page of the items of an agent, of all or of those in a namespace and below it.
+
+        `cursor` takes the `next` of a page and selects the page behind it.
+        """
+
+
+class RemoteConversation:
+    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
+
+    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
+    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
+    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
+    ledger.
+    """
+
+    def add(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        messages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
+        *,
+        continues: bool = False,
+        turn: int | None = None,
+        subject: str | None = None,
+    ) -> MessagesAdded:
+        """Add messages to a conversation. What it has already is not added again.
+
+        A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
+        alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
+        history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
+        are always new, also where they repeat what was said before.
+
+        Raises `EventTooLarge` for a message of more than 16 MiB.
+        """
+
+    def messages(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        *,
+        whole: bool = False,
+        before: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ConversationView:
+        """The messages of a conversation as they were added: what a model can be sent.
+
+        Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
+        ingested with the session is a message too: what a user and the agent said, and calls of tools.
+        """
+
+    def compact(
+        self,
+        space: str,
+        agent: str,
+        session: str,
+        *,
+        max_messages: int = 20,
+        max_chars: int = 48000,
+        keep: int = 8,
+    ) -> CompactionView:
+        """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
+        than `max_chars` characters, and more than `keep` messages.
+
+        Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
+        the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
+        they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
+        """
+
+    def remove(self, space: str, agent: str, session: str, ids: Sequence[str]) -> MessagesRemoved:
+        """Take messages out of a conversation, by the ids of their events or their own.
+
+        They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
+        of them, nothing is written.
+        """
+
+    def pop(self, space: str, agent: str, session: str, *, count: int = 1) -> MessagesRemoved:
+        """Take the newest messages out of a conversation, and answer them."""
+
+    def clear(self, space: str, agent: str, session: str) -> MessagesRemoved:
+        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
+
+
 class RemoteLongTerm:
-    """Entries that agents keep on purpose: `memory.long_term`.
+    """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`.
 
     An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
     agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
@@ -1899,27 +2191,6 @@ class RemoteLongTerm:
         Raises `Refused` for a sixth pinned entry.
         """
 
-    def extract_facts(
-        self,
-        space: str,
-        agent: str,
-        text: str,
-        *,
-        source: str | None = None,
-        subject: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        based_on: Sequence[str] | None = None,
-    ) -> ExtractedFacts:
-        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
-
-        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
-        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
-        `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
-
-        Raises `ModelMisconfigured`.
-        """
-
     def record_experience(
         self,
         space: str,
@@ -1940,24 +2211,6 @@ class RemoteLongTerm:
         """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
 
         It costs the agent nothing, and the same experience may be kept twice: it happened twice.
-        """
-
-    def reflect(
-        self,
-        space: str,
-        agent: str,
-        question: str,
-        *,
-        store: bool = False,
-        after: Position | str | None = None,
-    ) -> Synthesis:
-        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
-
-        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
-        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
-        `store` keeps the answer as an insight that is made from them.
-
-        Raises `ModelFailed`, and `ModelMisconfigured`.
         """
 
     def update(
@@ -2123,108 +2376,43 @@ class RemoteLongTerm:
         (compared, to compare).
         """
 
-
-class RemoteItems:
-    """Values that agents keep under a namespace and a key: `memory.items`.
-
-    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
-    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
-    first in the ledger counts, and the other gets `Conflict`.
-    """
-
-    def put(
+    def extract_facts(
         self,
         space: str,
         agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        value: Any,
-        *,
-        json_text: bool = False,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Give an item a value, whether it exists or not, and answer the item once the views have it.
-
-        Raises `Conflict` and `Refused`; nothing has changed then.
-        """
-
-    def get(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ItemFound:
-        """The item under a key, with its version."""
-
-    def append(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
         text: str,
         *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+        source: str | None = None,
+        subject: str | None = None,
+        audience: Sequence[str] | None = None,
+        session: str | None = None,
+        based_on: Sequence[str] | None = None,
+    ) -> ExtractedFacts:
+        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
 
-        Raises `Conflict` and `Refused`; nothing has changed then.
+        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
+        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
+        `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
+
+        Raises `ModelMisconfigured`.
         """
 
-    def move(
+    def reflect(
         self,
         space: str,
         agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        to: str,
+        question: str,
         *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Give an item another key in its namespace. An item that has this key is replaced.
-
-        Raises `Conflict` and `Refused`; nothing has changed then.
-        """
-
-    def delete(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
-
-        The ledger still has its value, and so has the past of the views.
-
-        Raises `Conflict`; nothing has changed then.
-        """
-
-    def list(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str | None = None,
-        *,
-        newest_first: bool = False,
-        limit: int = 50,
-        cursor: str | None = None,
+        store: bool = False,
         after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ItemsPage:
-        """A page of the items of an agent, of all or of those in a namespace and below it.
+    ) -> Synthesis:
+        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
 
-        `cursor` takes the `next` of a page and selects the page behind it.
+        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
+        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+        `store` keeps the answer as an insight that is made from them.
+
+        Raises `ModelFailed`, and `ModelMisconfigured`.
         """
 
 
@@ -2360,164 +2548,6 @@ class RemoteWorkspace:
         """
 
 
-class RemoteConsensus:
-    """What agents agreed on, and their dissents: `memory.consensus`.
-
-    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
-    those with the same words, in any order and case, are one topic.
-    """
-
-    def record(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        conclusion: str,
-        *,
-        confidence: float,
-        participating: Sequence[str] = (),
-        agreeing: Sequence[str] = (),
-        event_id: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        dissenting: Sequence[str] | None = None,
-        strength: Literal["unanimous", "strong", "moderate", "weak", "split", "contested"] | None = None,
-        key_claims: Sequence[str] | None = None,
-        cruxes: Sequence[str] | None = None,
-        domain: str | None = None,
-        tags: Sequence[str] | None = None,
-        rounds: int | None = None,
-        supersedes: str | None = None,
-    ) -> ConsensusView:
-        """Record what a debate concluded, and answer it once the views have it.
-
-        Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
-        more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
-        `supersedes` at the same moment, this one is recorded without that link.
-
-        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
-        not see this one; nothing has changed then.
-        """
-
-    def dissent(
-        self,
-        space: str,
-        agent: str,
-        content: str,
-        *,
-        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"],
-        confidence: float,
-        event_id: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        consensus_id: str | None = None,
-        topic: str | None = None,
-        reasoning: str | None = None,
-        rebuttal: str | None = None,
-        acknowledged: bool | None = None,
-    ) -> DissentView:
-        """Record an objection to a consensus, or to the one on a topic, whether or not there is one yet.
-
-        Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
-        """
-
-    def supersede(self, space: str, agent: str, consensus_id: str, by: str) -> ConsensusView:
-        """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
-
-        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
-        who see the one do not see the other; nothing has changed then.
-        """
-
-    def find_similar(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        *,
-        limit: int = 5,
-        min_confidence: float = 0.0,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ConsensusFound:
-        """The consensuses that an agent may see on similar topics, the most similar ones first.
-
-        The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
-        with the same words. Superseded ones are found too: `superseded_by` names their successors.
-        """
-
-    def dissents(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        *,
-        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"] | None = None,
-        limit: int = 50,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> DissentsView:
-        """The dissents on a topic that an agent may see, those with the highest confidence first.
-
-        These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
-        """
-
-
-class RemoteStream:
-    """What happened to an agent in particular: `memory.stream`.
-
-    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
-    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
-    by a line that begins with `INSIGHT:`, or lists it in `insights`.
-    """
-
-    def recall(
-        self,
-        space: str,
-        agent: str,
-        query: str | None = None,
-        *,
-        limit: int = 10,
-        now: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> StreamRecall:
-        """The memories of an agent's stream that score best, best first.
-
-        The score is 0.3 recency (halved every 24 hours), 0.3 class (observation 0.5, reflection 0.7, insight 0.9) and
-        0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
-        """
-
-    def insights(
-        self,
-        space: str,
-        agent: str,
-        *,
-        limit: int = 64,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> InsightsView:
-        """The newest insights of an agent, oldest first. The views retain 64."""
-
-    def summarize(
-        self,
-        space: str,
-        agent: str,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        *,
-        store: bool = False,
-        entry_id: str | None = None,
-        after: Position | str | None = None,
-    ) -> StreamSummary:
-        """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
-
-        The summary is made without a model: how many memories there are, and the first sentences of the three most
-        important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
-        type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
-        the agent alone, also where the space shares its entries.
-        """
-
-
 class RemoteTiers:
     """Entries that age: `memory.tiers`.
 
@@ -2589,83 +2619,60 @@ class RemoteTiers:
         """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
 
 
-class RemoteConversation:
-    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
+class RemoteStream:
+    """What happened to an agent in particular: `memory.stream`.
 
-    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
-    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
-    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
-    ledger.
+    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
+    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
+    by a line that begins with `INSIGHT:`, or lists it in `insights`.
     """
 
-    def add(
+    def recall(
         self,
         space: str,
         agent: str,
-        session: str,
-        messages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
+        query: str | None = None,
         *,
-        continues: bool = False,
-        turn: int | None = None,
-        subject: str | None = None,
-    ) -> MessagesAdded:
-        """Add messages to a conversation. What it has already is not added again.
-
-        A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
-        alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
-        history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
-        are always new, also where they repeat what was said before.
-
-        Raises `EventTooLarge` for a message of more than 16 MiB.
-        """
-
-    def messages(
-        self,
-        space: str,
-        agent: str,
-        session: str,
-        *,
-        whole: bool = False,
-        before: str | None = None,
+        limit: int = 10,
+        now: datetime | str | None = None,
         after: Position | str | None = None,
         as_of: Position | datetime | str | None = None,
-    ) -> ConversationView:
-        """The messages of a conversation as they were added: what a model can be sent.
+    ) -> StreamRecall:
+        """The memories of an agent's stream that score best, best first.
 
-        Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
-        ingested with the session is a message too: what a user and the agent said, and calls of tools.
+        The score is 0.3 recency (halved every 24 hours), 0.3 class (observation 0.5, reflection 0.7, insight 0.9) and
+        0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
         """
 
-    def compact(
+    def insights(
         self,
         space: str,
         agent: str,
-        session: str,
         *,
-        max_messages: int = 20,
-        max_chars: int = 48000,
-        keep: int = 8,
-    ) -> CompactionView:
-        """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
-        than `max_chars` characters, and more than `keep` messages.
+        limit: int = 64,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> InsightsView:
+        """The newest insights of an agent, oldest first. The views retain 64."""
 
-        Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
-        the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
-        they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
+    def summarize(
+        self,
+        space: str,
+        agent: str,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        *,
+        store: bool = False,
+        entry_id: str | None = None,
+        after: Position | str | None = None,
+    ) -> StreamSummary:
+        """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
+
+        The summary is made without a model: how many memories there are, and the first sentences of the three most
+        important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
+        type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
+        the agent alone, also where the space shares its entries.
         """
-
-    def remove(self, space: str, agent: str, session: str, ids: Sequence[str]) -> MessagesRemoved:
-        """Take messages out of a conversation, by the ids of their events or their own.
-
-        They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-        of them, nothing is written.
-        """
-
-    def pop(self, space: str, agent: str, session: str, *, count: int = 1) -> MessagesRemoved:
-        """Take the newest messages out of a conversation, and answer them."""
-
-    def clear(self, space: str, agent: str, session: str) -> MessagesRemoved:
-        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
 
 
 class Remote:
@@ -2734,6 +2741,30 @@ class Remote:
 
         Raises `OutOfRange` if the ledger ends before `start`.
         """
+
+    def reflection(
+        self,
+        space: str,
+        agent: str,
+        *,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> ReflectionView:
+        """Whether a reflection of an agent is due: since which position, after how many events, and on which.
+
+        In Python `answer(belief)` of the view makes the event that answers it.
+        """
+
+    def beliefs(
+        self,
+        space: str,
+        agent: str,
+        *,
+        reader: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+    ) -> BeliefsView:
+        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
 
     def publish(self, event: Event | Mapping[str, Any]) -> Position:
         """Write one event, and answer its position once it is durable.
@@ -2934,30 +2965,6 @@ class Remote:
         to the newest of them.
         """
 
-    def reflection(
-        self,
-        space: str,
-        agent: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ReflectionView:
-        """Whether a reflection of an agent is due: since which position, after how many events, and on which.
-
-        In Python `answer(belief)` of the view makes the event that answers it.
-        """
-
-    def beliefs(
-        self,
-        space: str,
-        agent: str,
-        *,
-        reader: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> BeliefsView:
-        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
-
     def scene(
         self,
         space: str,
@@ -3091,33 +3098,33 @@ class Remote:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
 
     @property
-    def long_term(self) -> RemoteLongTerm:
-        """Long-term memory: the entries that agents keep on purpose."""
+    def consensus(self) -> RemoteConsensus:
+        """What agents agreed on, and their dissents: `memory.consensus`."""
 
     @property
     def items(self) -> RemoteItems:
-        """What agents keep under a namespace and a key."""
-
-    @property
-    def working(self) -> RemoteWorking:
-        """Working memory: the blocks that agents keep in sight, and scratchpads of sessions."""
-
-    @property
-    def workspace(self) -> RemoteWorkspace:
-        """The documents of agents: a search in them, and their exchange with a folder."""
-
-    @property
-    def consensus(self) -> RemoteConsensus:
-        """What agents agreed on, and who disagreed."""
-
-    @property
-    def stream(self) -> RemoteStream:
-        """The streams of agents: what happened to each of them in particular."""
-
-    @property
-    def tiers(self) -> RemoteTiers:
-        """Entries that age: tiers, and the plans that move and archive what is in them."""
+        """Values that agents keep under a namespace and a key: `memory.items`."""
 
     @property
     def conversation(self) -> RemoteConversation:
-        """Conversations: messages of sessions, in and out."""
+        """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`."""
+
+    @property
+    def long_term(self) -> RemoteLongTerm:
+        """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`."""
+
+    @property
+    def working(self) -> RemoteWorking:
+        """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`."""
+
+    @property
+    def workspace(self) -> RemoteWorkspace:
+        """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`."""
+
+    @property
+    def tiers(self) -> RemoteTiers:
+        """Entries that age: `memory.tiers`."""
+
+    @property
+    def stream(self) -> RemoteStream:
+        """What happened to an agent in particular: `memory.stream`."""

@@ -13,7 +13,7 @@ from recallog.sync.loop_thread import LoopThread
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 MODULE = "recallog.sync"
-_INTERNAL = frozenset({"facades", "operations"})
+_INTERNAL = frozenset({"attribute", "facades", "operations"})
 """What doors learn from a facade, and callers do not need."""
 _PROGRESS = "progress"
 """A callback that `Memory.open` takes, which is no operation and marks none."""

@@ -13,6 +13,14 @@ COMMANDS = {
         "ingesting",
         "Write the events and conversations of files to the ledger.",
     ),
+    "reflection": (
+        "derived",
+        "Whether a reflection of an agent is due: since which position, after how many events, and on which.",
+    ),
+    "beliefs": (
+        "derived",
+        "The newest 64 beliefs of an agent, oldest first, each with the events that it is based on.",
+    ),
     "episodic": (
         "derived",
         "The recent events of an agent: its own, those addressed to it, and shared ones, oldest first.",
@@ -36,14 +44,6 @@ COMMANDS = {
     "entries": (
         "derived",
         "Whole events by id, in the order of the ids; a repeated id counts once. Entries are in their present form.",
-    ),
-    "reflection": (
-        "derived",
-        "Whether a reflection of an agent is due: since which position, after how many events, and on which.",
-    ),
-    "beliefs": (
-        "derived",
-        "The newest 64 beliefs of an agent, oldest first, each with the events that it is based on.",
     ),
     "scene": (
         "derived",
@@ -105,33 +105,33 @@ COMMANDS = {
         "derived",
         "List, show or retry records that could not be applied.",
     ),
-    "long-term": (
+    "consensus": (
         "derived",
-        "Entries that agents keep on purpose: `memory.long_term`.",
+        "What agents agreed on, and their dissents: `memory.consensus`.",
     ),
     "items": (
         "derived",
         "Values that agents keep under a namespace and a key: `memory.items`.",
     ),
+    "conversation": (
+        "derived",
+        "The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.",
+    ),
+    "long-term": (
+        "derived",
+        "Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`.",
+    ),
     "working": (
         "derived",
         "Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.",
-    ),
-    "consensus": (
-        "derived",
-        "What agents agreed on, and their dissents: `memory.consensus`.",
-    ),
-    "stream": (
-        "derived",
-        "What happened to an agent in particular: `memory.stream`.",
     ),
     "tiers": (
         "derived",
         "Entries that age: `memory.tiers`.",
     ),
-    "conversation": (
+    "stream": (
         "derived",
-        "The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.",
+        "What happened to an agent in particular: `memory.stream`.",
     ),
     "react": (
         "reactors",

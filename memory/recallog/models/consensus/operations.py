@@ -20,6 +20,8 @@ class Consensus(FacadePart):
     those with the same words, in any order and case, are one topic.
     """
 
+    attribute = "consensus"
+
     @operation(
         example='recallog consensus record village baker "rate limiter design" "Use a token bucket." '
         "--participating baker --participating miller --agreeing baker --confidence 0.8",

@@ -1,10 +1,9 @@
 """Conversations: the messages of sessions, in and out in the form of a model's API."""
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from recallog.access import FacadePart, MemoryAccess
+from recallog.access import FacadePart
 from recallog.models import conversations
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
@@ -12,7 +11,6 @@ from recallog.operations.parameters import At
 from recallog_schemas import Position, limits
 
 if TYPE_CHECKING:
-    from recallog.models.conversations.summarizer import Summarizer
     from recallog_schemas.views import CompactionView, ConversationView, MessagesAdded, MessagesRemoved
 
 Written = TypeVar("Written", "MessagesAdded", "MessagesRemoved")
@@ -27,10 +25,7 @@ class Conversation(FacadePart):
     ledger.
     """
 
-    def __init__(self, access: MemoryAccess, summarizer: "Callable[[], Summarizer | None]") -> None:
-        """What `summarizer` returns writes summaries in this process; None: they quote the messages."""
-        super().__init__(access)
-        self._summarizer = summarizer
+    attribute = "conversation"
 
     @cached_property
     def _written(self) -> dict[int, Position]:
@@ -136,13 +131,14 @@ class Conversation(FacadePart):
         they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
         """
         from recallog.models.conversations import commands as changes
+        from recallog.models.conversations.askers import SUMMARIZER
         from recallog_projections.models.conversations.tables import ConversationKey
         from recallog_projections.models.conversations.thresholds import Thresholds
 
         conversation = ConversationKey(space, agent, session)
         thresholds = Thresholds(max_messages, max_chars, keep).bounded()
         return await changes.compact(
-            self._access, conversation, self._summarizer(), thresholds, await self._newest(space)
+            self._access, conversation, self._access.asker(SUMMARIZER), thresholds, await self._newest(space)
         )
 
     @operation(

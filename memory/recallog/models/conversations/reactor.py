@@ -2,37 +2,21 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
+from recallog.access import MemoryAccess
+from recallog.models.conversations import queries
 from recallog.models.conversations import summarizer as summarizers
 from recallog.models.conversations.compaction import EXTRACTIVE, Plan, Summary
+from recallog.models.conversations.queries import Planned
 from recallog.models.conversations.summarizer import Summarizer
 from recallog.reactors.asking import Sleep
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.models.conversations import rendering
+from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import Event, limits, triggers
 from recallog_schemas.errors import ModelFailed
 from recallog_schemas.shortening import cut
-
-
-class PlannedCompaction(Protocol):
-    """What a compaction replaces. `recallog.models.conversations.queries.Planned` is one."""
-
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def upto(self) -> str | None: ...
-    @property
-    def subject(self) -> str | None: ...
-    @property
-    def removals(self) -> int: ...
-
-
-class CompactionMemory(Protocol):
-    """What this reactor asks the memory."""
-
-    async def compaction(self, space: str, agent: str, session: str) -> PlannedCompaction:
-        """What a compaction of a conversation would replace now."""
 
 
 class Compaction(Reactor):
@@ -45,9 +29,9 @@ class Compaction(Reactor):
     kinds: ClassVar[frozenset[str]] = frozenset({triggers.COMPACTION})
 
     def __init__(
-        self, memory: CompactionMemory, summarizer: Summarizer | None = None, sleep: Sleep = asyncio.sleep
+        self, access: MemoryAccess, summarizer: Summarizer | None = None, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self._memory = memory
+        self._access = access
         self._summarizer = summarizer
         self._sleep = sleep
         self.immediate = summarizer is None
@@ -55,7 +39,7 @@ class Compaction(Reactor):
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
         if trigger.session is None:
             return []
-        planned = await self._memory.compaction(trigger.space, trigger.agent, trigger.session)
+        planned = await self._planned(ConversationKey(trigger.space, trigger.agent, trigger.session))
         if planned.upto is None:
             return []
         summary, by, failed = await summarised(planned.plan, self._summarizer, self._sleep)
@@ -79,9 +63,12 @@ class Compaction(Reactor):
         )
         return [compacted, closing]
 
-    async def close(self) -> None:
-        if self._summarizer is not None:
-            await self._summarizer.close()
+    async def _planned(self, conversation: ConversationKey) -> Planned:
+        """What a compaction of a conversation would replace now."""
+        access, ledger = self._access, self._access.components.ledger
+        return await access.of_space(
+            conversation.space, lambda reading: queries.planned(reading, ledger, conversation), {}
+        )
 
 
 async def summarised(
@@ -98,7 +85,7 @@ async def summarised(
     return plan.summary(None), EXTRACTIVE, failed
 
 
-def payload_of(session: str, planned: PlannedCompaction, summary: Summary, by: str) -> dict[str, object]:
+def payload_of(session: str, planned: Planned, summary: Summary, by: str) -> dict[str, object]:
     """The payload of the event that records a compaction."""
     return {
         "session": session,

@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
-from recallog.models.facts import extraction, extractor
+from recallog.models.facts import extractor, synthesizer
+from recallog.models.facts import reactor as extraction
 from recallog.models.facts.extractor import ExtractionRequest, FactExtractor, Utterance
-from recallog.models.long_term import synthesizer
-from recallog.models.long_term.synthesizer import Synthesizer
+from recallog.models.facts.synthesizer import Synthesizer
 from recallog.operations.parameters import After, ExtractOptions, RetainOptions
 from recallog.retrieval.channels import FOUR_CHANNEL
 from recallog_schemas import limits

@@ -21,6 +21,8 @@ class Items(FacadePart):
     first in the ledger counts, and the other gets `Conflict`.
     """
 
+    attribute = "items"
+
     @operation(
         example='recallog items put village baker notes miller "owes nine sacks"',
         scope=Scope.PUBLISH,

@@ -8,10 +8,10 @@ nothing else.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from recallog.retrieval.channels import EVENT
 from recallog_projections.tables import RowKey
@@ -19,17 +19,10 @@ from recallog_schemas import Event, limits, timestamps
 from recallog_schemas.errors import RecallogError, StorageReadOnly
 
 if TYPE_CHECKING:
+    from recallog.access import MemoryAccess
     from recallog.reading.read_session import ReadSession
 
-Result = TypeVar("Result")
-
 _log = logging.getLogger("recallog.accesses")
-
-
-class _OfSpace(Protocol):
-    """Runs a query about the present of one space."""
-
-    async def __call__(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result: ...
 
 
 @dataclass(slots=True)
@@ -50,9 +43,8 @@ class AccessCounter:
     and when the memory is closed. Its errors never reach a caller: they lose the counts.
     """
 
-    def __init__(self, of_space: _OfSpace, append: Callable[[Sequence[Event]], Awaitable[object]]) -> None:
-        self._of_space = of_space
-        self._append = append
+    def __init__(self, access: "MemoryAccess") -> None:
+        self._access = access
         self._reads: dict[tuple[str, str], _Reads] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_loop: asyncio.AbstractEventLoop | None = None
@@ -93,7 +85,7 @@ class AccessCounter:
             spaces = dict.fromkeys(space for space, _ in collected)
             events = [event for space in spaces for event in await self._events(space, collected)]
             if events:
-                await self._append(events)
+                await self._access.append_silently(events)
         except RecallogError as error:
             self._is_read_only = isinstance(error, StorageReadOnly)
             _log.debug("reads of entries were not counted: %s", error)
@@ -122,7 +114,7 @@ class AccessCounter:
             known = [agent for agent in agents if snapshot.row(activity.AGENTS, space, agent) is not None]
             return None if now is None else timestamps.moment_of(now.at), known
 
-        now, known = await self._of_space(space, time_and_known)
+        now, known = await self._access.at_present(space, time_and_known)
         return [event for agent in known for event in _events_of(space, agent, collected[space, agent], now)]
 
     def _start(self) -> None:

@@ -1,20 +1,18 @@
 """What agents keep on purpose: the entries of their long-term memory."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 import uuid_utils
 
-from recallog.access import FacadePart, MemoryAccess
+from recallog.access import FacadePart
 from recallog.models import long_term
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Operation, Scope, operation
-from recallog.operations.parameters import At, ExperienceOptions, ExtractOptions, RetainOptions, UpdateOptions
+from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog.models.facts.extractor import FactExtractor
-    from recallog.models.long_term.synthesizer import Synthesizer
     from recallog_schemas.views import (
         AuditView,
         Comparison,
@@ -24,18 +22,15 @@ if TYPE_CHECKING:
         EntryFound,
         EntryStats,
         ErasuresPage,
-        ExtractedFacts,
         LessonsView,
-        RecallView,
         Retained,
         Seeded,
-        Synthesis,
     )
 
 _RETAIN = "retain"
 
 
-class LongTerm(FacadePart):
+class Entries(FacadePart):
     """Entries that agents keep on purpose: `memory.long_term`.
 
     An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
@@ -43,18 +38,7 @@ class LongTerm(FacadePart):
     of the ledger, for all writers.
     """
 
-    def __init__(
-        self,
-        access: MemoryAccess,
-        recall: "Callable[..., Awaitable[RecallView]]",
-        extractor: "Callable[[], FactExtractor]",
-        synthesizer: "Callable[[], Synthesizer]",
-    ) -> None:
-        """`recall` is that of the memory. What `extractor` and `synthesizer` return is used in this process."""
-        super().__init__(access)
-        self._recall = recall
-        self._extractor = extractor
-        self._synthesizer = synthesizer
+    attribute = "long_term"
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         if operation.name == _RETAIN and valid.get("entry_id") is None:
@@ -119,34 +103,6 @@ class LongTerm(FacadePart):
         return await changes.compare(self._access, space, agent, text, type, options)
 
     @operation(
-        example='recallog long-term extract-facts village baker "Acme Corp prefers React." --source "a call"',
-        scope=Scope.PUBLISH,
-        command="long-term extract-facts",
-        gen_ai=GenAi.UPSERT,
-        records="retained",
-    )
-    async def extract_facts(
-        self,
-        space: parameters.Space,
-        agent: parameters.Agent,
-        text: parameters.ExtractedText,
-        *,
-        source: parameters.FactSource = None,
-        **options: Unpack[ExtractOptions],
-    ) -> "ExtractedFacts":
-        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
-
-        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
-        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
-        `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
-
-        Raises `ModelMisconfigured`.
-        """
-        from recallog.models.facts import commands as facts
-
-        return await facts.extract(self.retain, self._extractor(), space, agent, text, source, options)
-
-    @operation(
         example='recallog long-term record-experience village baker deploy "Deployed the shop" --outcome "it crashed"',
         scope=Scope.PUBLISH,
         command="long-term record-experience",
@@ -170,36 +126,6 @@ class LongTerm(FacadePart):
         from recallog.models.long_term import commands as changes
 
         return await changes.record_experience(self._access, space, agent, action_type, summary, entry_id, options)
-
-    @operation(
-        example='recallog long-term reflect village baker "What does Acme Corp prefer?"',
-        scope=Scope.PUBLISH,
-        command="long-term reflect",
-        gen_ai=GenAi.SEARCH,
-        records="sources",
-    )
-    async def reflect(
-        self,
-        space: parameters.Space,
-        agent: parameters.Agent,
-        question: parameters.RecallQuery,
-        *,
-        store: parameters.StoreAnswer = False,
-        after: parameters.After = None,
-    ) -> "Synthesis":
-        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
-
-        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
-        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
-        `store` keeps the answer as an insight that is made from them.
-
-        Raises `ModelFailed`, and `ModelMisconfigured`.
-        """
-        from recallog.models.facts import commands as facts
-
-        return await facts.reflect(
-            self._recall, self.retain, self._synthesizer(), space, agent, question, store=store, after=after
-        )
 
     @operation(
         example="recallog long-term update village baker l-7 --priority pinned",

@@ -1,9 +1,8 @@
 """The stream of an agent: its own memories, its insights, and summaries of a span of time."""
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Unpack
 
-from recallog.access import FacadePart, MemoryAccess
+from recallog.access import FacadePart
 from recallog.models import stream
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
@@ -11,7 +10,7 @@ from recallog.operations.parameters import At
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import InsightsView, Retained, StreamRecall, StreamSummary
+    from recallog_schemas.views import InsightsView, StreamRecall, StreamSummary
 
 _SUMMARY = "summary"
 _SOURCE = "stream"
@@ -25,10 +24,7 @@ class Stream(FacadePart):
     by a line that begins with `INSIGHT:`, or lists it in `insights`.
     """
 
-    def __init__(self, access: MemoryAccess, retain: "Callable[..., Awaitable[Retained]]") -> None:
-        """`retain` is that of long-term memory."""
-        super().__init__(access)
-        self._retain = retain
+    attribute = "stream"
 
     @operation(
         example='recallog stream recall village baker "nine sacks"',
@@ -113,7 +109,7 @@ class Stream(FacadePart):
         span = {
             name: None if moment is None else moment.isoformat() for name, moment in (("since", first), ("until", end))
         }
-        stored = await self._retain(
+        stored = await self._access.memory.long_term.retain(
             space,
             agent,
             found.text,

@@ -12,7 +12,6 @@ from recallog.models.tiers.queries import Planned
 from recallog.operations.parameters import At
 from recallog.reactors.answering import Answers, of_work
 from recallog.reading.read_session import ReadSession
-from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.tiers import rules, tables
 from recallog_projections.tables import LogName
 from recallog_projections.views import due
@@ -20,24 +19,6 @@ from recallog_projections.views.due import Work
 from recallog_schemas import Event, Position, limits, triggers
 from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.views import ArchivedEntry, Consolidation, TierMove
-
-
-class Tiers:
-    """What the reactors of tiers ask a memory (`consolidation.TierMemory`)."""
-
-    def __init__(self, access: MemoryAccess) -> None:
-        self._access = access
-
-    async def plan(self, space: str, agent: str) -> Planned | None:
-        await self._access.publish_reads()
-        return await self._access.of_space(
-            space, lambda reading: tiers.queries.planned(reading, space, agent, None), {}
-        )
-
-    async def archived(self, space: str, agent: str, ids: Sequence[str]) -> Sequence[EntryRow]:
-        return await self._access.of_space(
-            space, lambda reading: tiers.queries.archived(reading, space, agent, ids), {}
-        )
 
 
 async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetime | None) -> Consolidation:
@@ -110,7 +91,7 @@ async def _summarise(
     -> the ids of the summaries, and the position of the last event
     """
     memory, found, position = AnsweredMemory(access), [], None
-    answers = Answers(memory, access.components.ledger, [consolidation.Summaries(Tiers(access))])
+    answers = Answers(memory, access.components.ledger, [consolidation.Summaries(access)])
     for work in await _summaries_due(access, space, agent, positions):
         reaction = await answers.answer(of_work(work, skip_loops=False))
         position = position if reaction is None else reaction.position

@@ -21,6 +21,8 @@ class Tiers(FacadePart):
     end archives it. An entry without a tier does not age. `agent.configured {tiers}` has the thresholds.
     """
 
+    attribute = "tiers"
+
     @operation(
         example='recallog tiers retrieve village baker "what does the miller want" --strategy fast_first',
         command="tiers retrieve",

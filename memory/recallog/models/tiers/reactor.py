@@ -1,44 +1,18 @@
 """The reactors of tiers: plans that move and archive entries, and summaries of what was archived."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from collections.abc import Sequence
+from typing import ClassVar
 
-from recallog.models.tiers import summary
+from recallog.access import MemoryAccess
+from recallog.models.tiers import queries, summary
+from recallog.models.tiers.queries import Planned
 from recallog.reactors.reactor import DueTrigger, Reactor
-from recallog_projections.models.long_term.tables import EntryRow
 from recallog_schemas import Event, triggers
 
 PLAN = "memory.consolidated"
 
 
-class PlannedParts(Protocol):
-    """A plan for the entries of one agent. `recallog.models.tiers.queries.Planned` is one."""
-
-    @property
-    def payloads(self) -> Sequence[Mapping[str, Any]]:
-        """The payloads of its events."""
-
-    @property
-    def ordinal(self) -> int:
-        """The number of the agent's plans before it."""
-
-    @property
-    def now(self) -> datetime:
-        """The time of the plan."""
-
-
-class TierMemory(Protocol):
-    """What these reactors ask the memory."""
-
-    async def plan(self, space: str, agent: str) -> PlannedParts | None:
-        """The plan for the entries of `agent` at the time of the space; None: it has none that carry a tier."""
-
-    async def archived(self, space: str, agent: str, ids: Sequence[str]) -> Sequence[EntryRow]:
-        """Those of the entries that are archived and not erased, in the order in which they were retained."""
-
-
-def events_of(space: str, agent: str, planned: PlannedParts) -> list[Event]:
+def events_of(space: str, agent: str, planned: Planned) -> list[Event]:
     """The events that record a plan. Their cause is its trigger: they do not set the time of the space."""
     trigger = triggers.consolidation_of(space, agent, planned.ordinal)
     return [
@@ -53,11 +27,14 @@ class Consolidation(Reactor):
     kinds: ClassVar[frozenset[str]] = frozenset({triggers.CONSOLIDATION})
     immediate = True
 
-    def __init__(self, memory: TierMemory) -> None:
-        self._memory = memory
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
-        planned = await self._memory.plan(trigger.space, trigger.agent)
+        await self._access.publish_reads()
+        planned = await self._access.of_space(
+            trigger.space, lambda reading: queries.planned(reading, trigger.space, trigger.agent, None), {}
+        )
         if planned is None:
             return None
         events = events_of(trigger.space, trigger.agent, planned)
@@ -76,11 +53,15 @@ class Summaries(Reactor):
     kinds: ClassVar[frozenset[str]] = frozenset({triggers.SUMMARY})
     pure: ClassVar[bool] = True
 
-    def __init__(self, memory: TierMemory) -> None:
-        self._memory = memory
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
-        rows = await self._memory.archived(trigger.space, trigger.agent, trigger.entries)
+        rows = await self._access.of_space(
+            trigger.space,
+            lambda reading: queries.archived(reading, trigger.space, trigger.agent, trigger.entries),
+            {},
+        )
         if len(rows) < 2:
             return []
         left = {row.id for row in rows}

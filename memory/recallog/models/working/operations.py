@@ -27,6 +27,8 @@ class Working(FacadePart):
     `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
     """
 
+    attribute = "working"
+
     @operation(
         example='recallog working set village baker Goals "Close 3 deals"',
         scope=Scope.PUBLISH,

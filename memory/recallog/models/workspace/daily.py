@@ -1,38 +1,19 @@
 """The reactor of daily logs: when a turn ends, what was asked for and done in its session becomes lines."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from recallog.models.workspace import daily_cues
+from recallog.access import MemoryAccess
+from recallog.models.workspace import daily_cues, daily_queries
 from recallog.models.workspace.daily_cues import Speaker
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.workspace import documents as workspace
 from recallog_schemas import Event, limits, triggers
-from recallog_schemas.kinds.settings import CueLanguage
 
 FACTS = "session_facts"
 """The key of the scratchpad that gets the lines of a session."""
 _SPOKEN = "agent.spoke"
-
-
-class LoggedSession(Protocol):
-    """What a daily log is written from. `recallog.models.workspace.daily_queries.Session` is one."""
-
-    @property
-    def said(self) -> Sequence[Event]:
-        """What was said last in the session and the log has not looked at, oldest first."""
-
-    @property
-    def language(self) -> CueLanguage:
-        """The language of the lines."""
-
-
-class DailyMemory(Protocol):
-    """What a daily log needs of a memory."""
-
-    async def session(self, trigger: DueTrigger, session: str) -> LoggedSession:
-        """What the daily log of the trigger's agent is written from."""
 
 
 class Daily(Reactor):
@@ -47,13 +28,13 @@ class Daily(Reactor):
     pure: ClassVar[bool] = True
     priority: ClassVar[int] = -10
 
-    def __init__(self, memory: DailyMemory) -> None:
-        self._memory = memory
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
         if trigger.session is None or trigger.at is None:
             return []
-        session = await self._memory.session(trigger, trigger.session)
+        session = await daily_queries.of_trigger(self._access, trigger, trigger.session)
         found: dict[str, Event] = {}
         for said in session.said:
             # What others say is a message of a user for this agent.

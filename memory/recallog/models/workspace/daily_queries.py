@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from recallog.access import MemoryAccess
 from recallog.models.conversations import reading as stored
+from recallog.reactors.reactor import DueTrigger
 from recallog.reading.read_session import ReadSession
 from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.tables import ConversationKey, MessageRow
@@ -19,10 +21,12 @@ _SPEAKERS = frozenset({rendering.USER, rendering.ASSISTANT})
 
 
 class Session(NamedTuple):
-    """See `recallog.models.workspace.daily.LoggedSession`."""
+    """What a daily log is written from."""
 
     said: Sequence[Event]
+    """What was said last in the session and the log has not looked at, oldest first."""
     language: CueLanguage
+    """The language of the lines."""
 
 
 async def session_of(
@@ -40,6 +44,14 @@ async def session_of(
         return Session(await _newest_said(session, ledger, conversation, since, until), language)
 
     return await reading.steady(read)
+
+
+async def of_trigger(access: MemoryAccess, trigger: DueTrigger, session: str) -> Session:
+    """What the daily log of a trigger's agent is written from."""
+    of, ledger = ConversationKey(trigger.space, trigger.agent, session), access.components.ledger
+    return await access.of_space(
+        trigger.space, lambda reading: session_of(reading, ledger, of, trigger.since, trigger.offset), {}
+    )
 
 
 async def _newest_said(

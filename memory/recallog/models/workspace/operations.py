@@ -20,6 +20,8 @@ class Workspace(FacadePart):
     `memory.items` reads and writes it. The truth is the ledger: files are an export, which can be edited and imported.
     """
 
+    attribute = "workspace"
+
     @operation(
         example='recallog workspace search village baker "how long are backups kept?"',
         command="workspace search",

@@ -6,7 +6,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from recallog.models.long_term.synthesizer import Synthesizer
+from recallog.models.facts.synthesizer import Synthesizer
 from recallog.reactors.chat_model import ChatModel
 from recallog_schemas.views import RecallHit
 

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from recallog.access import MemoryAccess
 from recallog.queries.event_lookup import PastMemory
+from recallog.reactors.reactor import DueTrigger
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog_projections.views import episodic
 from recallog_projections.views.episodic import RememberedEvent
@@ -64,3 +66,12 @@ async def events_of(
         newest = min(8 * newest, log_events)
     past = PastMemory(ledger, snapshot.partition, turn.space, turn.agent, None, progress)
     return turn.newest_of(snapshot, await past.until(turn.end, log_events))
+
+
+async def of_trigger(access: MemoryAccess, trigger: DueTrigger) -> Sequence[Remembered]:
+    """What the agent of a trigger could see in the turn whose end made it due, oldest first."""
+    turn = Turn(trigger.space, trigger.agent, trigger.session, trigger.since, trigger.offset)
+    ledger = access.components.ledger
+    return await access.of_space(
+        trigger.space, lambda reading: events_of(reading, ledger, turn, access.log_events, access.progress), {}
+    )

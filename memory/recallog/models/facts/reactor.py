@@ -2,25 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
+from recallog.access import MemoryAccess
 from recallog.models.facts import extractor as extractors
+from recallog.models.facts import turns
 from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtractor, Utterance
+from recallog.models.long_term import commands
 from recallog.reactors.asking import Sleep
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import Event, triggers
 from recallog_schemas.views import Remembered
-
-
-class ExtractionMemory(Protocol):
-    """What an extraction needs of a memory."""
-
-    async def turn(self, trigger: DueTrigger) -> Sequence[Remembered]:
-        """What the agent of the trigger could see in the turn that ended, oldest first."""
-
-    async def would_store(self, event: Event) -> bool:
-        """Whether `retain` would store the entry of an event: its agent does not have the text already, and its quality
-        gate lets it pass."""
 
 
 class Extraction(Reactor):
@@ -35,14 +27,14 @@ class Extraction(Reactor):
 
     kinds: ClassVar[frozenset[str]] = frozenset({triggers.EXTRACTION})
 
-    def __init__(self, memory: ExtractionMemory, extractor: FactExtractor, sleep: Sleep = asyncio.sleep) -> None:
-        self._memory = memory
+    def __init__(self, access: MemoryAccess, extractor: FactExtractor, sleep: Sleep = asyncio.sleep) -> None:
+        self._access = access
         self._extractor = extractor
         self._sleep = sleep
         self.immediate = extractor.immediate
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
-        turn = await self._memory.turn(trigger)
+        turn = await turns.of_trigger(self._access, trigger)
         seen = {shown.event.id: shown.event for shown in turn}
         utterances = extractors.bounded([_utterance(shown) for shown in turn])
         request = ExtractionRequest(trigger.space, trigger.agent, utterances)
@@ -51,7 +43,7 @@ class Extraction(Reactor):
         public = all(said.audience is None and said.agent != trigger.agent for said in seen.values())
         audience = None if public else (trigger.agent,)
         events = [self._event(trigger, fact, seen, audience) for fact in facts]
-        return [event for event in events if event is not None and await self._memory.would_store(event)]
+        return [event for event in events if event is not None and await commands.would_store(self._access, event)]
 
     def _event(
         self, trigger: DueTrigger, fact: Fact, seen: Mapping[str, Event], audience: tuple[str, ...] | None

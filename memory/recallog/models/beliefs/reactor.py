@@ -2,26 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
+from recallog.access import MemoryAccess
 from recallog.models.beliefs.reflector import Evidence, ReflectionRequest, Reflector, ask
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import Event, limits, triggers
 from recallog_schemas.errors import InvariantViolation, ModelFailed
 from recallog_schemas.views import AgentSettingsView, BeliefsView, ReflectionView, are_dated, shown_date
-
-
-class ReflectionMemory(Protocol):
-    """The questions that a reflection needs. `recallog.Memory` has them."""
-
-    async def reflection(self, space: str, agent: str) -> ReflectionView:
-        """Whether a reflection of `agent` is due, and on which events."""
-
-    async def agent_settings(self, space: str, agent: str) -> AgentSettingsView:
-        """The settings of `agent`, with defaults."""
-
-    async def beliefs(self, space: str, agent: str) -> BeliefsView:
-        """The newest reflections of `agent`, oldest first."""
 
 
 class ReflectionReactor(Reactor):
@@ -31,17 +19,17 @@ class ReflectionReactor(Reactor):
 
     def __init__(
         self,
-        memory: ReflectionMemory,
+        access: MemoryAccess,
         reflector: Reflector,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._memory = memory
+        self._access = access
         self._reflector = reflector
         self._sleep = sleep
         self.immediate = reflector.immediate
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
-        due = await self._memory.reflection(trigger.space, trigger.agent)
+        due: ReflectionView = await self._access.memory.reflection(trigger.space, trigger.agent)
         if due.trigger != trigger.id:
             return None
         if trigger.skip_loops and all(shown.event.kind == "agent.reflected" for shown in due.on):
@@ -53,8 +41,8 @@ class ReflectionReactor(Reactor):
         return [due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)]
 
     async def _request(self, due: ReflectionView) -> ReflectionRequest:
-        settings = await self._memory.agent_settings(due.space, due.agent)
-        beliefs = (await self._memory.beliefs(due.space, due.agent)).beliefs[-limits.PROMPT_BELIEFS :]
+        settings: AgentSettingsView = await self._access.memory.agent_settings(due.space, due.agent)
+        held: BeliefsView = await self._access.memory.beliefs(due.space, due.agent)
         dated = are_dated((shown.at for shown in due.on), due.dates)
         return ReflectionRequest(
             trigger=due.trigger or "",
@@ -62,7 +50,7 @@ class ReflectionReactor(Reactor):
             agent=due.agent,
             persona=settings.persona,
             goal=settings.goal,
-            beliefs=[belief.text for belief in beliefs],
+            beliefs=[belief.text for belief in held.beliefs[-limits.PROMPT_BELIEFS :]],
             evidence=[
                 Evidence(
                     id=shown.event.id,
@@ -76,9 +64,6 @@ class ReflectionReactor(Reactor):
                 for shown in due.on
             ],
         )
-
-    async def close(self) -> None:
-        await self._reflector.close()
 
 
 def _failed(due: ReflectionView, reason: str) -> Event:

@@ -1,0 +1,109 @@
+"""A memory model: what it brings to a memory, and when the kernel asks for it.
+
+The built-in models are listed in `recallog_schemas.models`; those of installed packages are found by the entry points
+`recallog.models`. A program may give others to `Memory.open(models=[…])`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from recallog.operations.operation import Facade
+from recallog_projections import plugins
+from recallog_schemas import models
+from recallog_schemas.errors import SettingsError
+
+if TYPE_CHECKING:
+    from recallog.access import FacadePart, MemoryAccess, Observer
+    from recallog.reactors.reactor import Reactor
+    from recallog_projections.projection import Projection
+
+_BUILT_IN = frozenset(models.BUILT_IN)
+
+
+def _no_reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What one memory model brings.
+
+    Fields that are functions are called when the kernel first needs what they return, so that a program imports only
+    what it uses.
+    """
+
+    name: str
+    """The name of the model, in lower case, unique among the models of a memory."""
+    after: Sequence[str] = ()
+    """The names of the models that it is built on."""
+    operations: "type[FacadePart] | None" = None
+    """Its facade: a memory has an object of it as an attribute, see `FacadePart.attribute`."""
+    projections: "Callable[[], Sequence[Projection]]" = tuple
+    """Makes its projections. Each has a store of its own, unless the model is built in."""
+    reactors: "Callable[[MemoryAccess], Sequence[Reactor]]" = _no_reactors
+    """Makes the reactors that answer its triggers."""
+    observer: "Callable[[MemoryAccess], Observer] | None" = None
+    """Makes what sees the answers to the calls of a memory that counts reads."""
+
+    @property
+    def is_built_in(self) -> bool:
+        return self.name in _BUILT_IN
+
+
+def facades(models: "Sequence[Model]") -> "Mapping[str, type[FacadePart]]":
+    """The facades of models, by the attributes of a memory that they are."""
+    return {each.attribute: each for each in _operations(models) if each.attribute}
+
+
+def main_facade(models: "Sequence[Model]") -> "type[Facade]":
+    """The base class of a memory that has the operations of those models whose facades are no attributes of it."""
+    bases = [each for each in _operations(models) if not each.attribute]
+    return type("MainFacade", (*bases, Facade), {"__doc__": main_facade.__doc__})
+
+
+def _operations(models: "Sequence[Model]") -> "list[type[FacadePart]]":
+    return [each.operations for each in models if each.operations is not None]
+
+
+@cache
+def built_in() -> "tuple[Model, ...]":
+    """The built-in models, each after those that it is built on."""
+    return tuple(import_module(f"recallog.models.{name}.model").MODEL for name in models.BUILT_IN)
+
+
+@cache
+def installed() -> "tuple[Model, ...]":
+    """The built-in models, and those of installed packages. Raises `SettingsError` for one that cannot be imported."""
+    return checked([*built_in(), *plugins.load_all(plugins.MODELS)])
+
+
+def checked(given: "Sequence[Model]") -> "tuple[Model, ...]":
+    """`given`, each model after those that it is built on.
+
+    Raises `SettingsError` for two of one name, and for a model that lacks one that it is built on.
+    """
+    found: dict[str, Model] = {}
+    for each in given:
+        if each.name in found:
+            raise SettingsError(f"two memory models are named {each.name}; leave one out, or rename it")
+        missing = [name for name in each.after if name not in found]
+        if missing:
+            raise SettingsError(
+                f"the memory model {each.name} is built on {' and '.join(missing)}; name it first in the list of models"
+            )
+        found[each.name] = each
+    return tuple(found.values())
+
+
+if TYPE_CHECKING:
+    MODELS: tuple[Model, ...]
+    """The built-in memory models."""
+else:
+
+    def __getattr__(name: str) -> object:
+        if name == "MODELS":  # the modules of models import this one
+            return built_in()
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,22 @@
+"""The memory model of beliefs: reflections fall due, and are answered by what an agent comes to hold true."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recallog.model import Model
+from recallog.models.beliefs.operations import Beliefs
+
+if TYPE_CHECKING:
+    from recallog.access import MemoryAccess
+    from recallog.reactors.reactor import Reactor
+
+
+def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
+    from recallog.models.beliefs.askers import REFLECTOR
+    from recallog.models.beliefs.reactor import ReflectionReactor
+    from recallog.reactors.misconfigured import unless_misconfigured
+
+    return [unless_misconfigured(ReflectionReactor.kinds, lambda: ReflectionReactor(access, access.asker(REFLECTOR)))]
+
+
+MODEL = Model(name="beliefs", operations=Beliefs, reactors=_reactors)

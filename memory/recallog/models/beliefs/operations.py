@@ -1,0 +1,41 @@
+"""Reflections that are due, and the beliefs that answer them."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.access import FacadePart
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, operation
+from recallog.operations.parameters import At
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import BeliefsView, ReflectionView
+
+
+class Beliefs(FacadePart):
+    """What agents come to hold true, and when they are to reflect."""
+
+    @operation(example="recallog reflection village widow")
+    async def reflection(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "ReflectionView":
+        """Whether a reflection of an agent is due: since which position, after how many events, and on which.
+
+        In Python `answer(belief)` of the view makes the event that answers it.
+        """
+        from recallog.models.beliefs import queries
+
+        return await self._access.of_space(
+            space, lambda reading: queries.reflection_of(reading, space, agent, self._access.log_events), at
+        )
+
+    @operation(example="recallog beliefs village widow --reader smith", gen_ai=GenAi.SEARCH, records="beliefs")
+    async def beliefs(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        reader: parameters.Reader = None,
+        **at: Unpack[At],
+    ) -> "BeliefsView":
+        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
+        from recallog.models.beliefs import queries
+
+        return await self._access.of_space(space, lambda reading: queries.beliefs_of(reading, space, agent, reader), at)

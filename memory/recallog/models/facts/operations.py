@@ -1,0 +1,83 @@
+"""Facts that are drawn from texts, and answers that are drawn from facts: further operations on entries."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.models.long_term.operations import Entries
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.parameters import ExtractOptions
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import ExtractedFacts, Synthesis
+
+
+class LongTerm(Entries):
+    """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`.
+
+    An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
+    agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
+    of the ledger, for all writers.
+    """
+
+    @operation(
+        example='recallog long-term extract-facts village baker "Acme Corp prefers React." --source "a call"',
+        scope=Scope.PUBLISH,
+        command="long-term extract-facts",
+        gen_ai=GenAi.UPSERT,
+        records="retained",
+    )
+    async def extract_facts(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        text: parameters.ExtractedText,
+        *,
+        source: parameters.FactSource = None,
+        **options: Unpack[ExtractOptions],
+    ) -> "ExtractedFacts":
+        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
+
+        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
+        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
+        `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
+
+        Raises `ModelMisconfigured`.
+        """
+        from recallog.models.facts import commands
+        from recallog.models.facts.askers import EXTRACTOR
+
+        extractor = self._access.asker(EXTRACTOR)
+        return await commands.extract(self.retain, extractor, space, agent, text, source, options)
+
+    @operation(
+        example='recallog long-term reflect village baker "What does Acme Corp prefer?"',
+        scope=Scope.PUBLISH,
+        command="long-term reflect",
+        gen_ai=GenAi.SEARCH,
+        records="sources",
+    )
+    async def reflect(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        question: parameters.RecallQuery,
+        *,
+        store: parameters.StoreAnswer = False,
+        after: parameters.After = None,
+    ) -> "Synthesis":
+        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
+
+        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
+        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+        `store` keeps the answer as an insight that is made from them.
+
+        Raises `ModelFailed`, and `ModelMisconfigured`.
+        """
+        from recallog.models.facts import commands
+        from recallog.models.facts.askers import SYNTHESIZER
+
+        synthesizer = self._access.asker(SYNTHESIZER)
+        recall = self._access.memory.recall
+        return await commands.reflect(
+            recall, self.retain, synthesizer, space, agent, question, store=store, after=after
+        )

@@ -1,0 +1,22 @@
+"""The memory model of long-term memory: the entries that agents keep on purpose."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recallog.model import Model
+from recallog.models.long_term.accesses import AccessCounter
+from recallog.models.long_term.operations import Entries
+
+if TYPE_CHECKING:
+    from recallog.access import MemoryAccess
+    from recallog.reactors.reactor import Reactor
+
+
+def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
+    from recallog.models.long_term.migration import Migration
+    from recallog.models.long_term.retraction import Retraction
+
+    return [Migration(), Retraction()]
+
+
+MODEL = Model(name="long_term", after=("items",), operations=Entries, reactors=_reactors, observer=AccessCounter)
