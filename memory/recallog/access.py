@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recallog.reactors.asker import Asked, Asker
     from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
+    from recallog.reading.time_travel import Erase
     from recallog.retrieval.term_cache import TermCache
     from recallog.settings import Settings
     from recallog_streams.tracing import Tracing
@@ -83,6 +84,8 @@ class MemoryAccess:
         self._closed = False
         self.observers: Sequence[Observer] = ()
         """What sees the answers to calls."""
+        self.erase: Sequence[Erase] = ()
+        """What erases in the past that a query reads what is erased at present."""
         self.given: Mapping[str, Any] = {}
         """What the program gave to ask models, by the name of its `Asker`."""
         self._askers: dict[str, Any] = {}
@@ -133,7 +136,7 @@ class MemoryAccess:
         """Runs queries on the views."""
         from recallog.reading.query_router import QueryRouter
 
-        return QueryRouter(self.components.ledger, self.components.views, self.progress)
+        return QueryRouter(self.components.ledger, self.components.views, self.progress, self.erase)
 
     @cached_property
     def term_cache(self) -> "TermCache":

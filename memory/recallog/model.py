@@ -18,6 +18,7 @@ from recallog_schemas.errors import SettingsError
 if TYPE_CHECKING:
     from recallog.access import FacadePart, MemoryAccess, Observer
     from recallog.reactors.reactor import Reactor
+    from recallog.reading.time_travel import Erase
     from recallog_projections.projection import Projection
 
 _BUILT_IN = frozenset(models.BUILT_IN)
@@ -45,6 +46,8 @@ class Model:
     """Makes its projections. Each has a store of its own, unless the model is built in."""
     reactors: "Callable[[MemoryAccess], Sequence[Reactor]]" = _no_reactors
     """Makes the reactors that answer its triggers."""
+    erase: "Erase | None" = None
+    """Erases in a past that a query reads what is erased at present, see `reading.time_travel.Erase`."""
     observer: "Callable[[MemoryAccess], Observer] | None" = None
     """Makes what sees the answers to the calls of a memory that counts reads."""
 

@@ -10,6 +10,7 @@ from recallog.models.long_term import erasures
 from recallog_projections.models.facts import tables
 from recallog_projections.models.long_term.tables import ROWS
 from recallog_projections.stores.store import Generation
+from recallog_projections.views import builtin
 from recallog_schemas import limits
 from simulation.test_entries import BATCHES, SEEDS, SIZES, history
 from simulation.test_entries import values_of as bytes_of
@@ -92,7 +93,7 @@ def test_what_is_erased_at_present_is_in_no_graph_of_the_past(seed: int, size: i
         for until in (size, int(share * size))
     )
     for space in ("village", "city"):
-        finish(erasures.apply(past, present, space))
+        finish(erasures.erase(past, present, space, builtin.projections()))
     assert isinstance(past.source, Generation)
     entries = ExpectedEntries()
     for row in View(past.store, past.source).rows(ROWS).values():

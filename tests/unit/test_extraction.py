@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog import Event, Memory, ModelFailed, ModelMisconfigured, Settings
-from recallog.composition import assemble, extractor
+from recallog.composition import assemble
 from recallog.extending import ExtractionRequest, Fact
+from recallog.models.facts.askers import EXTRACTOR
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import due
@@ -74,7 +75,7 @@ def test_the_facts_of_a_turn_become_entries_of_its_agent_with_their_sources() ->
     async def work() -> None:
         with ChatServer(facts(ACME[0] | {"sources": ["e-2", "e-9"]}, ACME[1], {"content": " "}, {}, 7)) as server:
             chosen = Settings.valid(home=Path("unused"), extractor=server.url, extractor_model="small")
-            async with Memory.in_memory(extractor=extractor(chosen)) as memory:
+            async with Memory.in_memory(extractor=EXTRACTOR.of_settings(chosen)) as memory:
                 said = [
                     spoke("Acme Corp prefers React.", "user", id="e-1", audience=(AGENT,)),
                     spoke("They sit in Berlin.", "user", id="e-2", audience=(AGENT,)),

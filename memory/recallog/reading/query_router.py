@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import ReadSession
-from recallog.reading.time_travel import AsOf, check_size, travel
+from recallog.reading.time_travel import AsOf, Erase, check_size, travel
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
@@ -36,9 +36,12 @@ _READ_TRIES = 5
 class QueryRouter:
     """Runs queries. A query is a function of one `ReadSession`, the same for live and past views."""
 
-    def __init__(self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None) -> None:
-        """`views` are the built-in ones: the default of queries."""
+    def __init__(
+        self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None, erase: Sequence[Erase] = ()
+    ) -> None:
+        """`views` are the built-in ones: the default of queries. `erase` is called for each past that is read."""
         self._ledger = ledger
+        self._erase = erase
         self._views = views
         self._progress = progress
 
@@ -123,8 +126,6 @@ class QueryRouter:
         return [item for answer in answers for item in answer]
 
     async def _travel(self, space: str, as_of: AsOf) -> ReadSession:
-        from recallog.models.long_term import erasures  # few queries travel, and every command imports this module
-
         ledger, views = self._ledger, self._views
 
         async def events(reading: ReadSession) -> int:
@@ -136,11 +137,16 @@ class QueryRouter:
             present = await views.access.reading(ledger.partition_of(space), None, self._progress)
             check_size(space, await events(present))
             past = await travel(ledger, views.projections, space, as_of, self._progress)
-            await erasures.apply(past, present, space)
+            await self._erase_in(past, present, space)
         except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves find out
             past = past or await travel(ledger, views.projections, space, as_of, self._progress)
-            await erasures.apply(past, await erasures.fold(ledger, space, self._progress), space)
+            present = await travel(ledger, views.projections, space, None, self._progress)
+            await self._erase_in(past, present, space)
         return past
+
+    async def _erase_in(self, past: ReadSession, present: ReadSession, space: str) -> None:
+        for erase in self._erase:
+            await erase(past, present, space, self._views.projections)
 
 
 def _has_advanced(before: tuple[Generation, int] | None, now: tuple[Generation, int] | None) -> bool:

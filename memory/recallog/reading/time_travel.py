@@ -8,10 +8,16 @@ from recallog_schemas import Position, limits
 from recallog_schemas.errors import OutOfRange
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from recallog.reading.read_session import ReadSession
     from recallog_projections.projection import Projection
     from recallog_streams.ledgers.ledger import Ledger
     from recallog_streams.progress import Progress
+
+    Erase = Callable[[ReadSession, ReadSession, str, Sequence[Projection]], Awaitable[None]]
+    """Erases in a past what is erased at present: called with the past, which was folded in memory by the projections,
+    with the present, and with the space."""
 
 AsOf = Position | datetime
 """A position: the fold up to and including it. A time: the fold of all records, in which events that happened later
@@ -31,10 +37,13 @@ async def travel(
     ledger: "Ledger",
     projections: "Sequence[Projection]",
     space: str,
-    as_of: AsOf,
+    as_of: AsOf | None,
     progress: "Progress | None" = None,
 ) -> "ReadSession":
-    """The views of `space` as of `as_of`. Raises `OutOfRange` for a position past the end."""
+    """The views of `space` as of `as_of`; None: as they are now.
+
+    Raises `OutOfRange` for a position past the end, and for a space that is too large.
+    """
     # Few queries travel, and every command imports this module.
     from recallog.reading.read_session import ReadSession
     from recallog_projections.stores.memory import MemoryStore

@@ -3,44 +3,16 @@
 from collections.abc import Mapping, Sequence
 
 from recallog.reading.read_session import ReadSession
-from recallog.reading.time_travel import check_size
-from recallog_projections.models.facts.projection import Graph
-from recallog_projections.models.long_term import changing, tables
-from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import Erasure
-from recallog_projections.models.long_term.uses import Uses
-from recallog_projections.models.tiers.projection import Tiers
+from recallog_projections.projection import Projection
 from recallog_projections.rows import RowNotLoaded, Rows
-from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
-from recallog_projections.views import builtin, settings
-from recallog_projections.views.settings import SettingsProjection
+from recallog_projections.views import settings
 from recallog_schemas import Event, Record, codec, limits, timestamps
 from recallog_schemas.errors import InvariantViolation
-from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.progress import Progress
-from recallog_streams.projector import ProcessedBatch, Projector
 
 _ERASED = "memory.erased"
-
-
-async def fold(ledger: Ledger, space: str, progress: Progress | None = None) -> ReadSession:
-    """The present entries of a space, folded in memory. Raises `OutOfRange` if it is too large for time travel."""
-    records = 0
-
-    def count(batch: ProcessedBatch) -> None:
-        nonlocal records
-        records += batch.records
-        check_size(space, records)
-
-    partition = ledger.partition_of(space)
-    end = (await ledger.ends())[partition]
-    projector = Projector(
-        ledger, MemoryStore(), [*builtin.of_entries(), SettingsProjection()], space=space, processed=count
-    )
-    generation = await projector.first_generation(partition, end)
-    await projector.catch_up(generation, end, progress)
-    return ReadSession(projector.store, partition, generation)
 
 
 async def found(present: ReadSession, space: str) -> dict[str, Erasure]:
@@ -49,7 +21,7 @@ async def found(present: ReadSession, space: str) -> dict[str, Erasure]:
     return {item.key: tables.ERASURES.decode(item.data) async for item, _ in rows}
 
 
-async def apply(past: ReadSession, present: ReadSession, space: str) -> None:
+async def erase(past: ReadSession, present: ReadSession, space: str, folded: Sequence[Projection]) -> None:
     """Erase in a past fold what is erased at present.
 
     As of a time, an entry may stand that is a duplicate of an erased one at present: events that happened later had not
@@ -69,24 +41,29 @@ async def apply(past: ReadSession, present: ReadSession, space: str) -> None:
             ref = snapshot.row(tables.IDS, *tables.ref_key(space, id_)[1:])
             if ref is not None and ref.status == tables.DUPLICATE and ref.of in erased:
                 erased[id_] = erased[ref.of]
-    await _erase(past, space, {id_: erased[id_] for id_ in standing if id_ in erased})
+    reading = [each for each in folded if _ERASED in getattr(each, "kinds", ())]
+    await _erase(past, space, {id_: erased[id_] for id_ in standing if id_ in erased}, reading)
 
 
 def _parts(ids: Sequence[str]) -> Sequence[Sequence[str]]:
     return [ids[first : first + limits.SCAN_ITEMS] for first in range(0, len(ids), limits.SCAN_ITEMS)]
 
 
-async def _erase(past: ReadSession, space: str, erased: Mapping[str, Erasure]) -> None:
+async def _erase(
+    past: ReadSession, space: str, erased: Mapping[str, Erasure], projections: Sequence[Projection]
+) -> None:
     """Fold the erasures of entries that stand in the past."""
     generation = past.source
     checkpoint = await past.store.checkpoint(generation) if isinstance(generation, Generation) else None
     if not isinstance(generation, Generation) or checkpoint is None:
         raise InvariantViolation("the fold of a past has no checkpoint")
-    rows = Rows((*Entries.tables, *Graph.tables, *Uses.tables, *Tiers.tables, settings.AGENTS), strict=False)
+    rows = Rows([*(table for each in projections for table in each.tables), settings.AGENTS], strict=False)
     for id_, erasure in erased.items():
         while True:
             try:
-                _fold_erasure(rows, past.partition, checkpoint.offset, space, id_, erasure)
+                record = _record_of(rows, past.partition, checkpoint.offset, space, id_, erasure)
+                for projection in projections:
+                    projection.apply(rows, record)
                 break
             except RowNotLoaded as missing:
                 rows.undo()
@@ -98,16 +75,12 @@ async def _erase(past: ReadSession, space: str, erased: Mapping[str, Erasure]) -
         await past.store.commit(generation, checkpoint, checkpoint, rows.changes())
 
 
-def _fold_erasure(rows: Rows, partition: int, offset: int, space: str, id_: str, erasure: Erasure) -> None:
-    """The erasure by the one who owned the entry then."""
+def _record_of(rows: Rows, partition: int, offset: int, space: str, id_: str, erasure: Erasure) -> Record:
+    """The record of an erasure by the one who owned the entry then."""
     ref = rows.get(tables.IDS, space, "", id_)
     if ref is None:
         raise InvariantViolation(f"the past has no verdict on {id_}")
     payload = {"entries": [id_]} | ({} if erasure.reason is None else {"reason": erasure.reason})
     at = timestamps.moment_of(erasure.at)
     event = Event(id="erased", space=space, agent=ref.owner, kind=_ERASED, at=at, turn=0, payload=payload)
-    record = Record(partition, offset, event, codec.encode(event), memorable=False)
-    changing.apply(rows, record)
-    Graph().apply(rows, record)
-    Uses().apply(rows, record)
-    Tiers().apply(rows, record)
+    return Record(partition, offset, event, codec.encode(event), memorable=False)

@@ -10,6 +10,8 @@ from recallog.models.long_term.operations import Entries
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
     from recallog.reactors.reactor import Reactor
+    from recallog.reading.read_session import ReadSession
+    from recallog_projections.projection import Projection
 
 
 def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
@@ -19,4 +21,17 @@ def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
     return [Migration(), Retraction()]
 
 
-MODEL = Model(name="long_term", after=("items",), operations=Entries, reactors=_reactors, observer=AccessCounter)
+async def _erase(past: "ReadSession", present: "ReadSession", space: str, folded: "Sequence[Projection]") -> None:
+    from recallog.models.long_term import erasures  # few queries read the past, and every command imports this module
+
+    await erasures.erase(past, present, space, folded)
+
+
+MODEL = Model(
+    name="long_term",
+    after=("items",),
+    operations=Entries,
+    reactors=_reactors,
+    erase=_erase,
+    observer=AccessCounter,
+)
