@@ -16,7 +16,7 @@ from recallog.operations.parameters import At
 from recallog_projections import notices
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.docstrings import paragraphs
-from recallog_schemas.errors import RecallogError, StorageError
+from recallog_schemas.errors import InvalidArgument, RecallogError, StorageError
 from recallog_schemas.models.long_term import entry_rule
 from recallog_streams.progress import Progress
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recallog.components import Components
+    from recallog.queries.previews import AgentScope
     from recallog.reactors.asker import Asked, Asker
     from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
     from recallog.reading.time_travel import Erase
+    from recallog.retrieval.memory_index import FedIndex, MemoryIndex
     from recallog.retrieval.term_cache import TermCache
     from recallog.settings import Settings
     from recallog_streams.tracing import Tracing
@@ -86,6 +88,8 @@ class MemoryAccess:
         """What sees the answers to calls."""
         self.erase: Sequence[Erase] = ()
         """What erases in the past that a query reads what is erased at present."""
+        self.relevance: MemoryIndex | None = None
+        """What measures the relevance of events to a query, if the program gave it."""
         self.given: Mapping[str, Any] = {}
         """What the program gave to ask models, by the name of its `Asker`."""
         self._askers: dict[str, Any] = {}
@@ -144,6 +148,26 @@ class MemoryAccess:
         from recallog.retrieval.term_cache import TermCache
 
         return TermCache()
+
+    @cached_property
+    def fed_index(self) -> "FedIndex | None":
+        """The index of the program, which is told of the events that queries read; None if it gave none."""
+        from recallog.retrieval.memory_index import FedIndex
+
+        return None if self.relevance is None else FedIndex(self.relevance)
+
+    def scope(self, space: str, agent: str, at: At) -> "AgentScope":
+        """The memory of an agent as it was at the moment that `at` names."""
+        from recallog.queries.previews import AgentScope
+
+        as_of = parameters.past_moment(at.get("as_of"))
+        return AgentScope(self.components.ledger, space, agent, self.log_events, as_of, self.progress)
+
+    def check_events(self, path: str, events: int | None) -> None:
+        """Raise `InvalidArgument` for more events than the logs of this memory retain."""
+        if events is not None and events > self.log_events:
+            message = f"{path}: at most {self.log_events:,}, the events that the views retain, not {events:,}"
+            raise InvalidArgument(message, path=path, rule="less_than_equal")
 
     @cached_property
     def log_events(self) -> int:

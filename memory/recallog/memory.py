@@ -29,13 +29,12 @@ if TYPE_CHECKING:
     from recallog.components import Components
     from recallog.model import Model
     from recallog.models import FactExtractor, Parts, Reflector, Summarizer, Synthesizer
-    from recallog.queries.previews import AgentScope
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reactor import Reactor
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
-    from recallog.retrieval.memory_index import FedIndex, MemoryIndex
+    from recallog.retrieval.memory_index import MemoryIndex
     from recallog.retrieval.reranker import Reranker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.projection import Projection
@@ -44,10 +43,8 @@ if TYPE_CHECKING:
         AgentsView,
         AroundView,
         Catalogue,
-        ContextView,
         EntriesView,
         EpisodicView,
-        Explanation,
         KindsView,
         PendingView,
         Published,
@@ -132,6 +129,7 @@ class Memory(Parts):
         self._models = chosen
         if count_accesses:
             self._access.observers = [each.observer(self._access) for each in chosen if each.observer is not None]
+        self._access.relevance = index
         self._index = index
         self._reranker = reranker
         self._own_reactors: Sequence[Reactor] = () if isinstance(reactors, bool) else tuple(reactors)
@@ -277,12 +275,6 @@ class Memory(Parts):
         return self._access.components
 
     @cached_property
-    def _fed_index(self) -> "FedIndex | None":
-        from recallog.retrieval.memory_index import FedIndex
-
-        return None if self._index is None else FedIndex(self._index)
-
-    @cached_property
     def admin(self) -> Admin:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
         return Admin(self._access)
@@ -422,7 +414,7 @@ class Memory(Parts):
         **at: Unpack[At],
     ) -> "EpisodicView":
         """The recent events of an agent: its own, those addressed to it, and shared ones, oldest first."""
-        self._check_number("window", window)
+        self._access.check_events("window", window)
         return await self._access.of_space(
             space, lambda reading: queries.timeline.window(reading, space, agent, window), at
         )
@@ -477,7 +469,7 @@ class Memory(Parts):
         """
         wanted = queries.timeline.EventFilter.of(options)
         request = queries.previews.AroundRequest(event_id, entries_before, entries_after, wanted.passes)
-        scope = self._scope(space, agent, options)
+        scope = self._access.scope(space, agent, options)
         return await self._access.of_space(
             space, lambda reading: queries.previews.around(reading, scope, request), options
         )
@@ -507,7 +499,7 @@ class Memory(Parts):
         return await self._access.of_space(
             space,
             lambda reading: queries.salient.salient(
-                reading, index, space, agent, salience_query, self._access.log_events, self._fed_index
+                reading, index, space, agent, salience_query, self._access.log_events, self._access.fed_index
             ),
             options,
         )
@@ -635,7 +627,7 @@ class Memory(Parts):
         Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
         to the newest of them.
         """
-        scope = self._scope(space, agent, at)
+        scope = self._access.scope(space, agent, at)
         return await self._access.of_space(space, lambda reading: queries.previews.entries(reading, scope, ids), at)
 
     @checked
@@ -667,91 +659,7 @@ class Memory(Parts):
 
         `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`.
         """
-        return await self._access.of_space(space, lambda reading: queries.context.scene_of(reading, space), at)
-
-    @operation(
-        example="recallog context village baker --budget-tokens 2000 > prompt.txt",
-        uses_index=True,
-        gen_ai=GenAi.SEARCH,
-        records="entries",
-    )
-    async def context(
-        self,
-        space: parameters.Space,
-        agent: parameters.Agent,
-        *,
-        scene: parameters.SceneText = None,
-        query: parameters.MemoryQuery = None,
-        components: parameters.Components = (),
-        extra: parameters.Extra = None,
-        step: parameters.Step = None,
-        output_format: parameters.OutputFormat = None,
-        budget_tokens: parameters.BudgetTokens = None,
-        session: parameters.RecallSession = None,
-        **options: Unpack[SalienceOptions],
-    ) -> "ContextView":
-        """The prompt of an agent for a model, and whether a reflection is due.
-
-        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
-        related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
-        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
-        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-        the least important first.
-
-        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
-        `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
-        """
-        as_of = parameters.past_moment(options.get("as_of"))
-        request = queries.context.ContextRequest(
-            scene,
-            query,
-            extra,
-            output_format,
-            budget_tokens,
-            options.get("turn"),
-            as_of,
-            step=step,
-            components=parameters.headed(components),
-            session=session,
-        )
-        index = self._components.index
-        return await self._access.of_space(
-            space,
-            lambda reading: queries.context.context(
-                reading, index, self._access.term_cache, space, agent, request, self._access.log_events, self._fed_index
-            ),
-            options,
-        )
-
-    @operation(example='recallog explain village e-17 baker --query "who owes the miller?"', uses_index=True)
-    async def explain(
-        self,
-        space: parameters.Space,
-        event_id: parameters.EventId,
-        agent: parameters.Agent,
-        *,
-        query: parameters.MemoryQuery = None,
-        top_k: parameters.SalientTopK = None,
-        **options: Unpack[SalienceOptions],
-    ) -> "Explanation":
-        """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
-
-        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
-        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
-        that are newer. The content of an event that the agent may not see is not returned.
-        """
-        self._check_number("top_k", top_k)
-        as_of = parameters.past_moment(options.get("as_of"))
-        request = queries.context.ContextRequest(query=query, turn=options.get("turn"), as_of=as_of, top_k=top_k)
-        index, scope = self._components.index, self._scope(space, agent, options)
-        return await self._access.of_space(
-            space,
-            lambda reading: queries.explain.explain(
-                reading, index, self._access.term_cache, scope, event_id, request, self._fed_index
-            ),
-            options,
-        )
+        return await self._access.of_space(space, lambda reading: queries.scene.scene_of(reading, space), at)
 
     @operation(example="recallog agent-settings village baker")
     async def agent_settings(
@@ -933,26 +841,10 @@ class Memory(Parts):
             positions.check_partition(len(ends), partition, "partition")
         return [Position(number, end - 1) for number, end in enumerate(ends) if end and partition in (None, number)]
 
-    def _scope(self, space: str, agent: str, at: At) -> "AgentScope":
-        return queries.previews.AgentScope(
-            self._components.ledger,
-            space,
-            agent,
-            self._access.log_events,
-            parameters.past_moment(at.get("as_of")),
-            self._access.progress,
-        )
-
     def _salience_query(self, query: str | None, top_k: int | None, options: SalienceOptions) -> "SalienceQuery":
-        self._check_number("top_k", top_k)
+        self._access.check_events("top_k", top_k)
         as_of = parameters.past_moment(options.get("as_of"))
         return queries.salient.SalienceQuery(query or "", top_k, options.get("turn"), as_of)
-
-    def _check_number(self, path: str, events: int | None) -> None:
-        """Raise `InvalidArgument` for more events than the logs of this memory retain."""
-        if events is not None and events > self._access.log_events:
-            message = f"{path}: at most {self._access.log_events:,}, the events that the views retain, not {events:,}"
-            raise InvalidArgument(message, path=path, rule="less_than_equal")
 
     def _views_of(self, table: Table[Row] | Log[Row]) -> "ProjectionGroup":
         for group in self._components.groups():

@@ -1,8 +1,11 @@
 """Texts shortened for readers."""
 
+import math
 import re
 
 _SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)", re.DOTALL)
+CHARS_PER_TOKEN = 4
+"""The memory model's estimate: a token is four characters, rounded up."""
 MARK = "…"
 """The end of a shortened text."""
 
@@ -20,3 +23,8 @@ def first_sentence(text: str) -> str:
     """The first sentence of a text; all of it if no sentence ends in it."""
     sentence = _SENTENCE.match(text)
     return text if sentence is None else sentence[0]
+
+
+def tokens(text: str) -> int:
+    """The estimated number of tokens of a text: one for every four characters, rounded up."""
+    return math.ceil(len(text) / CHARS_PER_TOKEN)

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog.models.beliefs import queries as reflections
-from recallog.queries import context, explain, salient
-from recallog.queries.context import ContextRequest
+from recallog.models.prompt import explain
+from recallog.models.prompt import queries as context
+from recallog.models.prompt.queries import ContextRequest
+from recallog.queries import salient
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recallog.queries import context
-from recallog.queries.context import ContextRequest
+from recallog.models.prompt import queries as context
+from recallog.models.prompt.queries import ContextRequest
 from recallog.retrieval.term_cache import TermCache
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidArgument

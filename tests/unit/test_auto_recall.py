@@ -3,7 +3,7 @@
 import pytest
 
 from recallog import Event, Memory
-from recallog.queries import recalled
+from recallog.models.prompt import recalled
 from support.events import event, run
 from support.twice import once, twice
 

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from recallog.models.facts.operations import LongTerm as LongTerm
     from recallog.models.facts.synthesizer import Synthesizer as Synthesizer
     from recallog.models.items.operations import Items as Items
+    from recallog.models.prompt.operations import Prompts
     from recallog.models.stream.operations import Stream as Stream
     from recallog.models.tiers.operations import Tiers as Tiers
     from recallog.models.working.operations import Working as Working
     from recallog.models.workspace.operations import Workspace as Workspace
     from recallog.operations.operation import Facade
 
-    class Parts(Beliefs, Facade):
+    class Parts(Prompts, Beliefs, Facade):
         """The facades of the built-in models, as attributes of a memory."""
 
         consensus: Consensus

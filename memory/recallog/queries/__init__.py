@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_submodules
 
 if TYPE_CHECKING:
-    from recallog.queries import context as context
     from recallog.queries import dead_letters as dead_letters
     from recallog.queries import due as due
     from recallog.queries import event_lookup as event_lookup
-    from recallog.queries import explain as explain
     from recallog.queries import previews as previews
     from recallog.queries import rebuilds as rebuilds
     from recallog.queries import salient as salient
+    from recallog.queries import scene as scene
     from recallog.queries import spaces as spaces
     from recallog.queries import status as status
     from recallog.queries import timeline as timeline

@@ -13,7 +13,6 @@ from recallog.models.long_term import entry_presence
 from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries import event_lookup
 from recallog.queries.event_lookup import PastMemory
-from recallog.queries.prompt import tokens
 from recallog.queries.timeline import bytes_of
 from recallog.reading import time_travel
 from recallog.reading.read_session import ReadSession, Snapshot
@@ -26,6 +25,7 @@ from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import OutOfRange
+from recallog_schemas.shortening import tokens
 from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, Remembered, SearchHit, SearchPage
 from recallog_schemas.views.base import fitting
 from recallog_streams.ledgers.ledger import Ledger

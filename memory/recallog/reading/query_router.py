@@ -1,11 +1,11 @@
 """The query router: finds the views that a query reads, live or past, and repeats the query after a cutover."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import ReadSession
-from recallog.reading.time_travel import AsOf, Erase, check_size, travel
+from recallog.reading.time_travel import AsOf, check_size, travel
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
@@ -24,6 +24,9 @@ from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
+if TYPE_CHECKING:
+    from recallog.reading.time_travel import Erase
+
 Result = TypeVar("Result")
 
 VIEWS_UNUSABLE = (StorageUnavailable, StorageCorrupt, StorageForeign, UnknownOutcome)
@@ -37,7 +40,7 @@ class QueryRouter:
     """Runs queries. A query is a function of one `ReadSession`, the same for live and past views."""
 
     def __init__(
-        self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None, erase: Sequence[Erase] = ()
+        self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None, erase: "Sequence[Erase]" = ()
     ) -> None:
         """`views` are the built-in ones: the default of queries. `erase` is called for each past that is read."""
         self._ledger = ledger

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from recallog.retrieval.channels import DOCUMENT
 from recallog_projections.models.long_term import reading as entry_reading
+from recallog_schemas.shortening import CHARS_PER_TOKEN
 from recallog_schemas.views import RecallHit, one_line
 
 HEADING = "## Recalled Memories"
-_CHARS_PER_TOKEN = 4
 
 
 def format_context(hits: Iterable[RecallHit], max_tokens: int = 2000) -> str:
@@ -16,7 +16,7 @@ def format_context(hits: Iterable[RecallHit], max_tokens: int = 2000) -> str:
     An entry without a category shows its type, and an event its kind. The lines have at most 4 * `max_tokens`
     characters in all, without the heading; a hit whose whole line does not fit is left out.
     """
-    room, lines = _CHARS_PER_TOKEN * max_tokens, []
+    room, lines = CHARS_PER_TOKEN * max_tokens, []
     for hit in hits:
         line = one_line(f"- [{_label(hit)}] {hit.text} (score: {hit.score:.2f})")
         if len(line) <= room:

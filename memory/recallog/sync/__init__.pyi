@@ -1216,6 +1216,55 @@ class Memory:
         something under way does not end in time.
         """
 
+    def context(
+        self,
+        space: str,
+        agent: str,
+        *,
+        scene: str | None = None,
+        query: str | None = None,
+        components: Sequence[Mapping[str, str] | str] = (),
+        extra: str | None = None,
+        step: str | None = None,
+        output_format: str | None = None,
+        budget_tokens: int | None = None,
+        session: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+        turn: int | None = None,
+    ) -> ContextView:
+        """The prompt of an agent for a model, and whether a reflection is due.
+
+        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
+        related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
+        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
+        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
+        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
+        the least important first.
+
+        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
+        `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
+        """
+
+    def explain(
+        self,
+        space: str,
+        event_id: str,
+        agent: str,
+        *,
+        query: str | None = None,
+        top_k: int | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+        turn: int | None = None,
+    ) -> Explanation:
+        """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
+
+        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
+        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
+        that are newer. The content of an event that the agent may not see is not returned.
+        """
+
     def reflection(
         self,
         space: str,
@@ -1563,55 +1612,6 @@ class Memory:
         """The newest shared event of each scene kind, oldest first: what all agents of the space see.
 
         `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`.
-        """
-
-    def context(
-        self,
-        space: str,
-        agent: str,
-        *,
-        scene: str | None = None,
-        query: str | None = None,
-        components: Sequence[Mapping[str, str] | str] = (),
-        extra: str | None = None,
-        step: str | None = None,
-        output_format: str | None = None,
-        budget_tokens: int | None = None,
-        session: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        turn: int | None = None,
-    ) -> ContextView:
-        """The prompt of an agent for a model, and whether a reflection is due.
-
-        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
-        related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
-        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
-        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-        the least important first.
-
-        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
-        `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
-        """
-
-    def explain(
-        self,
-        space: str,
-        event_id: str,
-        agent: str,
-        *,
-        query: str | None = None,
-        top_k: int | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        turn: int | None = None,
-    ) -> Explanation:
-        """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
-
-        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
-        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
-        that are newer. The content of an event that the agent may not see is not returned.
         """
 
     def agent_settings(
@@ -2742,6 +2742,55 @@ class Remote:
         Raises `OutOfRange` if the ledger ends before `start`.
         """
 
+    def context(
+        self,
+        space: str,
+        agent: str,
+        *,
+        scene: str | None = None,
+        query: str | None = None,
+        components: Sequence[Mapping[str, str] | str] = (),
+        extra: str | None = None,
+        step: str | None = None,
+        output_format: str | None = None,
+        budget_tokens: int | None = None,
+        session: str | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+        turn: int | None = None,
+    ) -> ContextView:
+        """The prompt of an agent for a model, and whether a reflection is due.
+
+        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
+        related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
+        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
+        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
+        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
+        the least important first.
+
+        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
+        `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
+        """
+
+    def explain(
+        self,
+        space: str,
+        event_id: str,
+        agent: str,
+        *,
+        query: str | None = None,
+        top_k: int | None = None,
+        after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
+        turn: int | None = None,
+    ) -> Explanation:
+        """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
+
+        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
+        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
+        that are newer. The content of an event that the agent may not see is not returned.
+        """
+
     def reflection(
         self,
         space: str,
@@ -2975,55 +3024,6 @@ class Remote:
         """The newest shared event of each scene kind, oldest first: what all agents of the space see.
 
         `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`.
-        """
-
-    def context(
-        self,
-        space: str,
-        agent: str,
-        *,
-        scene: str | None = None,
-        query: str | None = None,
-        components: Sequence[Mapping[str, str] | str] = (),
-        extra: str | None = None,
-        step: str | None = None,
-        output_format: str | None = None,
-        budget_tokens: int | None = None,
-        session: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        turn: int | None = None,
-    ) -> ContextView:
-        """The prompt of an agent for a model, and whether a reflection is due.
-
-        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
-        related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
-        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
-        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-        the least important first.
-
-        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
-        `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
-        """
-
-    def explain(
-        self,
-        space: str,
-        event_id: str,
-        agent: str,
-        *,
-        query: str | None = None,
-        top_k: int | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        turn: int | None = None,
-    ) -> Explanation:
-        """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
-
-        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
-        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
-        that are newer. The content of an event that the agent may not see is not returned.
         """
 
     def agent_settings(

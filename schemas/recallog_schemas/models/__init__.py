@@ -11,5 +11,6 @@ BUILT_IN = (
     "workspace",
     "tiers",
     "stream",
+    "prompt",
 )
 """The names of the built-in models, each after those that it is built on. All layers find them by this list."""

@@ -13,6 +13,14 @@ COMMANDS = {
         "ingesting",
         "Write the events and conversations of files to the ledger.",
     ),
+    "context": (
+        "derived",
+        "The prompt of an agent for a model, and whether a reflection is due.",
+    ),
+    "explain": (
+        "derived",
+        "Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.",
+    ),
     "reflection": (
         "derived",
         "Whether a reflection of an agent is due: since which position, after how many events, and on which.",
@@ -48,14 +56,6 @@ COMMANDS = {
     "scene": (
         "derived",
         "The newest shared event of each scene kind, oldest first: what all agents of the space see.",
-    ),
-    "context": (
-        "derived",
-        "The prompt of an agent for a model, and whether a reflection is due.",
-    ),
-    "explain": (
-        "derived",
-        "Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.",
     ),
     "agent-settings": (
         "derived",

@@ -7,8 +7,8 @@ from datetime import datetime
 from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import entry_presence
 from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
+from recallog.models.prompt.queries import MEMORY_HEADING, ContextRequest, compose
 from recallog.queries import event_lookup, salient
-from recallog.queries.context import MEMORY_HEADING, ContextRequest, compose
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import Ranking

@@ -13,17 +13,13 @@ What one step gains beyond the need is used for longer lines again. The identity
 components and step, and the form of the answer never give way.
 """
 
-import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
-from recallog_schemas.shortening import cut
-
-CHARS_PER_TOKEN = 4
-"""The memory model's estimate: a token is four characters, rounded up."""
+from recallog_schemas.shortening import CHARS_PER_TOKEN, cut, tokens
 
 _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
 
@@ -181,8 +177,3 @@ class Prompt:
             if len(shown) > bool(section.heading):
                 written.append(_NEXT_LINE.join(shown))
         return PromptText(_NEXT_SECTION.join(written), dropped, shortened, offsets)
-
-
-def tokens(text: str) -> int:
-    """The estimated number of tokens of a text: one for every four characters, rounded up."""
-    return math.ceil(len(text) / CHARS_PER_TOKEN)

@@ -21,7 +21,7 @@ from recallog import retrieval
 from recallog.index import delegation
 from recallog.index.semantic_index import SemanticIndex
 from recallog.index.served_index import ServedIndex
-from recallog.queries.prompt import Line
+from recallog.models.prompt.fitting import Line
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.term_cache import TermCache

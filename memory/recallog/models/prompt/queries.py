@@ -11,27 +11,27 @@ from dataclasses import dataclass
 
 from recallog.index.semantic_index import SemanticIndex
 from recallog.models.beliefs import queries as reflections
+from recallog.models.prompt import recalled
+from recallog.models.prompt.fitting import Line, Prompt, Section
 from recallog.models.working import queries as working
-from recallog.queries import recalled, salient
-from recallog.queries.prompt import Line, Prompt, Section, tokens
+from recallog.queries import salient
 from recallog.queries.salient import Related, SalienceQuery
+from recallog.queries.scene import newest_of
 from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.reading.subject import of_space
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.memory_index import FedIndex
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey
-from recallog_projections.views import activity, episodic, scene, settings
+from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import limits
-from recallog_schemas.shortening import cut
+from recallog_schemas.shortening import cut, tokens
 from recallog_schemas.views import (
     ContextView,
     RecallHit,
     RecallView,
     ReflectionView,
     Remembered,
-    SceneView,
     are_dated,
     continued,
     one_line,
@@ -114,22 +114,6 @@ class Composition:
     """The relevance of events to the query; None if the agent's memory is not chosen by salience."""
     reflection: ReflectionView
     degraded: str | None
-
-
-async def scene_of(reading: ReadSession, space: str) -> SceneView:
-    """The newest shared event of each of the space's scene kinds."""
-    kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
-    while True:
-        snapshot = await reading.snapshot([*scene.rows(space, kinds), RowKey(activity.SPACES.name, space)])
-        set_to = scene.scene_kinds(snapshot.row(settings.SPACES, space))
-        if set_to == kinds:
-            shown = _scene(snapshot, space, kinds)
-            return SceneView(
-                **of_space(snapshot, space),
-                kinds=tuple(kinds),
-                events=tuple(shown),
-            )
-        kinds = set_to
 
 
 async def context(
@@ -269,8 +253,8 @@ def _degraded(found: RecallView | None, related: Related | None) -> str | None:
 def _shown(
     snapshot: Snapshot, space: str, agent: str, request: ContextRequest, kinds: Sequence[str]
 ) -> _SectionContents:
-    goals = [event for event in _scene(snapshot, space, (scene.GOAL_KIND,)) if event.text]
-    newest = _scene(snapshot, space, kinds) if request.scene is None else []
+    goals = [event for event in newest_of(snapshot, space, (scene.GOAL_KIND,)) if event.text]
+    newest = newest_of(snapshot, space, kinds) if request.scene is None else []
     seen = [event for event in newest if event.text and event not in goals]
     scene_text = request.scene if request.scene is not None else _texts(seen)
     return _SectionContents(
@@ -352,13 +336,6 @@ def _prompt(
         evidence,
         evidence_heading[0] if evidence_heading else None,
     )
-
-
-def _scene(snapshot: Snapshot, space: str, kinds: Sequence[str]) -> list[Remembered]:
-    """The newest shared event of each of `kinds`, in ledger order."""
-    found = [snapshot.row(scene.NEWEST, space, "", kind) for kind in kinds]
-    shown = sorted((one for one in found if one is not None), key=lambda one: one.offset)
-    return [snapshot.remembered(one.offset, one.data, one.text) for one in shown]
 
 
 def _texts(events: Sequence[Remembered]) -> str:

@@ -1,0 +1,103 @@
+"""The prompt of an agent, and why it shows an event or not."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from recallog.access import FacadePart
+from recallog.operations import parameters
+from recallog.operations.operation import GenAi, operation
+from recallog.operations.parameters import SalienceOptions
+
+if TYPE_CHECKING:
+    from recallog_schemas.views import ContextView, Explanation
+
+
+class Prompts(FacadePart):
+    """Prompts of agents, composed of what they remember."""
+
+    @operation(
+        example="recallog context village baker --budget-tokens 2000 > prompt.txt",
+        uses_index=True,
+        gen_ai=GenAi.SEARCH,
+        records="entries",
+    )
+    async def context(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        scene: parameters.SceneText = None,
+        query: parameters.MemoryQuery = None,
+        components: parameters.Components = (),
+        extra: parameters.Extra = None,
+        step: parameters.Step = None,
+        output_format: parameters.OutputFormat = None,
+        budget_tokens: parameters.BudgetTokens = None,
+        session: parameters.RecallSession = None,
+        **options: Unpack[SalienceOptions],
+    ) -> "ContextView":
+        """The prompt of an agent for a model, and whether a reflection is due.
+
+        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
+        related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
+        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
+        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
+        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
+        the least important first.
+
+        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
+        `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
+        """
+        from recallog.models.prompt import queries
+
+        as_of = parameters.past_moment(options.get("as_of"))
+        request = queries.ContextRequest(
+            scene,
+            query,
+            extra,
+            output_format,
+            budget_tokens,
+            options.get("turn"),
+            as_of,
+            step=step,
+            components=parameters.headed(components),
+            session=session,
+        )
+        access, index = self._access, self._access.components.index
+        return await access.of_space(
+            space,
+            lambda reading: queries.context(
+                reading, index, access.term_cache, space, agent, request, access.log_events, access.fed_index
+            ),
+            options,
+        )
+
+    @operation(example='recallog explain village e-17 baker --query "who owes the miller?"', uses_index=True)
+    async def explain(
+        self,
+        space: parameters.Space,
+        event_id: parameters.EventId,
+        agent: parameters.Agent,
+        *,
+        query: parameters.MemoryQuery = None,
+        top_k: parameters.SalientTopK = None,
+        **options: Unpack[SalienceOptions],
+    ) -> "Explanation":
+        """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
+
+        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
+        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
+        that are newer. The content of an event that the agent may not see is not returned.
+        """
+        from recallog.models.prompt import explain, queries
+
+        self._access.check_events("top_k", top_k)
+        as_of = parameters.past_moment(options.get("as_of"))
+        request = queries.ContextRequest(query=query, turn=options.get("turn"), as_of=as_of, top_k=top_k)
+        index, scope = self._access.components.index, self._access.scope(space, agent, options)
+        return await self._access.of_space(
+            space,
+            lambda reading: explain.explain(
+                reading, index, self._access.term_cache, scope, event_id, request, self._access.fed_index
+            ),
+            options,
+        )
