@@ -51,6 +51,10 @@ class Observer(Protocol):
         """Publish the rest, and stop."""
 
 
+Section = Callable[["MemoryAccess", str, str, At], Awaitable[tuple[str, str] | None]]
+"""A section of the prompt of an agent: heading and text, of the state that `At` names; None if there is none.
+
+Called with the space and the agent. A budget leaves its lines out first."""
 Perform = Callable[[Operation, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
 """Executes an operation with validated arguments and callbacks: `Facade._perform`."""
 _DECLARED_SECONDS = 1.0
@@ -86,6 +90,8 @@ class MemoryAccess:
         self._closed = False
         self.observers: Sequence[Observer] = ()
         """What sees the answers to calls."""
+        self.sections: Sequence[Section] = ()
+        """The sections that models add to prompts."""
         self.erase: Sequence[Erase] = ()
         """What erases in the past that a query reads what is erased at present."""
         self.relevance: MemoryIndex | None = None

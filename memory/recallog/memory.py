@@ -125,6 +125,7 @@ class Memory(Parts):
         chosen = model.installed() if models is None else model.checked(models)
         self._access = MemoryAccess(components, progress, self, self._wake_reactor)
         self._access.given = given
+        self._access.sections = [each.prompt for each in chosen if each.prompt is not None]
         self._access.erase = [each.erase for each in chosen if each.erase is not None]
         self._models = chosen
         if count_accesses:

@@ -16,7 +16,7 @@ from recallog_schemas import models
 from recallog_schemas.errors import SettingsError
 
 if TYPE_CHECKING:
-    from recallog.access import FacadePart, MemoryAccess, Observer
+    from recallog.access import FacadePart, MemoryAccess, Observer, Section
     from recallog.reactors.reactor import Reactor
     from recallog.reading.time_travel import Erase
     from recallog_projections.projection import Projection
@@ -46,6 +46,8 @@ class Model:
     """Makes its projections. Each has a store of its own, unless the model is built in."""
     reactors: "Callable[[MemoryAccess], Sequence[Reactor]]" = _no_reactors
     """Makes the reactors that answer its triggers."""
+    prompt: "Section | None" = None
+    """Makes its section of the prompt of an agent."""
     erase: "Erase | None" = None
     """Erases in a past that a query reads what is erased at present, see `reading.time_travel.Erase`."""
     observer: "Callable[[MemoryAccess], Observer] | None" = None

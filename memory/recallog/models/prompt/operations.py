@@ -49,7 +49,7 @@ class Prompts(FacadePart):
         """
         from recallog.models.prompt import queries
 
-        as_of = parameters.past_moment(options.get("as_of"))
+        access, as_of = self._access, parameters.past_moment(options.get("as_of"))
         request = queries.ContextRequest(
             scene,
             query,
@@ -61,8 +61,9 @@ class Prompts(FacadePart):
             step=step,
             components=parameters.headed(components),
             session=session,
+            sections=[made for section in access.sections if (made := await section(access, space, agent, options))],
         )
-        access, index = self._access, self._access.components.index
+        index = access.components.index
         return await access.of_space(
             space,
             lambda reading: queries.context(

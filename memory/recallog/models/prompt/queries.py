@@ -69,6 +69,8 @@ class ContextRequest:
     """Further sections: heading and text."""
     session: str | None = None
     """The session of automatic recall."""
+    sections: Sequence[tuple[str, str]] = ()
+    """What further models add: heading and text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +305,7 @@ def _prompt(
     further = [recalled.line(hit, reflection.agent, dated=dated, auto=bool(own.auto_recall)) for hit in in_order]
     actions = [line(event) for event in shown.actions]
     visitors = [line(event) for event in shown.visitors]
+    added = [Section(heading, [Line(line) for line in text.splitlines()]) for heading, text in request.sections]
     components = [Section(heading, [Line(text)]) for heading, text in request.components if text]
     extra = [Line(request.extra)] if request.extra else []
     step = [Line(request.step)] if request.step else []
@@ -312,7 +315,13 @@ def _prompt(
     no_memory = [] if memories else [Line("(no prior memory)")]
     quiet = [] if visitors else [Line("(quiet)")]
     weakest_first = [further[in_order.index(hit)] for hit in reversed(hits)]
-    cheap = [*weakest_first, *actions, *(memories[number] for number in memory.cheapest_first), *beliefs]
+    cheap = [
+        *(line for section in added for line in reversed(section.lines)),
+        *weakest_first,
+        *actions,
+        *(memories[number] for number in memory.cheapest_first),
+        *beliefs,
+    ]
     oldest_first = sorted([*seen, *visitors[:-1]], key=lambda shown: shown.offset or 0)
     return Prompt(
         (
@@ -323,6 +332,7 @@ def _prompt(
             Section("YOUR BELIEFS", beliefs),
             Section(MEMORY_HEADING, memories or no_memory),
             Section(recalled.HEADING, further),
+            *added,
             Section("ACTION HISTORY", actions),
             Section("VISITOR", visitors or quiet),
             *components,
