@@ -18,6 +18,7 @@ from benchmarks.measure import Goal, Measure, percentiles
 from recallog import Event, Memory
 from recallog.composition import address_of
 from recallog_schemas import codec, triggers
+from recallog_schemas.models.long_term.triggers import MIGRATION
 
 RATE = 100
 SPACES = 200
@@ -76,7 +77,7 @@ def _ended(number: int) -> Event:
 
 
 def _trigger(event: Event) -> str:
-    return triggers.caused_by(triggers.MIGRATION, event.space, event.agent, "0", event.id).id
+    return triggers.caused_by(MIGRATION, event.space, event.agent, "0", event.id).id
 
 
 def _space(number: int) -> str:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from recallog_projections.tables import RowKey as RowKey
     from recallog_projections.tables import Table as Table
     from recallog_projections.tables import Tail as Tail
-    from recallog_projections.views.own_due import Due as Due
+    from recallog_projections.views.due import Due as Due
     from recallog_schemas.event import Record as Record
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.ledgers.ledger import Ledger as Ledger
@@ -115,7 +115,7 @@ else:
                 "outcome_of",
             ],
             "recallog_projections.tables": ["Log", "LogName", "RowKey", "Table", "Tail"],
-            "recallog_projections.views.own_due": ["Due"],
+            "recallog_projections.views.due": ["Due"],
             "recallog_schemas.event": ["Record"],
             "recallog_streams.ledgers.ledger": ["Batch", "Ledger", "Manifest", "encode_events", "check_repeat"],
             "recallog_streams.ledgers.memory": ["MemoryLedger"],

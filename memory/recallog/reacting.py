@@ -54,7 +54,7 @@ class LoopMemory(AnsweredMemory):
         await self._memory.catch_up(own=False, partition=partition)
 
     async def reflections(self, partition: int, spaces: Sequence[str] | None) -> Sequence[PendingTrigger]:
-        return await self._access.router.of_partition(partition, partial(due.due_reflections, spaces=spaces))
+        return await self._access.router.of_partition(partition, partial(due.due_by_count, spaces=spaces))
 
     async def scheduled(self, partition: int, spaces: Sequence[str] | None) -> Sequence[Scheduled]:
         return await self._access.router.of_partition(partition, partial(due.scheduled, spaces=spaces))

@@ -4,56 +4,83 @@ A trigger is not an event. The views derive it from the ledger: a reflection is 
 from its kind, its space, its agent and its cause, so that every fold and every reactor computes the same id.
 
 A trigger is answered by events of its agent: the parts of the answer, and then the event that closes the trigger. That
-is `agent.reflected` or `reflection.failed` for a reflection, else `reaction.done` or `reaction.failed`. The ids of
-parts are `<trigger>/answer/<digest>/1` to `/n`. The digest is that of the answer, so that a repeat has the same ids,
-and another answer, or a foreign event, has others. The event that closes the trigger is `<trigger>/answer`, or
+is `reaction.done` or `reaction.failed`, unless the kind of the trigger names others. The ids of parts are
+`<trigger>/answer/<digest>/1` to `/n`. The digest is that of the answer, so that a repeat has the same ids, and another
+answer, or a foreign event, has others. The event that closes the trigger is `<trigger>/answer`, or
 `<trigger>/answer/1` and so on if foreign events have that id; its payload names the digest. Of several such events with
 one id the first counts and the others are repeats, not conflicts. Of several answers one counts as a whole, see
 `recallog_streams.answers`.
+
+This module is the mechanism. The models name the kinds of their triggers, each in its module `triggers`.
 """
 
 import hashlib
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
+from recallog_schemas import models
 from recallog_schemas.event import Event
 
-REFLECTION = "reflection.due"
-"""An agent has seen as many events as its threshold says."""
-MIGRATION = "migration.due"
-"""A session has ended whose working memory holds what the agent wants to keep."""
-RETRACTION = "retraction.due"
-"""An entry was retracted because one of its sources was erased, and is itself the source of others."""
-CONSOLIDATION = "consolidation.due"
-"""The entries of an agent that carry a tier have not been looked at for as long as its settings say, or are too many
-in one tier."""
-SUMMARY = "summary.due"
-"""A plan has archived entries of which no summary has been kept yet."""
-EXTRACTION = "extraction.due"
-"""An agent whose facts are extracted has finished a turn."""
-DAILY = "daily.due"
-"""An agent has finished a turn, and its session has as many new messages as its daily log waits for."""
-COMPACTION = "compaction.due"
-"""A conversation of an agent has become so long that its beginning is to be replaced by a summary."""
-
-ANSWERS = frozenset({"agent.reflected", "reflection.failed"})
-"""The kinds of events that close a reflection."""
 DONE = "reaction.done"
 FAILED = "reaction.failed"
 CLOSINGS = frozenset({DONE, FAILED})
-"""The kinds of events that close any other trigger."""
+"""The kinds of events that close a trigger, unless its kind names others."""
 
-KINDS = frozenset({REFLECTION, MIGRATION, RETRACTION, CONSOLIDATION, SUMMARY, EXTRACTION, DAILY, COMPACTION})
-"""The kinds of triggers that the built-in views make due."""
-RECURRING = frozenset({REFLECTION, CONSOLIDATION})
-"""The kinds that an agent has again and again, numbered; any other trigger is made due by one event."""
-
-_BY_ORDINAL = re.compile(r"((?:reflection|consolidation)\.due)/([0-9a-f]{32})/(0|[1-9][0-9]{0,17})")
-_BY_CAUSE = re.compile(r"((?!(?:reflection|consolidation)\.)[a-z][a-z_]{0,31}\.due)/([0-9a-f]{32})/([0-9a-f]{32})")
+_ID = re.compile(r"([a-z][a-z_]{0,31}\.due)/([0-9a-f]{32})/(0|[1-9][0-9]{0,17}|[0-9a-f]{32})")
+_CAUSE_CHARS = 32
 _NUMBER = "[1-9][0-9]{0,6}"
 _CLOSING = re.compile(f"(.*)/answer(?:/{_NUMBER})?", re.DOTALL)
 _PART = re.compile(f"(.*)/answer/([0-9a-f]{{10}})/{_NUMBER}", re.DOTALL)
 """The longest kinds of triggers leave so many characters for the digest and the number."""
+
+
+class TriggerKind(NamedTuple):
+    """What a model says of one kind of its triggers, in `KINDS` of its module `triggers`."""
+
+    name: str
+    counts: tuple[str, str] = ("entry", "entries")
+    """What the number of a pending trigger counts: one, and several."""
+    recurs: bool = False
+    """Whether an agent has such triggers again and again, numbered; any other trigger is made due by one event."""
+    answer: str = DONE
+    """The kind of event that answers and closes it."""
+    failure: str = FAILED
+    """The kind of event that closes it if it cannot be answered."""
+
+    @property
+    def has_own_answer(self) -> bool:
+        """Whether the last event of its reactor's answer closes it, and no `reaction.done` is added."""
+        return self.answer != DONE
+
+    @property
+    def closings(self) -> frozenset[str]:
+        """The kinds of events that close it."""
+        return frozenset((self.answer, self.failure))
+
+
+@cache
+def built_in() -> Mapping[str, TriggerKind]:
+    """The kinds of triggers of the built-in models, by name."""
+    return {kind.name: kind for part in models.parts("recallog_schemas", "triggers") for kind in part.KINDS}
+
+
+@cache
+def all_closings() -> frozenset[str]:
+    """The kinds of events that close triggers of any kind."""
+    return CLOSINGS.union(*(kind.closings for kind in built_in().values()))
+
+
+@cache
+def all_failures() -> frozenset[str]:
+    """The kinds of events that close triggers which could not be answered."""
+    return frozenset((FAILED, *(kind.failure for kind in built_in().values())))
+
+
+def kind_of(name: str) -> TriggerKind:
+    """The kind of triggers with this name: a built-in one, or one of a user's projection."""
+    return built_in().get(name) or TriggerKind(name, ("item", "items"))
 
 
 class Trigger(NamedTuple):
@@ -63,6 +90,11 @@ class Trigger(NamedTuple):
     owner: str
     cause: str
     """The number of the agent's earlier answers, for triggers that recur; else 32 hex digits of what caused it."""
+
+    @property
+    def recurs(self) -> bool:
+        """Whether the agent has such triggers again and again, numbered."""
+        return kind_of(self.kind).recurs
 
     @property
     def id(self) -> str:
@@ -83,18 +115,13 @@ class Trigger(NamedTuple):
 
     @property
     def ordinal(self) -> int:
-        """The number of the agent's earlier answers, of a reflection or a consolidation."""
+        """The number of the agent's earlier answers, of a trigger that recurs."""
         return int(self.cause)
 
 
-def reflection_of(space: str, agent: str, ordinal: int) -> Trigger:
-    """The trigger of the reflection that is due for `agent` after `ordinal` answers."""
-    return Trigger(REFLECTION, _owner(REFLECTION, space, agent), str(ordinal))
-
-
-def consolidation_of(space: str, agent: str, ordinal: int) -> Trigger:
-    """The trigger of the plan that is due for `agent` after `ordinal` plans."""
-    return Trigger(CONSOLIDATION, _owner(CONSOLIDATION, space, agent), str(ordinal))
+def numbered(kind: str, space: str, agent: str, ordinal: int) -> Trigger:
+    """The trigger of a kind that recurs that is due for `agent` after `ordinal` answers."""
+    return Trigger(kind, _owner(kind, space, agent), str(ordinal))
 
 
 def caused_by(kind: str, space: str, agent: str, *cause: str) -> Trigger:
@@ -104,16 +131,17 @@ def caused_by(kind: str, space: str, agent: str, *cause: str) -> Trigger:
 
 def parse(id_: str | None) -> Trigger | None:
     """The trigger with the id `id_`; None if it is not a trigger's id."""
-    if id_ is None:
+    found = None if id_ is None else _ID.fullmatch(id_)
+    if found is None:
         return None
-    found = _BY_ORDINAL.fullmatch(id_) or _BY_CAUSE.fullmatch(id_)
-    return Trigger(*found.groups()) if found else None
+    trigger = Trigger(*found.groups())
+    return trigger if trigger.recurs == (len(trigger.cause) < _CAUSE_CHARS) else None
 
 
 def named_by(event: Event) -> Trigger | None:
     """The trigger in the `causation_id` of an event that closes triggers; None if it is not one of its own agent."""
-    trigger = parse(event.causation_id) if event.kind in ANSWERS or event.kind in CLOSINGS else None
-    if trigger is None or (trigger.kind == REFLECTION) != (event.kind in ANSWERS):
+    trigger = parse(event.causation_id) if event.kind in all_closings() else None
+    if trigger is None or event.kind not in kind_of(trigger.kind).closings:
         return None
     return trigger if _is_of(trigger, event) else None
 

@@ -47,7 +47,7 @@ def answering(event: Event) -> Answering | None:
     """What an event says about the answer to a trigger; None if it says nothing."""
     if event.causation_id is None:
         return None
-    closes = event.kind in triggers.CLOSINGS or (event.kind in triggers.ANSWERS and DIGEST in event.payload)
+    closes = event.kind in triggers.CLOSINGS or (DIGEST in event.payload and event.kind in triggers.all_closings())
     if closes:
         trigger, digest = triggers.named_by(event), event.payload.get(DIGEST)
     else:

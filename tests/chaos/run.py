@@ -23,8 +23,8 @@ from chaos.rebalances import rebalances
 from chaos.report import Report, Show
 from recallog import Memory, Settings
 from recallog_projections.stores.redis import RedisStore
-from recallog_schemas import triggers
 from recallog_schemas.errors import RecallogError
+from recallog_schemas.models.beliefs.triggers import REFLECTION
 
 CATCH_UP_SECONDS_MAX = 180.0
 _GROUPS = "recallog."
@@ -126,7 +126,7 @@ async def _unanswered(memory: Memory) -> list[str]:
     """The ids of the triggers that are due, except reflections on nothing but reflections, which agents leave."""
     found = []
     for trigger in await memory.pending():
-        if trigger.kind == triggers.REFLECTION:
+        if trigger.kind == REFLECTION:
             due = await memory.reflection(trigger.space, trigger.agent)
             if not due.due or all(shown.event.kind == "agent.reflected" for shown in due.on):
                 continue

@@ -14,6 +14,10 @@ from live.conftest import NewKafka, NewRedis
 from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from recallog import Event, Memory
 from recallog_schemas import triggers
+from recallog_schemas.models.beliefs.triggers import ANSWERS, REFLECTION
+from recallog_schemas.models.facts.triggers import EXTRACTION
+from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
+from recallog_schemas.models.workspace.triggers import DAILY
 from recallog_service.reacting import agents
 from recallog_service.reacting.handler import Handler
 from recallog_streams.ledgers.kafka.address import KafkaAddress
@@ -25,7 +29,7 @@ from support.events import event, recorded
 
 ROLES = "views,reactors"
 SPACES = [f"space-{number}" for number in range(12)]
-CLOSING = triggers.ANSWERS | triggers.CLOSINGS
+CLOSING = ANSWERS | triggers.CLOSINGS
 
 
 @pytest.fixture
@@ -92,9 +96,7 @@ def test_triggers_of_all_kinds_are_answered_and_a_rebuild_triggers_nothing(clust
     worker.wait_until_live()
     cluster.publish([each for space in SPACES for each in making_due(space)])
     until_answered(cluster)
-    expected = dict.fromkeys(
-        (triggers.REFLECTION, triggers.MIGRATION, triggers.EXTRACTION, triggers.RETRACTION, triggers.DAILY), len(SPACES)
-    )
+    expected = dict.fromkeys((REFLECTION, MIGRATION, EXTRACTION, RETRACTION, DAILY), len(SPACES))
     assert dict(closed(cluster)) == expected
 
     records = len(all_events(cluster))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recallog.models.beliefs import due as due_reflections
 from recallog.models.beliefs import queries as reflections
 from recallog.models.prompt import explain
 from recallog.models.prompt import queries as context
@@ -134,7 +135,7 @@ def check_all_reflections(recorded: Recorded) -> None:
 async def all_pending(reading: ReadSession, space: str | None = None) -> list[tuple[str, str, str, int, int]]:
     return [
         (found.space, found.agent, found.trigger, found.events, found.threshold)
-        async for found in reflections.pending(reading, None if space is None else [space])
+        async for found in due_reflections.pending(reading, None if space is None else [space])
     ]
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from recallog.models.beliefs import queries as reflections
+from recallog.models.beliefs import due as due_reflections
 from recallog.reading.read_session import ReadSession
 from recallog_projections.models.beliefs import reflection
 from recallog_projections.models.items import projection as items
@@ -224,4 +224,4 @@ def _check_due_rows(store: Store, generation: Generation, expected: Expected) ->
 
 
 async def _pending(reading: ReadSession) -> list[tuple[str, str, str, int]]:
-    return [(found.space, found.agent, found.trigger, found.events) async for found in reflections.pending(reading)]
+    return [(found.space, found.agent, found.trigger, found.events) async for found in due_reflections.pending(reading)]

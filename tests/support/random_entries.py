@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recallog_schemas import Event, codec, triggers
+from recallog_schemas.models.long_term.triggers import MIGRATION
 from support.events import MOMENT
 from support.random_events import random_event, random_moment
 
@@ -88,7 +89,7 @@ class EntryEvents:
         if rng.random() < 0.25:
             space, agent = rng.choice(self.spaces), rng.choice(self.agents)
         kind, payload = self._kind(target, id_)
-        trigger = triggers.caused_by(triggers.MIGRATION, space, agent, id_)
+        trigger = triggers.caused_by(MIGRATION, space, agent, id_)
         answers = kind == "memory.retained" and rng.random() < 0.2
         event: Fields = {
             "envelope": 1,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from recallog.models.beliefs import due as due_reflections
 from recallog.models.beliefs import queries as reflections
 from recallog.queries import due
 from recallog.reading.read_session import ReadSession
@@ -317,7 +318,7 @@ class World:
         try:
             generation = await generations.current(projector, 0)
             reading = ReadSession(self._stepped_store, 0, generation)
-            for pending in [trigger async for trigger in reflections.pending(reading)]:
+            for pending in [trigger async for trigger in due_reflections.pending(reading)]:
                 due = await reflections.reflection_of(reading, pending.space, pending.agent, limits.LOG_EVENTS_KEPT)
                 await Pause()  # stands for the time of the model
                 if due.due:

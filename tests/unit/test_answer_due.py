@@ -17,6 +17,8 @@ from recallog.reactors.pace import Pace
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.views.due import Work
 from recallog_schemas import triggers
+from recallog_schemas.models.beliefs.triggers import REFLECTION
+from recallog_schemas.models.long_term.triggers import RETRACTION
 from recallog_streams.answers import Answer
 from support.events import event, run
 from support.virtual_time import run_in_virtual_time
@@ -40,7 +42,7 @@ def test_a_trigger_is_answered_by_its_id_and_only_while_it_is_due() -> None:
             wants = event("agent.configured", payload={"reflection_threshold": 2})
             await memory.publish_many([*erasing(), wants, *(event("world.observed", agent="miller") for _ in range(2))])
             due = await memory.pending()
-            assert [each.kind for each in due] == [triggers.REFLECTION, triggers.RETRACTION]
+            assert [each.kind for each in due] == [REFLECTION, RETRACTION]
             for each in due:
                 reaction = await memory.answer_due(each.space, each.agent, each.trigger)
                 assert reaction is not None
@@ -51,7 +53,7 @@ def test_a_trigger_is_answered_by_its_id_and_only_while_it_is_due() -> None:
                 assert await memory.answer_due("village", "baker", other) is None
             assert [
                 None if (reactor := memory.reactor_of(kind)) is None else reactor.pure
-                for kind in (triggers.RETRACTION, triggers.REFLECTION, "shop.due")
+                for kind in (RETRACTION, REFLECTION, "shop.due")
             ] == [True, False, None]
 
     run(work())
@@ -114,7 +116,7 @@ def test_time_passes_in_silent_spaces_whose_plan_is_due_and_not_in_those_of_the_
 
 
 class Slow(Reactor):
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.RETRACTION})
+    kinds: ClassVar[frozenset[str]] = frozenset({RETRACTION})
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
         await asyncio.sleep(3600)

@@ -19,12 +19,15 @@ from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Position, Record, codec, triggers
+from recallog_schemas.models.facts.triggers import EXTRACTION
+from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
+from recallog_schemas.models.tiers.triggers import SUMMARY
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 
 SPACE, AGENT = "village", "baker"
 SHOP = "shop.due"
-KINDS = (SHOP, triggers.EXTRACTION, triggers.MIGRATION, triggers.SUMMARY, triggers.RETRACTION)
+KINDS = (SHOP, EXTRACTION, MIGRATION, SUMMARY, RETRACTION)
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -65,12 +68,12 @@ def causes_of(kind: str) -> list[Event]:
     """Events that make one trigger of a kind due."""
     if kind == SHOP:
         return [event("order.placed", payload={"text": "Bread."})]
-    if kind == triggers.EXTRACTION:
+    if kind == EXTRACTION:
         return [event("agent.configured", payload={"extract_facts": True}), event("turn.ended", payload={})]
-    if kind == triggers.MIGRATION:
+    if kind == MIGRATION:
         note = {"namespace": ["session", "x1"], "key": "k", "value": "NOTE: flour is low"}
         return [event("item.put", payload=note), event("session.ended", session="x1", payload={})]
-    if kind == triggers.RETRACTION:
+    if kind == RETRACTION:
         made = [
             event("memory.retained", id=f"e-{n}", payload={"text": f"{n}.", "sources": [f"e-{n - 1}"] if n else []})
             for n in range(3)
@@ -265,14 +268,14 @@ def test_two_processes_that_answer_at_once_give_one_answer(
 def test_a_second_answer_after_the_first_adds_nothing(unique_ids: bool) -> None:
     async def work() -> None:
         ledger = MemoryLedger(unique_ids=unique_ids)
-        await ledger.append(causes_of(triggers.MIGRATION))
-        trigger = await due_in(ledger, triggers.MIGRATION)
+        await ledger.append(causes_of(MIGRATION))
+        trigger = await due_in(ledger, MIGRATION)
         parsed = triggers.parse(trigger.id)
         assert parsed is not None
         texts = (["LESSON: one"], ["LESSON: one", "LESSON: two"])
         for each in texts:
             parts = [event("memory.retained", payload={"text": text}) for text in each]
-            await ledger.append(answer_of(trigger, parsed, Giving(triggers.MIGRATION, "x", 0), parts))
+            await ledger.append(answer_of(trigger, parsed, Giving(MIGRATION, "x", 0), parts))
         memory = opened(ledger)
         assert [each.text for each in (await memory.long_term.list(SPACE, AGENT)).entries] == ["LESSON: one"]
         assert not await memory.pending()

@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 
 from recallog import Event, Memory
-from recallog.following import reflections
+from recallog.models.beliefs import following as reflections
 from support.altering import plant_record
 from support.chat_server import ChatServer, belief, status
 from support.cli import environment_of, recallog

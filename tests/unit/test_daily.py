@@ -16,6 +16,10 @@ from recallog_projections.models.items import projection as items
 from recallog_projections.models.workspace import documents as workspace
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import limits, triggers
+from recallog_schemas.models.beliefs.triggers import REFLECTION
+from recallog_schemas.models.facts.triggers import EXTRACTION
+from recallog_schemas.models.long_term.triggers import MIGRATION
+from recallog_schemas.models.workspace.triggers import DAILY
 from recallog_streams.ledgers.memory import MemoryLedger
 from support import daily_oracle
 from support.daily_oracle import Session
@@ -549,7 +553,7 @@ def test_it_is_answered_after_all_others() -> None:
             reactions = await memory.react()
             kinds = [triggers.parse(each.trigger) for each in reactions]
             assert [each.kind for each in kinds if each is not None] == [
-                triggers.MIGRATION, triggers.EXTRACTION, triggers.REFLECTION, triggers.DAILY,
+                MIGRATION, EXTRACTION, REFLECTION, DAILY,
             ]  # fmt: skip
 
     run(work())

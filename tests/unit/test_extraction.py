@@ -14,9 +14,9 @@ from recallog import Event, Memory, ModelFailed, ModelMisconfigured, Settings
 from recallog.composition import assemble
 from recallog.extending import ExtractionRequest, Fact
 from recallog.models.facts.askers import EXTRACTOR
+from recallog_projections.models.facts import due
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.views import due
 from recallog_schemas import limits
 from recallog_schemas.views import EntryView
 from recallog_streams.ledgers.memory import MemoryLedger

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory, Position
-from recallog.following import reflections
 from recallog.following.entries import LedgerEntry, check_partition, newest, newest_in_space
-from recallog.following.reflections import ReflectionAnswered, ReflectionDue, SpaceFollower
+from recallog.models.beliefs import following as reflections
+from recallog.models.beliefs.following import ReflectionAnswered, ReflectionDue, SpaceFollower
 from recallog_schemas.errors import OutOfRange
 from support.events import event, run
 

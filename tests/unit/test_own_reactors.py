@@ -18,7 +18,7 @@ from recallog.reactors import loop
 from recallog.reactors.failures import Failures
 from recallog.reactors.lanes import Lanes
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import limits, triggers
+from recallog_schemas import limits
 from recallog_schemas.errors import (
     InvalidArgument,
     LockTimeout,
@@ -27,6 +27,8 @@ from recallog_schemas.errors import (
     ProjectionError,
     StorageUnavailable,
 )
+from recallog_schemas.models.beliefs.triggers import REFLECTION
+from recallog_schemas.models.long_term.triggers import MIGRATION
 from recallog_streams.ledgers.memory import MemoryLedger
 from support import own_promises
 from support.cli import Result, recallog
@@ -184,7 +186,7 @@ def turn_with_a_note(agent: str = "baker", session: str = "x1") -> list[Event]:
 class Dropping(Keeping):
     """Keeps no notes."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.MIGRATION})
+    kinds: ClassVar[frozenset[str]] = frozenset({MIGRATION})
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
         self.asked.append(trigger)
@@ -206,7 +208,7 @@ def test_a_reactor_of_ones_own_stands_in_place_of_the_built_in_one() -> None:
 
 def test_what_is_wrong_with_a_built_in_reactor_that_is_replaced_does_not_matter(tmp_path: Path) -> None:
     class Reflecting(Keeping):
-        kinds: ClassVar[frozenset[str]] = frozenset({triggers.REFLECTION})
+        kinds: ClassVar[frozenset[str]] = frozenset({REFLECTION})
 
         async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
             raise ModelFailed("no words", retryable=False)

@@ -18,6 +18,8 @@ from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import triggers
 from recallog_schemas.errors import StorageUnavailable
+from recallog_schemas.models.beliefs.triggers import REFLECTION, reflection_of
+from recallog_schemas.models.long_term.triggers import RETRACTION
 from recallog_schemas.views import Reaction
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, recorded, run
@@ -42,7 +44,7 @@ async def statuses(memory: Memory, *ids: str) -> list[str | None]:
 class Scripted(Reactor):
     """Answers retractions with thoughts instead."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.RETRACTION})
+    kinds: ClassVar[frozenset[str]] = frozenset({RETRACTION})
 
     def __init__(self, *texts: str, agent: str = "baker", error: Exception | None = None) -> None:
         self.texts, self.agent, self.error = texts, agent, error
@@ -109,7 +111,7 @@ def test_a_trigger_is_closed_under_another_id_if_a_foreign_event_has_that_of_its
     async def work() -> None:
         async with Memory(assemble(MemoryLedger(unique_ids=unique_ids), lambda namespace: MemoryStore())) as memory:
             wants = event("agent.configured", payload={"reflection_threshold": 2})
-            closing = triggers.reflection_of(SPACE, "baker", 0)
+            closing = reflection_of(SPACE, "baker", 0)
             ids = [closing.closing_id(number) for number in range(taken)]
             await memory.publish_many([event("agent.spoke", agent="miller", id=id_) for id_ in ids])
             await memory.publish_many([wants, *(event("world.observed", agent="miller") for _ in range(2))])
@@ -383,7 +385,7 @@ def test_once_nothing_is_due_an_entry_lives_exactly_if_nothing_that_it_was_made_
 class Believing(Reactor):
     """Answers reflections with events of its own."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.REFLECTION})
+    kinds: ClassVar[frozenset[str]] = frozenset({REFLECTION})
 
     def __init__(self, *kinds: str) -> None:
         self.answers = [event(kind) for kind in kinds]

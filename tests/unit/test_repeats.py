@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from recallog_schemas import Event, codec, limits
+from recallog_schemas.models.beliefs.triggers import reflection_of
 from recallog_schemas.repeats import content_of, first_difference
-from recallog_schemas.triggers import reflection_of
 from support.events import MOMENT, event
 
 LATER = "2026-03-02T08:00:00Z"

@@ -11,6 +11,7 @@ from recallog.composition import assemble
 from recallog_projections.models.tiers import rules
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, Position, triggers
+from recallog_schemas.models.tiers.triggers import CONSOLIDATION, SUMMARY, consolidation_of
 from recallog_schemas.views import Consolidation
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
@@ -782,9 +783,9 @@ def test_a_plan_is_due_an_interval_after_the_last_one_by_the_time_of_the_space(t
         assert (await memory.react()).items == ()
         await memory.publish(event("clock.ticked", space="s", agent="clock", at=T0 + HOUR, payload={}))
         (pending,) = (await memory.pending("s")).items
-        assert (pending.kind, pending.agent) == (triggers.CONSOLIDATION, "a")
+        assert (pending.kind, pending.agent) == (CONSOLIDATION, "a")
         (answer,) = (await memory.react()).items
-        assert (answer.kind, answer.trigger) == (triggers.DONE, triggers.consolidation_of(*A, 0).id)
+        assert (answer.kind, answer.trigger) == (triggers.DONE, consolidation_of(*A, 0).id)
         assert await tiers_of(memory) == {"e": "medium"}
         assert (await memory.react()).items == ()
 
@@ -879,7 +880,7 @@ def test_what_the_memory_writes_by_itself_and_clocks_a_little_slow_move_no_plan(
 
 
 def closing(kind: str, at: datetime, **payload: Any) -> Event:
-    trigger = triggers.consolidation_of(*A, 0)
+    trigger = consolidation_of(*A, 0)
     closed = event(kind, space="s", agent="a", at=at, payload={"trigger": trigger.id, **payload})
     return closed.model_copy(update={"id": trigger.answer_id, "causation_id": trigger.id})
 
@@ -961,7 +962,7 @@ def test_a_summary_is_made_again_when_one_of_its_sources_is_forgotten(tell: Tell
         assert found is not None
         assert found.status == "retracted"
         (pending,) = (await memory.pending("s")).items
-        assert (pending.kind, pending.events) == (triggers.SUMMARY, 2)
+        assert (pending.kind, pending.events) == (SUMMARY, 2)
         assert len((await memory.react()).items) == 1
         (again,) = (await memory.long_term.list(*A)).entries
         assert (again.sources, again.text) == (("e0", "e2"), "2 memories: What e0 says. · What e2 says.")
@@ -1012,7 +1013,7 @@ class Taking(MemoryLedger):
         positions = await super().append(events)
         for each in events:
             if each.kind == "memory.consolidated":
-                trigger = triggers.caused_by(triggers.SUMMARY, each.space, each.agent, "0", each.id)
+                trigger = triggers.caused_by(SUMMARY, each.space, each.agent, "0", each.id)
                 await super().append([event(space=each.space, agent="b", id=trigger.answer_id)])
         return positions
 

@@ -17,6 +17,9 @@ from recallog_schemas.errors import (
     StorageUnavailable,
     ViewsTooNew,
 )
+from recallog_schemas.models.beliefs.triggers import REFLECTION
+from recallog_schemas.models.facts.triggers import EXTRACTION
+from recallog_schemas.models.long_term.triggers import RETRACTION
 from recallog_schemas.views import Reaction
 from recallog_service.reacting import handler as handlers
 from recallog_service.reacting.handler import (
@@ -37,8 +40,8 @@ from recallog_streams.stop_signal import StopSignal
 from support.events import event
 from support.virtual_time import run_in_virtual_time
 
-TRIGGER = triggers.caused_by(triggers.RETRACTION, "village", "baker", "e-1")
-OTHER = triggers.caused_by(triggers.EXTRACTION, "village", "baker", "e-1")
+TRIGGER = triggers.caused_by(RETRACTION, "village", "baker", "e-1")
+OTHER = triggers.caused_by(EXTRACTION, "village", "baker", "e-1")
 
 
 def message(trigger: triggers.Trigger = TRIGGER, agent: str = "baker") -> bytes:
@@ -77,7 +80,7 @@ class Answering:
         self.seconds = seconds
         self.asked: list[str] = []
         self.now = self.most = 0
-        kinds = (TRIGGER.kind, OTHER.kind, triggers.REFLECTION)
+        kinds = (TRIGGER.kind, OTHER.kind, REFLECTION)
         self.reactors = {kind: Named(kind, pure=kind in pure) for kind in kinds}
 
     def reactor_of(self, kind: str) -> Reactor | None:
@@ -250,7 +253,7 @@ def test_a_reactor_that_takes_time_delays_neither_others_nor_messages_behind_its
     async def work(handler: Handler) -> None:
         began = asyncio.get_running_loop().time()
         for number in range(30):
-            slow = triggers.caused_by(triggers.EXTRACTION, "village", f"agent-{number}", "e-1")
+            slow = triggers.caused_by(EXTRACTION, "village", f"agent-{number}", "e-1")
             handler.handle(message(slow, f"agent-{number}"))
         assert asyncio.get_running_loop().time() == began
         await asyncio.sleep(1.0)
@@ -309,7 +312,7 @@ def test_more_triggers_than_may_wait_are_sent_again(monkeypatch: pytest.MonkeyPa
 
     async def work(handler: Handler) -> None:
         for number in range(5):
-            slow = triggers.caused_by(triggers.EXTRACTION, "village", "baker", f"e-{number}")
+            slow = triggers.caused_by(EXTRACTION, "village", "baker", f"e-{number}")
             handler.handle(message(slow))
             handler.handle(message(slow))
 

@@ -17,6 +17,8 @@ from recallog_projections.views import builtin
 from recallog_projections.views.activity import Activity
 from recallog_schemas import triggers
 from recallog_schemas.errors import StorageUnavailable
+from recallog_schemas.models.beliefs.triggers import REFLECTION, reflection_of
+from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
 from recallog_service.reacting import publisher as publishers
 from recallog_service.reacting.publisher import AGAIN_SECONDS, TriggerPublisher
 from recallog_streams import generations
@@ -148,7 +150,7 @@ def test_what_was_due_before_is_sent_and_plans_and_reflections_too() -> None:
         await world.ledger.append([wants, *(event("world.observed", agent="narrator") for _ in range(2))])
         await asyncio.sleep(1.0)
         kinds = [id_.partition("/")[0] for id_ in world.names]
-        assert kinds == [triggers.RETRACTION, triggers.REFLECTION]
+        assert kinds == [RETRACTION, REFLECTION]
         assert set(world.names) == await world.due()
 
     in_world(work, *erasing("e"))
@@ -203,7 +205,7 @@ def test_a_kind_with_too_many_unanswered_triggers_does_not_hold_up_another_one(m
     async def work(world: World) -> None:
         await asyncio.sleep(2.0)
         kinds = [id_.partition("/")[0] for id_ in world.names]
-        assert kinds == [triggers.RETRACTION] * 6 + [triggers.MIGRATION]
+        assert kinds == [RETRACTION] * 6 + [MIGRATION]
         first = set(world.names)
         for _ in range(COUNT):  # the others follow as those are answered, each once
             await world.ledger.append([answer_to(id_) for id_ in (await world.due()) & set(world.names)])
@@ -224,7 +226,7 @@ def test_a_kind_with_too_many_unanswered_triggers_does_not_hold_up_another_one(m
 def test_a_trigger_that_is_not_due_any_more_is_forgotten_without_its_answer() -> None:
     async def work(world: World) -> None:
         await asyncio.sleep(1.0)
-        assert [id_.partition("/")[0] for id_ in world.names] == [triggers.REFLECTION]
+        assert [id_.partition("/")[0] for id_ in world.names] == [REFLECTION]
         await world.ledger.append([event("agent.configured", agent="baker", payload={"reflection_threshold": 50})])
         await asyncio.sleep(10 * AGAIN_SECONDS)
         assert await world.due() == set()
@@ -323,6 +325,6 @@ def test_a_trigger_whose_answer_does_not_count_is_sent_again_only_after_its_paus
         assert world.names == [trigger, trigger]
 
     wants = event("agent.configured", agent="baker", payload={"reflection_threshold": 2})
-    taken = triggers.reflection_of(SPACE, "baker", 0)
+    taken = reflection_of(SPACE, "baker", 0)
     foreign = event("agent.spoke", id=taken.answer_id)
     in_world(work, foreign, wants, *(event("world.observed", agent="narrator") for _ in range(2)))

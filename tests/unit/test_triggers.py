@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from recallog_schemas import Event, repeats, triggers
+from recallog_schemas.models.beliefs.triggers import reflection_of
+from recallog_schemas.models.long_term import triggers as long_term
 from support.events import event
 
-REFLECTION = triggers.reflection_of("village", "baker", 2)
-MIGRATION = triggers.caused_by(triggers.MIGRATION, "village", "baker", "0", "e-1")
+REFLECTION = reflection_of("village", "baker", 2)
+MIGRATION = triggers.caused_by(long_term.MIGRATION, "village", "baker", "0", "e-1")
 PART = MIGRATION.part_id("0123456789", 12)
 
 
@@ -36,11 +38,11 @@ def test_a_reflection_has_the_number_of_earlier_answers() -> None:
 def test_triggers_differ_by_kind_space_agent_and_cause() -> None:
     different = {
         MIGRATION.id,
-        triggers.caused_by(triggers.RETRACTION, "village", "baker", "0", "e-1").id,
-        triggers.caused_by(triggers.MIGRATION, "town", "baker", "0", "e-1").id,
-        triggers.caused_by(triggers.MIGRATION, "village", "miller", "0", "e-1").id,
-        triggers.caused_by(triggers.MIGRATION, "village", "baker", "1", "e-1").id,
-        triggers.caused_by(triggers.MIGRATION, "village", "baker", "0", "e-2").id,
+        triggers.caused_by(long_term.RETRACTION, "village", "baker", "0", "e-1").id,
+        triggers.caused_by(long_term.MIGRATION, "town", "baker", "0", "e-1").id,
+        triggers.caused_by(long_term.MIGRATION, "village", "miller", "0", "e-1").id,
+        triggers.caused_by(long_term.MIGRATION, "village", "baker", "1", "e-1").id,
+        triggers.caused_by(long_term.MIGRATION, "village", "baker", "0", "e-2").id,
     }
     assert len(different) == 6
 

@@ -3,16 +3,16 @@
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Protocol, cast
 
 from recallog.components import Components
-from recallog.models.beliefs import queries as reflections
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due
 from recallog_projections.views.due import Scheduled, Work
-from recallog_schemas import codec, limits, timestamps, triggers
-from recallog_schemas.views import PendingTrigger
+from recallog_schemas import Position, codec, limits, models, timestamps, triggers
+from recallog_schemas.views import PendingTrigger, Unreflected
 from recallog_streams import answers
 from recallog_streams.answers import Answer
 from recallog_streams.concurrency import gathered
@@ -20,6 +20,30 @@ from recallog_streams.ledgers.ledger import Ledger, record_at
 
 WORK_AT_ONCE = 64
 """Rows of `due.now` that one read returns: a row may have 128 KiB of texts."""
+
+
+class CountedTriggers(Protocol):
+    """What a model says, in its module `due`, of triggers that fall due by a count of events."""
+
+    KIND: str
+    """The kind of these triggers."""
+
+    def pending(self, reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
+        """The due ones of some spaces, or of all of a partition, by space and agent."""
+        ...
+
+    async def since(self, reading: ReadSession, trigger: PendingTrigger, log_events: int) -> Position | None:
+        """The record that made one of them due, if the logs retain `log_events` events; None if it is dropped."""
+        ...
+
+    def unreflected(self, reading: ReadSession) -> AsyncIterator[Unreflected]:
+        """The agents of a partition that have no threshold, and have seen more events than they can be shown."""
+        ...
+
+
+def counted() -> Sequence[CountedTriggers]:
+    """What the models say of triggers that fall due by a count."""
+    return [cast(CountedTriggers, each) for each in models.parts("recallog", "due")]
 
 
 async def work(reading: ReadSession, after: str | None = None) -> Page[Work]:
@@ -50,14 +74,14 @@ async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> s
     for space, id_ in asked:
         parsed = triggers.parse(id_)
         if parsed is not None:
-            (recurring if parsed.kind in triggers.RECURRING else others).append((space, id_))
+            (recurring if parsed.recurs else others).append((space, id_))
     keys = [RowKey(due.STANDING.name, space, "", id_) for space, id_ in others]
     snapshot = await reading.snapshot(keys)
     found = {id_ for space, id_ in others if snapshot.row(due.STANDING, space, "", id_) is not None}
     spaces = sorted({space for space, _ in recurring})
     if spaces:
         found |= {row.trigger for row in await scheduled(reading, spaces)}
-        found |= {row.trigger for row in await due_reflections(reading, spaces)}
+        found |= {row.trigger for row in await due_by_count(reading, spaces)}
     return found & {id_ for _, id_ in asked}
 
 
@@ -105,10 +129,10 @@ async def _times(reading: ReadSession, spaces: Sequence[str]) -> dict[str, int]:
 
 
 async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
-    """The pending triggers of some spaces, or of all of a partition: reflections by space and agent, then plans in the
-    order in which they fell due, then all others in the order of their causes."""
-    async for reflection in reflections.pending(reading, spaces):
-        yield reflection
+    """The pending triggers of some spaces, or of all of a partition: those by a count, by space and agent, then those
+    by time, in the order in which they fell due, then all others in the order of their causes."""
+    for trigger in await due_by_count(reading, spaces):
+        yield trigger
     for row in await scheduled(reading, spaces):
         yield PendingTrigger(
             space=row.space,
@@ -166,24 +190,30 @@ async def of_memory(
             if space is None
             else await router.of_space(space, partial(query, spaces=[space]), views=views)
         )
-    undated = [each for each in found if each.kind == triggers.REFLECTION][: limits.DATED_REFLECTIONS]
-    times = await gathered(partial(_time_of, components.ledger, router, log_events), undated)
-    time_of = {each.trigger: time for each, time in zip(undated, times, strict=True)}
-    return [each.model_copy(update={"since": time_of.get(each.trigger, each.since)}) for each in found]
+    for model in counted():
+        undated = [each for each in found if each.kind == model.KIND][: limits.DATED_TRIGGERS]
+        times = await gathered(partial(_time_of, components.ledger, router, log_events, model), undated)
+        time_of = {each.trigger: time for each, time in zip(undated, times, strict=True)}
+        found = [each.model_copy(update={"since": time_of.get(each.trigger, each.since)}) for each in found]
+    return found
 
 
-async def _time_of(ledger: Ledger, router: QueryRouter, log_events: int, trigger: PendingTrigger) -> datetime | None:
-    """When a reflection fell due; None if the views have dropped the event that made it due."""
-    view = await router.of_space(
-        trigger.space,
-        lambda reading: reflections.reflection_of(reading, trigger.space, trigger.agent, log_events),
-    )
-    if view.since is None:
-        return None
-    data = await record_at(ledger, view.since.partition, view.since.offset)
+async def _time_of(
+    ledger: Ledger, router: QueryRouter, log_events: int, model: CountedTriggers, trigger: PendingTrigger
+) -> datetime | None:
+    """When a trigger fell due by a count; None if the views have dropped the event that made it due."""
+    since = await router.of_space(trigger.space, lambda reading: model.since(reading, trigger, log_events))
+    data = None if since is None else await record_at(ledger, since.partition, since.offset)
     return None if data is None else codec.decode(data).at
 
 
-async def due_reflections(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[PendingTrigger]:
-    """The reflections that are due in some spaces, or in all of a partition."""
-    return [trigger async for trigger in reflections.pending(reading, spaces)]
+async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
+    """The agents of a partition that have no threshold, and have seen more events than they can be shown."""
+    for model in counted():
+        async for agent in model.unreflected(reading):
+            yield agent
+
+
+async def due_by_count(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[PendingTrigger]:
+    """The triggers that are due by a count in some spaces, or in all of a partition."""
+    return [trigger for model in counted() async for trigger in model.pending(reading, spaces)]

@@ -7,7 +7,6 @@ from typing import ClassVar, TypeVar
 
 from recallog.components import Components
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.beliefs import queries as reflections
 from recallog.queries import due
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.read_session import ReadSession
@@ -161,7 +160,7 @@ async def _of_built_in(
     """The progress of the built-in views with their totals, and the reflections in the same generations."""
 
     async def reflecting(row: PartitionStatus) -> tuple[list[PendingTrigger], list[Unreflected]]:
-        return await _items(views, row, due.pending), await _items(views, row, reflections.unreflected)
+        return await _items(views, row, due.pending), await _items(views, row, due.unreflected)
 
     while True:
         of_views = await _of_partitions(views.name, views.store, ends)

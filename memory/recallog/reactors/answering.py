@@ -114,8 +114,8 @@ class Answers:
             answer = answer_of(trigger, parsed, reactor, events)
             if triggers.named_by(answer[-1]) is None:
                 raise InvalidEvent(
-                    f"{answer[-1].kind} does not close {trigger.kind}: the last event that answers a reflection is "
-                    "agent.reflected, and other triggers are closed by reaction.done, which is added",
+                    f"{answer[-1].kind} does not close {trigger.kind}: the last event that answers it is "
+                    f"{triggers.kind_of(trigger.kind).answer}",
                     path="kind",
                     rule="answer",
                 )
@@ -253,10 +253,8 @@ def of_work(work: Work, *, skip_loops: bool) -> DueTrigger:
 
 def answer_of(trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, events: Sequence[Event]) -> list[Event]:
     """The events of an answer with their ids, the closing one last."""
-    last = events[-1] if events else None
-    closes = last is not None and (
-        last.id == parsed.answer_id or (trigger.kind == triggers.REFLECTION and last.kind in triggers.ANSWERS)
-    )
+    last, kind = events[-1] if events else None, triggers.kind_of(trigger.kind)
+    closes = last is not None and (last.id == parsed.answer_id or (kind.has_own_answer and last.kind in kind.closings))
     parts = [_of_trigger(event, trigger, reactor) for event in (events[:-1] if closes else events)]
     digest = _digest_of(parts)
     parts = [part.model_copy(update={"id": parsed.part_id(digest, n)}) for n, part in enumerate(parts, start=1)]
@@ -279,7 +277,7 @@ def _digest_of(parts: Sequence[Event]) -> str:
 
 def _rest_of(begun: Answer, trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor) -> list[Event]:
     """What closes an answer that was begun by a process that may have ended."""
-    if trigger.kind == triggers.REFLECTION:
+    if triggers.kind_of(trigger.kind).has_own_answer:
         return _failed(trigger, parsed, reactor, f"its process ended after {begun.parts} events", begun.digest)
     done = {"trigger": trigger.id, "events": begun.parts, DIGEST: begun.digest}
     return [_closing(trigger, parsed, reactor, triggers.DONE, done)]
@@ -320,10 +318,11 @@ def _failed(
     """The answer of a reactor that has failed."""
     said = reason.encode("utf-8", "replace").decode()[: limits.REFLECTOR_REASON_CHARS_MAX]
     payload = {"trigger": trigger.id, "reason": said}
-    if trigger.kind != triggers.REFLECTION:
-        return [_closing(trigger, parsed, reactor, triggers.FAILED, {**payload, DIGEST: _digest_of([])})]
+    kind = triggers.kind_of(trigger.kind)
+    if digest is None and not kind.has_own_answer:
+        digest = _digest_of([])
     more = {} if digest is None else {DIGEST: digest}
-    return [_closing(trigger, parsed, reactor, "reflection.failed", payload | more)]
+    return [_closing(trigger, parsed, reactor, kind.failure, payload | more)]
 
 
 def _name(reactor: Reactor) -> str:

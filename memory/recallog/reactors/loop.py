@@ -217,7 +217,7 @@ class ReactorLoop:
             return None
         if not await self._has_processed_answer(space, id_):
             return None
-        if parsed.kind in triggers.RECURRING:  # whose reactors find out by its number
+        if parsed.recurs:  # whose reactors find out by its number
             trigger = DueTrigger(id_, parsed.kind, space, agent, skip_loops=True)
         else:
             work = await self._memory.standing(space, id_)
@@ -346,7 +346,7 @@ class ReactorLoop:
 
     async def _answer_unless_closed(self, trigger: DueTrigger) -> None:
         """Answer a trigger that was found a while ago. The reactors of numbered ones find out by the number."""
-        recheck = trigger.kind not in triggers.RECURRING and not self._is_pure(trigger)
+        recheck = not triggers.kind_of(trigger.kind).recurs and not self._is_pure(trigger)
         if not recheck or await self._memory.standing(trigger.space, trigger.id) is not None:
             await self.answers.answer(trigger)
 

@@ -19,16 +19,6 @@ from recallog_schemas.views.base import (
     one_line,
 )
 
-FAILURES = frozenset({"reflection.failed", triggers.FAILED})
-"""The kinds of answers that a reactor could not give."""
-_AMOUNTS = {
-    triggers.MIGRATION: ("text", "texts"),
-    triggers.EXTRACTION: ("turn", "turns"),
-    triggers.CONSOLIDATION: ("plan", "plans"),
-    triggers.DAILY: ("session", "sessions"),
-}
-"""What the number of a trigger counts, by its kind; else entries."""
-
 
 class Belief(Remembered):
     """One reflection of an agent. `text` is the belief."""
@@ -171,7 +161,7 @@ class PendingTrigger(View):
         """What the trigger is about, as a number."""
         if self.threshold is not None:
             return f"{self.events:,} of {self.threshold:,} events"
-        one, more = _AMOUNTS.get(self.kind, ("entry", "entries") if self.kind in triggers.KINDS else ("item", "items"))
+        one, more = triggers.kind_of(self.kind).counts
         return f"{self.events:,} {one if self.events == 1 else more}"
 
 
@@ -236,7 +226,7 @@ class ReactionsView(ListView[Reaction], Bounded):
 
     @property
     def ok(self) -> bool:
-        return all(reaction.kind not in FAILURES for reaction in self)
+        return all(reaction.kind not in triggers.all_failures() for reaction in self)
 
 
 class Unreflected(View):

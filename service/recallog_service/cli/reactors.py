@@ -10,9 +10,9 @@ import typer
 from recallog import Memory, ReactionsView, Settings, loading
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
+from recallog_schemas import triggers
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction, continued
-from recallog_schemas.views.reflection import FAILURES
 from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.rendering import print_based_on
 from recallog_service.cli.terminal import Home, Json
@@ -170,6 +170,6 @@ def _print_reaction(reaction: Reaction) -> None:
         (f"{reaction.position}  {reaction.space}  ", "dim"),
         (reaction.agent, "bold"),
         (f"  {reaction.kind}  ", "dim"),
-        (continued(reaction.text), "red" if reaction.kind in FAILURES else "magenta"),
+        (continued(reaction.text), "red" if reaction.kind in triggers.all_failures() else "magenta"),
     )
     print_based_on(reaction.based_on)

@@ -9,7 +9,7 @@ import typer
 
 from recallog import Event, Memory
 from recallog.following.entries import POLL_SECONDS, LedgerEntry
-from recallog.following.reflections import ReflectionAnswered, ReflectionDue, SpaceFollower
+from recallog.models.beliefs.following import ReflectionAnswered, ReflectionDue, SpaceFollower
 from recallog_schemas import kinds
 from recallog_schemas.views import continued
 from recallog_service.cli import console, terminal, unknown_names

@@ -14,7 +14,6 @@ from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import limits, triggers
 from recallog_schemas.errors import LedgerMismatch, ModelMisconfigured, Rebuilding, RecallogError, ViewsTooNew
 from recallog_schemas.views import Reaction
-from recallog_schemas.views.reflection import FAILURES
 from recallog_service.reacting.publisher import AGAIN_SECONDS
 from recallog_streams.ledgers.kafka.doorbells import decoded
 from recallog_streams.partition_task import backoff
@@ -168,7 +167,7 @@ class Handler:
                 self._problems.pop(kind, None)
                 if reaction is None:
                     return LEFT
-                return FAILED if reaction.kind in FAILURES else ANSWERED
+                return FAILED if reaction.kind in triggers.all_failures() else ANSWERED
         return POSTPONED
 
     def _report(self, kind: str, problem: str) -> None:

@@ -47,7 +47,7 @@ of these are answered; other kinds go past them."""
 PAGES_AT_ONCE = 32
 """How many pages of due work a look reads of each kind, so that a backlog does not keep it from the answers."""
 
-_CLOSINGS = triggers.ANSWERS | triggers.CLOSINGS
+_CLOSINGS = triggers.all_closings()
 
 _log = logging.getLogger("recallog.triggers")
 
@@ -304,7 +304,7 @@ class TriggerPublisher:
 
     async def _publish_recurring(self, partition: int, watched: _Watched, spaces: Sequence[str] | None) -> None:
         """Publish the plans and reflections that are due in some spaces, or in all."""
-        for query in (due.scheduled, due.due_reflections):
+        for query in (due.scheduled, due.due_by_count):
             found: Sequence[Scheduled | PendingTrigger] = await self._router.of_partition(
                 partition, partial(query, spaces=spaces)
             )

@@ -9,13 +9,14 @@ from recallog.models.beliefs.reflector import Evidence, ReflectionRequest, Refle
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import Event, limits, triggers
 from recallog_schemas.errors import InvariantViolation, ModelFailed
+from recallog_schemas.models.beliefs.triggers import REFLECTION
 from recallog_schemas.views import AgentSettingsView, BeliefsView, ReflectionView, are_dated, shown_date
 
 
 class ReflectionReactor(Reactor):
     """Answers `reflection.due` with `agent.reflected`, or with `reflection.failed` after the reflector's retries."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.REFLECTION})
+    kinds: ClassVar[frozenset[str]] = frozenset({REFLECTION})
 
     def __init__(
         self,

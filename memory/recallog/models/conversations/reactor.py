@@ -16,6 +16,7 @@ from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import Event, limits, triggers
 from recallog_schemas.errors import ModelFailed
+from recallog_schemas.models.conversations.triggers import COMPACTION
 from recallog_schemas.shortening import cut
 
 
@@ -26,7 +27,7 @@ class Compaction(Reactor):
     trigger is then closed with `reaction.failed`, and after three in a row the conversation is left for ten minutes.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.COMPACTION})
+    kinds: ClassVar[frozenset[str]] = frozenset({COMPACTION})
 
     def __init__(
         self, access: MemoryAccess, summarizer: Summarizer | None = None, sleep: Sleep = asyncio.sleep

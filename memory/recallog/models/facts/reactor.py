@@ -11,7 +11,8 @@ from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtract
 from recallog.models.long_term import commands
 from recallog.reactors.asking import Sleep
 from recallog.reactors.reactor import DueTrigger, Reactor
-from recallog_schemas import Event, triggers
+from recallog_schemas import Event
+from recallog_schemas.models.facts.triggers import EXTRACTION
 from recallog_schemas.views import Remembered
 
 
@@ -25,7 +26,7 @@ class Extraction(Reactor):
     was written before a crash is closed with that: a model is not asked twice.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.EXTRACTION})
+    kinds: ClassVar[frozenset[str]] = frozenset({EXTRACTION})
 
     def __init__(self, access: MemoryAccess, extractor: FactExtractor, sleep: Sleep = asyncio.sleep) -> None:
         self._access = access

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.models.long_term import migration
-from recallog_schemas import Event, triggers
+from recallog_schemas import Event
+from recallog_schemas.models.long_term.triggers import MIGRATION
 
 
 class Migration(Reactor):
@@ -14,7 +15,7 @@ class Migration(Reactor):
     A text that the agent keeps already is a duplicate, which the view of entries skips.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.MIGRATION})
+    kinds: ClassVar[frozenset[str]] = frozenset({MIGRATION})
     pure: ClassVar[bool] = True
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from recallog.reactors.reactor import DueTrigger, Reactor
-from recallog_schemas import Event, triggers
+from recallog_schemas import Event
+from recallog_schemas.models.long_term.triggers import RETRACTION
 
 REASON = "source_erased"
 """The reason that the retractions give."""
@@ -16,7 +17,7 @@ class Retraction(Reactor):
     The view of entries applies them whoever owns the entries, since it knows that one of their sources is lost.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.RETRACTION})
+    kinds: ClassVar[frozenset[str]] = frozenset({RETRACTION})
     pure: ClassVar[bool] = True
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:

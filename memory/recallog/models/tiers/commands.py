@@ -18,6 +18,7 @@ from recallog_projections.views import due
 from recallog_projections.views.due import Work
 from recallog_schemas import Event, Position, limits, triggers
 from recallog_schemas.errors import InvariantViolation
+from recallog_schemas.models.tiers.triggers import SUMMARY
 from recallog_schemas.views import ArchivedEntry, Consolidation, TierMove
 
 
@@ -114,7 +115,7 @@ async def _summaries_due(access: MemoryAccess, space: str, agent: str, positions
     async def read(session: ReadSession) -> list[Work]:
         found = []
         for position in positions:
-            prefix = due.now_prefix(position.offset, space, triggers.SUMMARY, agent)
+            prefix = due.now_prefix(position.offset, space, SUMMARY, agent)
             page = await session.page(due.NOW, "", prefix=prefix, limit=limits.EVENT_IDS_MAX)
             found += [work for _, work in page.items]
         return found

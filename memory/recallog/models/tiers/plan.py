@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from recallog_projections.models.long_term.uses import UseRow
 from recallog_projections.models.tiers import judging, rules
 from recallog_projections.models.tiers.tables import TierRow
-from recallog_projections.views.due import in_equal_parts
 from recallog_schemas import limits, timestamps
 from recallog_schemas.kinds import TierSettings
 
@@ -160,8 +159,8 @@ def payloads(plan: Plan, *, now: datetime, ordinal: int, settings: TierSettings)
     if len(moves) + len(archived) <= most:
         parts = [{"moves": moves, "archived": archived}]
     else:
-        parts = [{"moves": list(each)} for each in in_equal_parts(moves, most)]
-        parts += [{"archived": list(each)} for each in in_equal_parts(archived, most)]
+        parts = [{"moves": list(each)} for each in rules.in_equal_parts(moves, most)]
+        parts += [{"archived": list(each)} for each in rules.in_equal_parts(archived, most)]
     head = {"now": now.isoformat(), "ordinal": ordinal, "parts": len(parts)}
     constants = settings.model_dump(mode="json")
     return [{**head, "part": number, "constants": constants, **part} for number, part in enumerate(parts, start=1)]

@@ -7,14 +7,15 @@ from recallog.access import MemoryAccess
 from recallog.models.tiers import queries, summary
 from recallog.models.tiers.queries import Planned
 from recallog.reactors.reactor import DueTrigger, Reactor
-from recallog_schemas import Event, triggers
+from recallog_schemas import Event
+from recallog_schemas.models.tiers.triggers import CONSOLIDATION, SUMMARY, consolidation_of
 
 PLAN = "memory.consolidated"
 
 
 def events_of(space: str, agent: str, planned: Planned) -> list[Event]:
     """The events that record a plan. Their cause is its trigger: they do not set the time of the space."""
-    trigger = triggers.consolidation_of(space, agent, planned.ordinal)
+    trigger = consolidation_of(space, agent, planned.ordinal)
     return [
         Event(space=space, agent=agent, kind=PLAN, at=planned.now, payload=dict(payload), causation_id=trigger.id)
         for payload in planned.payloads
@@ -24,7 +25,7 @@ def events_of(space: str, agent: str, planned: Planned) -> list[Event]:
 class Consolidation(Reactor):
     """Answers `consolidation.due` with the parts of a plan, at least one: a plan that changes nothing is one too."""
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.CONSOLIDATION})
+    kinds: ClassVar[frozenset[str]] = frozenset({CONSOLIDATION})
     immediate = True
 
     def __init__(self, access: MemoryAccess) -> None:
@@ -50,7 +51,7 @@ class Summaries(Reactor):
     is no summary.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.SUMMARY})
+    kinds: ClassVar[frozenset[str]] = frozenset({SUMMARY})
     pure: ClassVar[bool] = True
 
     def __init__(self, access: MemoryAccess) -> None:

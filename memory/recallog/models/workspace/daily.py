@@ -9,7 +9,8 @@ from recallog.models.workspace.daily_cues import Speaker
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.workspace import documents as workspace
-from recallog_schemas import Event, limits, triggers
+from recallog_schemas import Event, limits
+from recallog_schemas.models.workspace.triggers import DAILY
 
 FACTS = "session_facts"
 """The key of the scratchpad that gets the lines of a session."""
@@ -24,7 +25,7 @@ class Daily(Reactor):
     that of the event that ended the turn, so that the same history always gives the same documents.
     """
 
-    kinds: ClassVar[frozenset[str]] = frozenset({triggers.DAILY})
+    kinds: ClassVar[frozenset[str]] = frozenset({DAILY})
     pure: ClassVar[bool] = True
     priority: ClassVar[int] = -10
 

@@ -26,6 +26,7 @@ from recallog_projections.tables import LogName, RowKey, Table
 from recallog_projections.views import due, settings, visibility
 from recallog_projections.views.episodic import OWN, SHARED
 from recallog_schemas import Event, Record, triggers
+from recallog_schemas.models.beliefs.triggers import ANSWERS
 
 
 class Agent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,7 +79,7 @@ class Space(msgspec.Struct, frozen=True, array_like=True, gc=False):
 AGENTS = Table("reflection.agents", Agent)
 SPACES = Table("reflection.spaces", Space)
 
-_KINDS = triggers.ANSWERS | {"agent.configured"}
+_KINDS = ANSWERS | {"agent.configured"}
 
 
 class Reflection:

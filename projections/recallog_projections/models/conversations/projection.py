@@ -28,7 +28,9 @@ from recallog_projections.models.conversations.tables import (
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
+from recallog_projections.views.due import Due
 from recallog_schemas import Event, Record, limits, timestamps, triggers
+from recallog_schemas.models.conversations.triggers import COMPACTION
 from recallog_schemas.triggers import Trigger
 
 KINDS = frozenset({rendering.USER_SAID, rendering.AGENT_SAID, rendering.TOOL_USED, rendering.ADDED})
@@ -100,15 +102,14 @@ class Conversations:
         else:
             _close(rows, event)
 
-
-def made_due(rows: Rows, record: Record) -> list[tuple[str, Trigger]]:
-    """The agents whose conversation the record has made due to be compacted, each with its trigger."""
-    event = record.event
-    if event.session is None or not rendering.is_added(event):
-        return []
-    states = ((owner, rows.get(STATES, event.space, owner, event.session)) for owner in visibility.readers(event))
-    due = [owner for owner, state in states if state is not None and state.due_at == record.offset]
-    return [(owner, _trigger(event, owner)) for owner in due]
+    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
+        """The compactions of the conversations that this message has made too long."""
+        event = record.event
+        if event.session is None or not rendering.is_added(event):
+            return ()
+        states = ((owner, rows.get(STATES, event.space, owner, event.session)) for owner in visibility.readers(event))
+        due = [owner for owner, state in states if state is not None and state.due_at == record.offset]
+        return [Due(COMPACTION, owner, cause=event.id) for owner in due]
 
 
 def _add(rows: Rows, record: Record, session: str) -> None:
@@ -190,7 +191,7 @@ def _judged(record: Record, owner: str, state: ConversationRow) -> ConversationR
 
 
 def _trigger(event: Event, owner: str) -> Trigger:
-    return triggers.caused_by(triggers.COMPACTION, event.space, owner, event.id)
+    return triggers.caused_by(COMPACTION, event.space, owner, event.id)
 
 
 def _remove(rows: Rows, record: Record) -> None:
@@ -252,7 +253,7 @@ def _compact(rows: Rows, record: Record) -> None:
 def _closed(event: Event) -> Trigger | None:
     """The trigger of a compaction that the event closes; None if it closes none."""
     trigger = triggers.named_by(event)
-    return trigger if trigger is not None and trigger.kind == triggers.COMPACTION else None
+    return trigger if trigger is not None and trigger.kind == COMPACTION else None
 
 
 def _close(rows: Rows, event: Event) -> None:

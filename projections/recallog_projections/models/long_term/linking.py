@@ -163,6 +163,13 @@ def end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
     audit(rows, row, ended.status, record, ended.reason)
 
 
+def ended_now(rows: Rows) -> list[EntryRow]:
+    """The entries that the record being folded has archived, retracted or erased."""
+    written = rows.written(tables.ROWS)
+    after = {row.offset for _, row in written if row is not None}
+    return [row for row, _ in written if row is not None and row.offset not in after]
+
+
 def forget_subject(rows: Rows, row: EntryRow) -> None:
     """Delete the row by the subject of an entry that is erased, or leaves its owner."""
     if row.subject is not None:

@@ -20,6 +20,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, kinds, limits, timestamps, triggers
 from recallog_schemas.models.long_term import entry_rule
+from recallog_schemas.models.long_term.triggers import MIGRATION
 
 FACT = "fact"
 EXPERIENCE = "experience"
@@ -198,7 +199,7 @@ def _refusal(rows: Rows, row: EntryRow) -> str | None:
 def _is_migrated(event: Event) -> bool:
     """Whether no agent has retained the text, but the end of a session."""
     trigger = triggers.answered_by(event)
-    return trigger is not None and trigger.kind == triggers.MIGRATION
+    return trigger is not None and trigger.kind == MIGRATION
 
 
 def _kept_key(event: Event) -> tuple[str, str, str]:

@@ -23,6 +23,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due, settings
 from recallog_schemas import Event, Record, timestamps, triggers, validation
 from recallog_schemas.kinds import TierSettings
+from recallog_schemas.models.tiers.triggers import CONSOLIDATION
 
 _OUTCOME = "memory.outcome_reported"
 _OWN_MOVE = "memory.tier_changed"
@@ -326,7 +327,7 @@ def _reschedule(rows: Rows, event: Event) -> None:
 
 def _close(rows: Rows, event: Event) -> None:
     trigger = triggers.named_by(event)
-    if trigger is not None and trigger.kind == triggers.CONSOLIDATION:
+    if trigger is not None and trigger.kind == CONSOLIDATION:
         limits = _settings(rows, event.space, event.agent)
         state = scheduling.agent_of(rows, event.space, event.agent)
         now = scheduling.closed(state, trigger.ordinal, timestamps.micros(event.at), limits)

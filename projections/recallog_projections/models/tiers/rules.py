@@ -3,11 +3,14 @@
 The numbers are those of the memory model, sections 1.2 and 5; those that an agent may set are in `kinds.TierSettings`.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas.kinds import TierSettings
+
+Item = TypeVar("Item")
 
 FAST, MEDIUM, SLOW, GLACIAL = "fast", "medium", "slow", "glacial"
 TIERS = (FAST, MEDIUM, SLOW, GLACIAL)
@@ -64,3 +67,10 @@ def decayed(importance: float, at: int, now: int, half_life_hours: float) -> flo
 def surprised(surprise: float, predicted: float, actual: float) -> float:
     """The moving average of surprise after one more outcome."""
     return (1 - SURPRISE_ALPHA) * surprise + SURPRISE_ALPHA * max(0.0, actual - predicted)
+
+
+def in_equal_parts(ids: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """`ids` in as few parts of at most `most` as possible, of about the same size: no part is a rest of one."""
+    count = -(-len(ids) // most)
+    bounds = [len(ids) * number // count for number in range(count + 1)] if count else [0]
+    return [ids[first:end] for first, end in itertools.pairwise(bounds)]

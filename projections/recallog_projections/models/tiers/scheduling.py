@@ -10,8 +10,9 @@ from recallog_projections.models.tiers.tables import AgentTiers
 from recallog_projections.rows import Rows
 from recallog_projections.views import due
 from recallog_projections.views.due import Scheduled
-from recallog_schemas import limits, triggers
+from recallog_schemas import limits
 from recallog_schemas.kinds import TierSettings
+from recallog_schemas.models.tiers.triggers import consolidation_of
 
 _MICROS = 1_000_000
 _AHEAD = 86_400 * _MICROS
@@ -30,7 +31,7 @@ def put(rows: Rows, space: str, agent: str, state: AgentTiers, settings: TierSet
     times turn out to be of a fast clock, it is an interval and a day after the event that shows it (`bounded`). An
     agent without entries that carry a tier has nothing to plan.
     """
-    trigger = triggers.consolidation_of(space, agent, state.plans)
+    trigger = consolidation_of(space, agent, state.plans)
     at = due_at(state, settings)
     key = None if at is None else due.at_key(at, space, trigger, agent)
     if key != state.due:

@@ -1,10 +1,11 @@
-"""Up to where the daily log of an agent has looked at the messages of a session.
+"""The daily log of an agent: up to where it has looked at the messages of a session, and when it is due.
 
 It looks at what users and agents say: calls of tools and instructions are messages of a conversation too, and count for
 nothing here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import ClassVar
 
 import msgspec
 
@@ -15,8 +16,10 @@ from recallog_projections.models.workspace import documents as workspace
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings
+from recallog_projections.views.due import Due
 from recallog_schemas import Event, Record, limits
 from recallog_schemas.kinds import DailySettings
+from recallog_schemas.models.workspace.triggers import DAILY
 
 
 class Logged(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -28,40 +31,55 @@ class Logged(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The offset of that end of a turn."""
 
 
+_NEVER = Logged(0, -1)
 LOGGED = Table("due.logged", Logged)
 """At (space, agent, session)."""
 
 _MEMORY = items.path_of(workspace.NAMESPACE, workspace.MEMORY)
 
 
-def needs(event: Event) -> Sequence[RowKey]:
-    """The rows that say whether enough was said when the turn of `event` ended."""
-    if event.session is None:
-        return ()
-    return (
-        RowKey(LOGGED.name, event.space, event.agent, event.session),
-        RowKey(SAID.name, event.space, event.agent, event.session),
-        RowKey(SAID.name, event.space, SHARED, event.session),
-        RowKey(items.ROWS.name, event.space, event.agent, _MEMORY),
-    )
+class DailyLogs:
+    """Fold of the ends of turns. If enough was said in the session since the daily log looked at it, that is due: what
+    was asked for and done becomes lines."""
+
+    name: ClassVar[str] = "daily_logs"
+    version: ClassVar[int] = 1
+    kinds = frozenset({"turn.ended"})
+    tables = (LOGGED,)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        if event.session is None:
+            return ()
+        return (
+            RowKey(settings.AGENTS.name, event.space, event.agent),
+            RowKey(LOGGED.name, event.space, event.agent, event.session),
+            RowKey(SAID.name, event.space, event.agent, event.session),
+            RowKey(SAID.name, event.space, SHARED, event.session),
+            RowKey(items.ROWS.name, event.space, event.agent, _MEMORY),
+        )
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        event = record.event
+        if event.session is None or not record.reached:
+            return
+        if not settings_of(rows.get(settings.AGENTS, event.space, event.agent)).enabled:
+            return
+        counts = (rows.get(SAID, event.space, owner, event.session) for owner in (event.agent, SHARED))
+        said = sum(row.count for row in counts if row is not None)
+        before = rows.get(LOGGED, event.space, event.agent, event.session) or _NEVER
+        if said - before.said >= limits.DAILY_MESSAGES:
+            rows.put(LOGGED, Logged(said, record.offset), event.space, event.agent, event.session)
+
+    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
+        event = record.event
+        for before, logged in rows.written(LOGGED):
+            if logged is not None:
+                since = (before or _NEVER).offset
+                yield Due(DAILY, event.agent, entries=_documents(rows, event), since=since, cause=event.id)
 
 
-def log(rows: Rows, record: Record) -> int | None:
-    """The offset behind which the messages are that the daily log looks at now, -1 for all of the session; None if its
-    agent has none, or too little was said since the last time."""
-    event = record.event
-    if event.session is None or not settings_of(rows.get(settings.AGENTS, event.space, event.agent)).enabled:
-        return None
-    counts = (rows.get(SAID, event.space, owner, event.session) for owner in (event.agent, SHARED))
-    said = sum(row.count for row in counts if row is not None)
-    before = rows.get(LOGGED, event.space, event.agent, event.session) or Logged(0, -1)
-    if said - before.said < limits.DAILY_MESSAGES:
-        return None
-    rows.put(LOGGED, Logged(said, record.offset), event.space, event.agent, event.session)
-    return before.offset
-
-
-def documents(rows: Rows, event: Event) -> tuple[str, ...]:
+def _documents(rows: Rows, event: Event) -> tuple[str, ...]:
     """The documents that get lines besides that of the day: MEMORY.md, if the agent has one with room."""
     row = rows.get(items.ROWS, event.space, event.agent, _MEMORY)
     text = None if row is None else items.value_of(row)

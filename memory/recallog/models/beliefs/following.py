@@ -11,6 +11,7 @@ from recallog.following.entries import LedgerEntry, entries_of
 from recallog.memory import Memory
 from recallog_schemas import Event, Position, triggers
 from recallog_schemas.errors import InvariantViolation
+from recallog_schemas.models.beliefs.triggers import ANSWERS, REFLECTION
 from recallog_schemas.triggers import Trigger
 from recallog_schemas.views import ReflectionView
 from recallog_streams.ledgers.ledger import Batch
@@ -101,7 +102,7 @@ class _Reflections:
     async def update(self, begin: Position) -> None:
         """Find what has fallen due up to now. `begin` is the first record that is not reported yet."""
         for pending in await self._memory.pending(self._space):
-            if pending.kind == triggers.REFLECTION and self._is_new(pending.agent, pending.trigger):
+            if pending.kind == REFLECTION and self._is_new(pending.agent, pending.trigger):
                 view = await self._memory.reflection(self._space, pending.agent)
                 if view.trigger == pending.trigger:
                     self._unreported.append(await self._due(view))
@@ -110,13 +111,13 @@ class _Reflections:
         self._unreported.sort(key=lambda due: due.after)
 
     async def _answers(self, begin: Position) -> list[LedgerEntry]:
-        kinds = [kind.encode() for kind in triggers.ANSWERS]
+        kinds = [kind.encode() for kind in ANSWERS]
         found: list[LedgerEntry] = []
         async for batch in self._memory.admin.records(begin, self._space):
             # Few records are answers, and only those are decoded.
             candidates = [record for record in batch.records if any(kind in record[1] for kind in kinds)]
             found += entries_of(msgspec.structs.replace(batch, records=candidates))
-        return [entry for entry in found if entry.event is not None and entry.event.kind in triggers.ANSWERS]
+        return [entry for entry in found if entry.event is not None and entry.event.kind in ANSWERS]
 
     async def _add_answered_meanwhile(self, answers: Sequence[LedgerEntry]) -> None:
         """Add the reflections that fell due and were answered between two updates, as a fast reactor does."""
@@ -194,7 +195,7 @@ class _Reflections:
     def take_answered(self, entry: LedgerEntry) -> ReflectionAnswered | None:
         """The reported reflection that `entry` answers, if any; from now on it counts as answered."""
         event = entry.event
-        if event is None or event.kind not in triggers.ANSWERS or event.agent not in self._unanswered:
+        if event is None or event.kind not in ANSWERS or event.agent not in self._unanswered:
             return None
         # A reflection that names no trigger is an answer too. One that names an older trigger is not.
         named = triggers.named_by(event)

@@ -1,0 +1,52 @@
+"""What the end of a turn makes due: the extraction of facts from what the agent could see in it."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
+from recallog_projections.views import settings
+from recallog_projections.views.due import Due
+from recallog_schemas import Event, Record
+from recallog_schemas.models.facts.triggers import EXTRACTION
+
+
+class Turn(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The newest end of a turn."""
+
+    offset: int
+
+
+TURNS = Table("due.turns", Turn)
+"""At (space, agent, session); the session is "" for turns of none."""
+
+
+class Turns:
+    """Fold of the ends of turns. If the agent is set to it, facts are to be extracted from the turn."""
+
+    name: ClassVar[str] = "turns"
+    version: ClassVar[int] = 1
+    kinds = frozenset({"turn.ended"})
+    tables = (TURNS,)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        return _turn_key(event), RowKey(settings.AGENTS.name, event.space, event.agent)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        if record.reached:
+            rows.put(TURNS, Turn(record.offset), *_turn_key(record.event)[1:])
+
+    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
+        event = record.event
+        configured = rows.get(settings.AGENTS, event.space, event.agent)
+        if configured is None or configured.extract_facts is not True:
+            return ()
+        before = rows.before(TURNS, *_turn_key(event)[1:])
+        return (Due(EXTRACTION, event.agent, since=-1 if before is None else before.offset, cause=event.id),)
+
+
+def _turn_key(event: Event) -> RowKey:
+    return RowKey(TURNS.name, event.space, event.agent, event.session or "")

@@ -1,0 +1,106 @@
+"""What entries make due: migrations when a session ends, and what is left of the cascade of an erasure."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from recallog_projections.models.long_term import linking, migration, tables
+from recallog_projections.models.long_term.kinds import changed_ids
+from recallog_projections.models.long_term.texts import text_key
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_projections.views.due import Due
+from recallog_schemas import Event, Record
+from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
+
+_ERASED = "memory.erased"
+
+
+class Migrations:
+    """When a session ends, what its agents want to keep of their working memory is to become entries.
+
+    What an agent has had as an entry is left out: it would be refused.
+    """
+
+    name: ClassVar[str] = "migrations"
+    version: ClassVar[int] = 1
+    kinds = frozenset({"session.ended"})
+    tables = ()
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        return [each for agent in _leaving(event) for each in migration.needs(event.space, agent, event.session)]
+
+    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
+        event = record.event
+        for agent in _leaving(event):
+            yield from migration.further_needs(rows, event.space, agent, event.session)
+        for agent in _leaving(event):  # whose items are loaded by the second time
+            for _, text in migration.texts_in(rows, event.space, agent, event.session):
+                yield _kept_key(event.space, agent, text)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        """Keeps no rows."""
+
+    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
+        event = record.event
+        for agent in _leaving(event):
+            texts = [
+                (path, text)
+                for path, text in migration.texts_in(rows, event.space, agent, event.session)
+                if rows.get(tables.KEPT, *_kept_key(event.space, agent, text)[1:]) is None
+            ]
+            for number, part in enumerate(migration.parts_of(texts)):
+                yield Due(MIGRATION, agent, str(number), texts=tuple(part))
+
+
+def _leaving(event: Event) -> Iterable[str]:
+    """The agents whose session the event ends: its own, and those that it is addressed to."""
+    return dict.fromkeys((event.agent, *(event.audience or ())))
+
+
+def _kept_key(space: str, agent: str, text: str) -> RowKey:
+    """The row that says whether the agent has, or once had, an entry with this text."""
+    return RowKey(tables.KEPT.name, space, agent, text_key(text))
+
+
+class Retractions:
+    """The view of entries retracts the dependents of an erased entry, one level an event. If those have dependents of
+    their own, a trigger is due for each, whose answer retracts these."""
+
+    name: ClassVar[str] = "retractions"
+    version: ClassVar[int] = 1
+    kinds = frozenset({_ERASED, "memory.retracted"})
+    tables = ()
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return [tables.ref_key(record.event.space, id_) for id_ in changed_ids(record.event)]
+
+    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
+        for lost in _retracted(rows, record):
+            yield RowKey(tables.SOURCES.name, record.event.space, "", lost)
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        """Keeps no rows."""
+
+    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
+        event, ended = record.event, {row.id for row in linking.ended_now(rows)}
+        for lost in _retracted(rows, record):
+            if lost not in ended:  # it was lost before, and its dependents were made due then
+                continue
+            dependents = rows.get(tables.SOURCES, event.space, "", lost)
+            if dependents is not None:
+                yield Due(RETRACTION, event.agent, entries=dependents.ids, cause=lost)
+
+
+def _retracted(rows: Rows, record: Record) -> list[str]:
+    """The ids of the entries that are retracted because a source is erased, among those that the event names."""
+    found: list[str] = []
+    for id_ in changed_ids(record.event):
+        ref = rows.get(tables.IDS, record.event.space, "", id_)
+        if ref is None:
+            continue
+        if record.event.kind == _ERASED:
+            found += ref.retracted
+        elif ref.status == tables.RETRACTED and ref.of is not None:
+            found.append(id_)
+    return found

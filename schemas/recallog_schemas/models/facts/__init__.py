@@ -1,0 +1,1 @@
+"""Facts: what is drawn from the turns of an agent."""
