@@ -11,8 +11,9 @@ agents that fall due at a count: its rows stand under that count, and a reader s
 count. The rows of these two are written by the projections that know the time or the count.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
@@ -124,15 +125,17 @@ class DueProjection:
         self.kinds = None if self._of_any_kind else kinds | triggers.CLOSINGS
 
     def needs(self, record: Record) -> Iterable[RowKey]:
-        return () if (closed := _closed(record)) is None else (_standing_key(record, closed),)
+        return _closed(record) if record.event.kind in triggers.CLOSINGS else ()
 
     def apply(self, rows: Rows, record: Record) -> None:
         if not record.reached:
             return
-        if (closed := _closed(record)) is not None:
-            _close(rows, _standing_key(record, closed))
-        names_due = self._of_kind.get(record.event.kind, self._of_any_kind)
-        found = [each for due in names_due for each in due(rows, record)]
+        kind = record.event.kind
+        if kind in triggers.CLOSINGS:
+            _close(rows, record)
+        found: list[Due] = []
+        for due in self._of_kind.get(kind, self._of_any_kind):
+            found += due(rows, record)
         if found:
             self._put(rows, record, found)
 
@@ -140,7 +143,7 @@ class DueProjection:
         """Make triggers due, unless they are due already."""
         made = [(due, self._trigger(record, due)) for due in found]
         rows.require(_standing_key(record, trigger) for _, trigger in made)
-        parts = Counter[tuple[str, str]]()
+        parts = defaultdict[tuple[str, str], int](int)
         for due, trigger in made:
             part = 0
             if due.cause is None:
@@ -154,14 +157,13 @@ class DueProjection:
 
     def _trigger(self, record: Record, due: Due) -> Trigger:
         """Raises `ProjectionError` for a kind that is reserved, or no name of a kind."""
-        cause = (due.part, record.event.id) if due.cause is None else (due.cause,)
-        trigger = triggers.caused_by(due.kind, record.event.space, due.agent, *cause)
-        if due.kind in self._reserved or triggers.parse(trigger.id) is None:
+        if due.kind in self._reserved or not _is_kind(due.kind):
             raise ProjectionError(
                 f"{due.kind!r} cannot name a trigger of your own: use up to 32 lower case letters and _ before .due, "
                 f"and none of {', '.join(sorted(triggers.built_in()))}"
             )
-        return trigger
+        cause = (due.part, record.event.id) if due.cause is None else (due.cause,)
+        return triggers.caused_by(due.kind, record.event.space, due.agent, *cause)
 
 
 def now_key(offset: int, space: str, trigger: Trigger, agent: str, part: int = 0) -> str:
@@ -189,6 +191,12 @@ def count_key(total: int) -> str:
     return f"{total:020d}"
 
 
+@cache
+def _is_kind(name: str) -> bool:
+    """Whether a trigger of this kind, made due by an event, has an id that can be read."""
+    return triggers.parse(triggers.caused_by(name, "", "").id) is not None
+
+
 def _work(record: Record, trigger: Trigger, due: Due) -> Work:
     event = record.event
     return Work(
@@ -207,17 +215,19 @@ def _work(record: Record, trigger: Trigger, due: Due) -> Work:
     )
 
 
-def _closed(record: Record) -> Trigger | None:
-    """The trigger that the event closes."""
-    return triggers.named_by(record.event) if record.event.kind in triggers.CLOSINGS else None
-
-
 def _standing_key(record: Record, trigger: Trigger) -> RowKey:
     return RowKey(STANDING.name, record.event.space, "", trigger.id)
 
 
-def _close(rows: Rows, standing_key: RowKey) -> None:
-    standing = rows.get(STANDING, *standing_key[1:])
-    if standing is not None:
-        rows.delete(NOW, "", "", standing.key)
-        rows.delete(STANDING, *standing_key[1:])
+def _closed(record: Record) -> Sequence[RowKey]:
+    """The row that says whether the trigger stands that the event closes."""
+    trigger = triggers.named_by(record.event)
+    return () if trigger is None else (_standing_key(record, trigger),)
+
+
+def _close(rows: Rows, record: Record) -> None:
+    for need in _closed(record):
+        standing = rows.get(STANDING, *need[1:])
+        if standing is not None:
+            rows.delete(NOW, "", "", standing.key)
+            rows.delete(STANDING, *need[1:])

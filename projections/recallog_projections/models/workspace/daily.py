@@ -31,6 +31,7 @@ class Logged(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The offset of that end of a turn."""
 
 
+_DEFAULTS = DailySettings()
 _NEVER = Logged(0, -1)
 LOGGED = Table("due.logged", Logged)
 """At (space, agent, session)."""
@@ -89,4 +90,4 @@ def _documents(rows: Rows, event: Event) -> tuple[str, ...]:
 
 def settings_of(agent: settings.AgentSettings | None) -> DailySettings:
     """The settings of the daily log of an agent."""
-    return DailySettings.model_validate((agent.daily if agent is not None else None) or {})
+    return DailySettings.model_validate(agent.daily) if agent is not None and agent.daily else _DEFAULTS
