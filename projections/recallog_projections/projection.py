@@ -21,8 +21,7 @@ class Projection(Protocol):
     A projection whose rows follow from those that the record has changed in others (`Rows.written`) names them by
     `Rows.require`.
 
-    An optional method `due(rows, record)` of a user's projection names triggers that the record makes due, see
-    `views.own_due`.
+    An optional method `due(rows, record)` names triggers that the record makes due, see `views.due`.
 
     An optional method `further_needs(rows, record)` names rows that depend on the values of others. It is a hint, and
     is called when the rows that `needs` names are loaded.

@@ -19,32 +19,26 @@ class DueTrigger:
 
     id: str
     kind: str
-    """For example `reflection.due`, see `recallog_schemas.triggers`, or a name of a user's projection."""
+    """For example `reflection.due`, or a name of a user's projection."""
     space: str
     agent: str
     """The agent that is to answer: all events of the answer are its own."""
     skip_loops: bool = False
     """Whether to leave the trigger if it follows only from answers of reactors, which would never end."""
     cause: str | None = None
-    """The id of the event that made it due; None for a reflection, which many events make due."""
+    """The id of the event that made it due; None for a trigger that recurs, which no single event makes due."""
     at: datetime | None = None
-    """When that event happened; None for a reflection."""
+    """When that event happened."""
     turn: int = 0
-    """The turn of that event; 0 for a reflection."""
+    """The turn of that event; 0 without one."""
     session: str | None = None
     """The session of that event."""
     texts: Sequence[tuple[str, str]] = ()
-    """Of a migration: the texts to keep, each with the path where it stands in working memory. Of a trigger of a user's
-    projection: what it names."""
+    """What the projection that made it due names, see `Due`, and so are `entries` and `since`."""
     entries: Sequence[str] = ()
-    """Of a retraction: the ids of the entries that name a retracted one as a source. Of a summary: those of the
-    archived entries. Of a daily log: the documents that get lines besides that of the day. Of a trigger of a user's
-    projection: what it names."""
     since: int = -1
-    """Of an extraction: the offset at which the agent's turn before ended in the session; -1 if it is the first one. Of
-    a daily log: the offset behind which the messages are that it has not looked at; -1 for all of the session."""
     offset: int = -1
-    """The offset of the event that made it due; -1 for a reflection."""
+    """The offset of the event that made it due; -1 without one."""
 
 
 class Reactor(ABC):

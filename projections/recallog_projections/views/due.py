@@ -105,7 +105,7 @@ STANDING = Table("due.standing", Standing)
 AT = Table("due.at", Scheduled, write_only=True)
 """At ("", "", `at_key`)."""
 COUNT = Table("due.count", Count, write_only=True)
-"""Agents with a threshold of reflections, at (space, `count_key`, agent)."""
+"""At (space, `count_key`, agent)."""
 
 
 class DueProjection:

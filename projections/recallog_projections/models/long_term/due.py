@@ -18,7 +18,8 @@ _ERASED = "memory.erased"
 class Migrations:
     """When a session ends, what its agents want to keep of their working memory is to become entries.
 
-    What an agent has had as an entry is left out: it would be refused.
+    The texts of the trigger are those to keep, each with the path where it stands in working memory. What an agent has
+    had as an entry is left out: it would be refused.
     """
 
     name: ClassVar[str] = "migrations"
@@ -65,7 +66,7 @@ def _kept_key(space: str, agent: str, text: str) -> RowKey:
 
 class Retractions:
     """The view of entries retracts the dependents of an erased entry, one level an event. If those have dependents of
-    their own, a trigger is due for each, whose answer retracts these."""
+    their own, a trigger is due for each: its entries are those to retract."""
 
     name: ClassVar[str] = "retractions"
     version: ClassVar[int] = 1

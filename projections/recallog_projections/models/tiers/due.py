@@ -20,7 +20,8 @@ _SUMMARY = "summary"
 
 class Summaries:
     """What a plan has archived is to be summarised, if it was more than one entry. When one of these is erased, which
-    retracts the summary, the others are to be summarised again."""
+    retracts the summary, the others are to be summarised again. The entries of the trigger are those to summarise, in
+    the order of the plan."""
 
     name: ClassVar[str] = "summaries"
     version: ClassVar[int] = 1

@@ -41,7 +41,8 @@ _MEMORY = items.path_of(workspace.NAMESPACE, workspace.MEMORY)
 
 class DailyLogs:
     """Fold of the ends of turns. If enough was said in the session since the daily log looked at it, that is due: what
-    was asked for and done becomes lines."""
+    was asked for and done becomes lines. The entries of the trigger are the documents that get lines besides that of
+    the day."""
 
     name: ClassVar[str] = "daily_logs"
     version: ClassVar[int] = 1
