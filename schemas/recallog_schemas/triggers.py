@@ -41,7 +41,7 @@ class TriggerKind(NamedTuple):
 
     name: str
     counts: tuple[str, str] = ("entry", "entries")
-    """What the number of a pending trigger counts: one, and several."""
+    """What `PendingTrigger.events` counts, as a word for one and a word for several."""
     recurs: bool = False
     """Whether an agent has such triggers again and again, numbered; any other trigger is made due by one event."""
     answer: str = DONE
@@ -63,7 +63,7 @@ class TriggerKind(NamedTuple):
 @cache
 def built_in() -> Mapping[str, TriggerKind]:
     """The kinds of triggers of the built-in models, by name."""
-    return {kind.name: kind for part in models.parts("recallog_schemas", "triggers") for kind in part.KINDS}
+    return {kind.name: kind for part in models.import_parts("recallog_schemas", "triggers") for kind in part.KINDS}
 
 
 @cache
@@ -120,7 +120,7 @@ class Trigger(NamedTuple):
 
 
 def numbered(kind: str, space: str, agent: str, ordinal: int) -> Trigger:
-    """The trigger of a kind that recurs that is due for `agent` after `ordinal` answers."""
+    """The trigger of a recurring kind that is due for `agent` after `ordinal` answers."""
     return Trigger(kind, _owner(kind, space, agent), str(ordinal))
 
 

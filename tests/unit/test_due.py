@@ -247,9 +247,9 @@ def partition() -> MemoryLedger:
 def without(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     gone = {request.param, *BUILT_ON.get(request.param, ())}
     monkeypatch.setattr(models, "BUILT_IN", tuple(name for name in models.BUILT_IN if name not in gone))
-    models.parts.cache_clear()
+    models.import_parts.cache_clear()
     yield request.param
-    models.parts.cache_clear()
+    models.import_parts.cache_clear()
 
 
 def test_the_list_without_a_model_folds_every_event(partition: MemoryLedger, without: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Protocol, cast
+from types import ModuleType
 
 from recallog.components import Components
 from recallog.reading.query_router import QueryRouter
@@ -11,7 +11,7 @@ from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due
 from recallog_projections.views.due import Scheduled, Work
-from recallog_schemas import Position, codec, limits, models, timestamps, triggers
+from recallog_schemas import codec, limits, models, timestamps, triggers
 from recallog_schemas.views import PendingTrigger, Unreflected
 from recallog_streams import answers
 from recallog_streams.answers import Answer
@@ -22,28 +22,13 @@ WORK_AT_ONCE = 64
 """Rows of `due.now` that one read returns: a row may have 128 KiB of texts."""
 
 
-class CountedTriggers(Protocol):
-    """What a model says, in its module `due`, of triggers that fall due by a count of events."""
+def import_counted() -> Sequence[ModuleType]:
+    """What the models say, in their modules `due`, of triggers that fall due by a count of events.
 
-    KIND: str
-    """The kind of these triggers."""
-
-    def pending(self, reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
-        """The due ones of some spaces, or of all of a partition, by space and agent."""
-        ...
-
-    async def since(self, reading: ReadSession, trigger: PendingTrigger, log_events: int) -> Position | None:
-        """The record that made one of them due, if the logs retain `log_events` events; None if it is dropped."""
-        ...
-
-    def unreflected(self, reading: ReadSession) -> AsyncIterator[Unreflected]:
-        """The agents of a partition that have no threshold, and have seen more events than they can be shown."""
-        ...
-
-
-def counted() -> Sequence[CountedTriggers]:
-    """What the models say of triggers that fall due by a count."""
-    return [cast(CountedTriggers, each) for each in models.parts("recallog", "due")]
+    `KIND` is the kind of these triggers; `pending` finds them, `since` the record that made one due, and `unreflected`
+    the agents that have no threshold, and have seen more events than they can be shown.
+    """
+    return models.import_parts("recallog", "due")
 
 
 async def work(reading: ReadSession, after: str | None = None) -> Page[Work]:
@@ -129,8 +114,8 @@ async def _times(reading: ReadSession, spaces: Sequence[str]) -> dict[str, int]:
 
 
 async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:
-    """The pending triggers of some spaces, or of all of a partition: those by a count, by space and agent, then those
-    by time, in the order in which they fell due, then all others in the order of their causes."""
+    """The pending triggers of some spaces, or of all of a partition: by space and agent the triggers that are due by a
+    count, then the triggers of `due.at` in the order of their times, then all others in the order of their causes."""
     for trigger in await due_by_count(reading, spaces):
         yield trigger
     for row in await scheduled(reading, spaces):
@@ -190,7 +175,7 @@ async def of_memory(
             if space is None
             else await router.of_space(space, partial(query, spaces=[space]), views=views)
         )
-    for model in counted():
+    for model in import_counted():
         undated = [each for each in found if each.kind == model.KIND][: limits.DATED_TRIGGERS]
         times = await gathered(partial(_time_of, components.ledger, router, log_events, model), undated)
         time_of = {each.trigger: time for each, time in zip(undated, times, strict=True)}
@@ -199,7 +184,7 @@ async def of_memory(
 
 
 async def _time_of(
-    ledger: Ledger, router: QueryRouter, log_events: int, model: CountedTriggers, trigger: PendingTrigger
+    ledger: Ledger, router: QueryRouter, log_events: int, model: ModuleType, trigger: PendingTrigger
 ) -> datetime | None:
     """When a trigger fell due by a count; None if the views have dropped the event that made it due."""
     since = await router.of_space(trigger.space, lambda reading: model.since(reading, trigger, log_events))
@@ -209,11 +194,11 @@ async def _time_of(
 
 async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
     """The agents of a partition that have no threshold, and have seen more events than they can be shown."""
-    for model in counted():
+    for model in import_counted():
         async for agent in model.unreflected(reading):
             yield agent
 
 
 async def due_by_count(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[PendingTrigger]:
     """The triggers that are due by a count in some spaces, or in all of a partition."""
-    return [trigger for model in counted() async for trigger in model.pending(reading, spaces)]
+    return [trigger for model in import_counted() async for trigger in model.pending(reading, spaces)]

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from types import ModuleType
 from typing import cast
 
 from recallog_projections.projection import Projection
@@ -21,18 +20,18 @@ def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections: those that every model reads, then those of the models, each after those that it is
     built on. Logs of events retain the newest `log_events`."""
     found: list[Projection] = [Episodic(log_events), Salience(), Scene(), Activity(), OutlineProjection(), Clock()]
-    return _composed([*found, *(each for views in _views() for each in views.projections())])
+    return _compose([*found, *_make("PROJECTIONS")])
 
 
 def of_index() -> list[Projection]:
-    """The projections whose rows the index reads. A model names them in a function `of_index`, if it has any."""
-    return [each for views in _views() if hasattr(views, "of_index") for each in views.of_index()]
+    """The projections whose rows the index reads."""
+    return _make("OF_INDEX")
 
 
 def with_settings(projection: Projection) -> list[Projection]:
     """A user's projection together with what it makes due, if it has a method `due`, and with the settings, which it
     may read to determine visibility."""
-    return _composed([projection], reserved=triggers.built_in())
+    return _compose([projection], reserved=triggers.built_in())
 
 
 def all_builtin(projections: Sequence[Projection]) -> bool:
@@ -40,11 +39,13 @@ def all_builtin(projections: Sequence[Projection]) -> bool:
     return all(type(projection) in _built_in_types() for projection in projections)
 
 
-def _views() -> Sequence[ModuleType]:
-    return models.parts("recallog_projections", "views")
+def _make(name: str) -> list[Projection]:
+    """The projections that the models name in a list of their modules `views`, if they have it."""
+    parts = models.import_parts("recallog_projections", "views")
+    return [make() for views in parts for make in getattr(views, name, ())]
 
 
-def _composed(projections: Sequence[Projection], reserved: Collection[str] = ()) -> list[Projection]:
+def _compose(projections: Sequence[Projection], reserved: Collection[str] = ()) -> list[Projection]:
     """`projections` with their due work, if one of them has a method `due`, and with the settings. These come last, so
     that the others apply those before the record."""
     with_due = [cast(NamesDue, each) for each in projections if callable(getattr(each, "due", None))]

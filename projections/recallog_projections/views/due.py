@@ -1,7 +1,7 @@
 """Due work: the tables in which a reactor finds the triggers that are due, at the cost of those that are due.
 
-What an event makes due is what the projections of its group say in their methods `due`. `DueProjection` keeps it in
-`due.now`, and closes what was answered.
+Projections with a method `due` say which triggers an event makes due. `DueProjection` writes these to `due.now`, and
+deletes them when they are closed.
 
 Positions, times and counts do not sort together, so there are three tables. `due.now` holds, for the whole partition,
 the triggers that one event made due, in the order of the ledger. A row has all that a reactor needs, and is deleted
@@ -40,10 +40,10 @@ class Due(NamedTuple):
     entries: tuple[str, ...] = ()
     """Ids of entries or events for the reactor."""
     since: int = -1
-    """The offset after which events of the ledger are for the reactor; -1: it reads from the beginning, or none."""
+    """The offset after which the reactor reads the ledger; -1 if it reads all of it, or nothing."""
     cause: str | None = None
-    """What makes it due in place of the event and `part`, such as the id of an entry: a further event that names the
-    same cause makes nothing due until the trigger is closed."""
+    """The cause of the trigger in place of the event and `part`, such as the id of an entry. Further events with the
+    same cause make nothing due until the trigger is closed."""
 
 
 class NamesDue(Projection, Protocol):
@@ -109,7 +109,7 @@ COUNT = Table("due.count", Count, write_only=True)
 
 
 class DueProjection:
-    """Keeps what the projections of its group make due, and closes what was answered. It is folded after them."""
+    """Keeps the triggers that the projections of its group make due until they are closed. It is folded after them."""
 
     name: ClassVar[str] = "due"
     version: ClassVar[int] = 3

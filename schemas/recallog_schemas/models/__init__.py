@@ -22,7 +22,7 @@ BUILT_IN = (
 
 
 @cache
-def parts(layer: str, name: str) -> tuple[ModuleType, ...]:
+def import_parts(layer: str, name: str) -> tuple[ModuleType, ...]:
     """The modules `name` of the built-in models in a layer, such as `recallog_projections`, in the order of the list.
 
     A model without such a module is left out.
