@@ -10,10 +10,14 @@ postgres = "my_package:open_store"
 Adapters are looked for only if the scheme is not built in.
 """
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from recallog_schemas.errors import SettingsError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 LEDGERS = "recallog.ledgers"
 """`factory(url) -> Ledger`"""
@@ -27,6 +31,9 @@ EMBEDDERS = "recallog.embedders"
 """`factory(name, api_key) -> Embedder`"""
 
 
+_ENTRY_POINTS = ("*.dist-info/entry_points.txt", "*.egg-info/entry_points.txt")
+
+
 def scheme_of(url: str) -> str:
     """The part of `url` before the first colon, "" without a colon."""
     scheme, colon, _ = url.partition(":")
@@ -38,7 +45,11 @@ def load(group: str, scheme: str) -> Any | None:
 
     Raises `SettingsError` if several distributions register the scheme, or if the factory cannot be imported.
     """
-    found = list(entry_points(group=group, name=scheme)) if scheme else []
+    if not scheme:
+        return None
+    from importlib.metadata import entry_points
+
+    found = list(entry_points(group=group, name=scheme))
     if not found:
         return None
     if len(found) > 1:
@@ -49,10 +60,27 @@ def load(group: str, scheme: str) -> Any | None:
 
 def load_all(group: str) -> list[Any]:
     """What installed distributions register in `group`, by name. Raises `SettingsError` if it cannot be imported."""
+    if not _may_be_registered(group):
+        return []
+    from importlib.metadata import entry_points
+
     return [_loaded(each) for each in sorted(entry_points(group=group), key=lambda entry: entry.name)]
 
 
-def _loaded(entry: EntryPoint) -> Any:
+def _may_be_registered(group: str) -> bool:
+    """Whether an installed distribution may have entry points of `group`: a search in their files, since every program
+    asks, and `importlib.metadata` takes a tenth of its start."""
+    wanted = group.encode()
+    for place in map(Path, sys.path):
+        if place.is_file():  # a zip file
+            return True
+        found = (path for pattern in _ENTRY_POINTS for path in place.glob(pattern))
+        if any(wanted in path.read_bytes() for path in found):
+            return True
+    return False
+
+
+def _loaded(entry: "EntryPoint") -> Any:
     try:
         return entry.load()
     except (ImportError, AttributeError) as error:
