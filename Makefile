@@ -45,7 +45,7 @@ check: install ## lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 generate: install ## write what is generated from the code: JSON Schemas, the API reference, summaries of commands
-	$(BIN)/python -m recallog_service.generate
+	@PYTHONPATH=tools $(BIN)/python -m recallog_tools.generate
 
 cluster: install ## start a real Kafka and Redis on this machine and print the settings for them
 	@$(BIN)/python -m deploy.local

@@ -10,8 +10,9 @@ import pytest
 
 from recallog import Memory, Status
 from recallog.operations.operation import all_operations
-from recallog_service.cli import rendering, summarize
+from recallog_service.cli import rendering
 from recallog_service.demo.tampering import tamper
+from recallog_tools import summarize
 from support.cli import Result, recallog, spawn, without_events
 from support.events import event, run
 

@@ -18,8 +18,8 @@ from recallog.remote.deriving import RemoteFacade
 from recallog.sync.deriving import SyncFacade
 from recallog.sync.memory import Memory
 from recallog.sync.remote import Remote as SyncRemote
-from recallog_service.reference.markdown import docstring
-from recallog_service.reference.signatures import parameter_texts, type_text
+from recallog_tools.reference.markdown import docstring
+from recallog_tools.reference.signatures import parameter_texts, type_text
 
 Derived = type[SyncFacade] | type[Facade]
 

@@ -18,10 +18,10 @@ from recallog_schemas.kinds import (
     Payload,
     Role,
 )
-from recallog_service.reference.facades import SCHEMAS
-from recallog_service.reference.markdown import bounds, code, docstring, sections, table
-from recallog_service.reference.signatures import type_text, value_text
-from recallog_service.reference.views import contained
+from recallog_tools.reference.facades import SCHEMAS
+from recallog_tools.reference.markdown import bounds, code, docstring, sections, table
+from recallog_tools.reference.signatures import type_text, value_text
+from recallog_tools.reference.views import contained
 
 _NOT_RECALLED = " and ".join(f"`{kind.name}`" for kind in CATALOGUE.values() if kind.is_episode and not kind.recalled)
 

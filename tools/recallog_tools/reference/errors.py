@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from recallog_schemas import errors
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import RecallogError
-from recallog_service.reference.markdown import block, code, sections, table
+from recallog_tools.reference.markdown import block, code, sections, table
 
 _INTRODUCTION = """\
 Every error that Recallog raises on purpose is a `RecallogError`. Import them from `recallog`. Each message says

@@ -3,8 +3,8 @@
 from recallog.operations.operation import Facade, Operation, all_operations
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.validation import NAME_PATTERN
-from recallog_service.reference import facades
-from recallog_service.reference.markdown import code, sections, table
+from recallog_tools.reference import facades
+from recallog_tools.reference.markdown import code, sections, table
 
 _INTRODUCTION = """\
 An *operation* is anything that a program or a person may request of a memory: a query, a write, or the work of an

@@ -5,8 +5,7 @@ from pathlib import Path
 from recallog import Memory
 from recallog.operations import schemas
 from recallog_schemas import export
-from recallog_service import reference, stubs
-from recallog_service.cli import summarize
+from recallog_tools import reference, stubs, summarize
 
 REPOSITORY = Path(__file__).parents[2]
 

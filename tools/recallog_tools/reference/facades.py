@@ -10,8 +10,8 @@ from pydantic.fields import FieldInfo
 
 from recallog.operations import schemas
 from recallog.operations.operation import Facade, Operation, resolved
-from recallog_service.reference.markdown import block, bounds, code, docstring, sections, table
-from recallog_service.reference.signatures import signature_text, type_text, value_text
+from recallog_tools.reference.markdown import block, bounds, code, docstring, sections, table
+from recallog_tools.reference.signatures import signature_text, type_text, value_text
 
 MAIN = "memory"
 """What the page of the main facade is named for."""

@@ -2,8 +2,8 @@
 
 from recallog import Settings
 from recallog_schemas.docstrings import attribute_docstrings
-from recallog_service.reference.markdown import bounds, code, docstring, sections, table
-from recallog_service.reference.signatures import type_text, value_text
+from recallog_tools.reference.markdown import bounds, code, docstring, sections, table
+from recallog_tools.reference.signatures import type_text, value_text
 
 _PREFIX = str(Settings.model_config["env_prefix"])
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from recallog.operations.operation import Facade, Operation, all_operations
 from recallog_schemas.docstrings import attribute_docstrings, paragraphs
 from recallog_schemas.views import ListView, View
-from recallog_service.reference import facades
-from recallog_service.reference.markdown import code, docstring, sections, table
-from recallog_service.reference.signatures import signature_text, type_text
+from recallog_tools.reference import facades
+from recallog_tools.reference.markdown import code, docstring, sections, table
+from recallog_tools.reference.signatures import signature_text, type_text
 
 _INTRODUCTION = """\
 An operation answers with a view: an immutable pydantic model. `view.model_dump_json()` is its JSON, whose schema is in
