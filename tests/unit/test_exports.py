@@ -9,7 +9,7 @@ import sys
 import typing
 from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType, NoneType
+from types import FunctionType, ModuleType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import pytest
@@ -155,9 +155,18 @@ def _declared(module: ModuleType) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             for alias in node.names:
                 if alias.name == "*":
-                    yield from ((node.module, name) for name in import_module(node.module).__all__)
+                    yield from ((node.module, name) for name in _public(import_module(node.module)))
                 elif alias.asname is not None:
                     yield node.module, alias.asname
+
+
+def _public(module: ModuleType) -> list[str]:
+    """The names that `from module import *` imports, without those that it imports from elsewhere itself."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    written = [name for name in own if name.isidentifier() and not name.startswith("_")]
+    return [name for name in written if isinstance(own[name], type | FunctionType)]
 
 
 @pytest.mark.parametrize("module", [*LAZY, *ROOMS], ids=lambda module: module.__name__)
