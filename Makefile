@@ -16,9 +16,12 @@ install: .venv/.installed ## create .venv with everything a developer needs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-.venv/.installed: pyproject.toml
+# The packages under adapters are installed too: their tests are among the others.
+ADAPTERS := $(wildcard adapters/*)
+
+.venv/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' $(ADAPTERS:%=--editable %)
 	@touch .venv/.runs $@
 
 demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs, "why?", time travel, rebuild
@@ -28,10 +31,11 @@ test: install ## run all tests; a real Kafka and Redis are started if Java and M
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --no-loadscope-reorder
 
 # A separate venv, because torch takes some GB. Git and the linter ignore it.
-.venv-st/.installed: pyproject.toml
+.venv-st/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
 	$(PYTHON) -m venv .venv-st
 	@echo '*' > .venv-st/.gitignore
-	.venv-st/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,sentence-transformers]'
+	.venv-st/bin/python -m pip install --quiet --disable-pip-version-check \
+		--editable '.[dev,sentence-transformers]' $(ADAPTERS:%=--editable %)
 	@touch $@
 
 test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs the extra of that name

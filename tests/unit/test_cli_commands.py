@@ -74,7 +74,7 @@ def failed(result: Result, code: int, says: str) -> None:
 
 
 BY_HAND = {
-    "copy", "demo", "eval locomo", "export", "ingest", "keys create", "keys list", "keys revoke",
+    "copy", "demo", "export", "ingest", "keys create", "keys list", "keys revoke",
     "mcp install", "mcp uninstall", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
     "workspace export", "workspace import",
 }  # fmt: skip

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from recallog_eval import locomo
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
-from recallog_service.formats import Item, locomo
+from recallog_service.formats import Item
 from support import real_data
 
 DATE = "1:56 pm on 8 May, 2023"

@@ -24,7 +24,6 @@ MODULES = (
     "serving",
     "keys",
     "mcp",
-    "evaluating",
     "schema",
     "workspace",
 )

@@ -6,8 +6,9 @@ Names and summaries for `recallog --help` come from the generated `recallog_serv
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -32,18 +33,18 @@ DERIVED = "derived"
 class LazyCommand(TyperCommand):
     """A command of which only name and summary are known until it is called."""
 
-    def __init__(self, name: str, module: str, summary: str) -> None:
+    def __init__(self, name: str, summary: str, commands: Callable[[], typer.Typer]) -> None:
         super().__init__(name, help=summary)
-        self._module = module
+        self._commands = commands
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """The context of the real command, which takes the place of this one: a group runs the command of a context."""
-        commands: TyperGroup = typer.main.get_group(commands_of(self._module, str(self.name)))
+        commands: TyperGroup = typer.main.get_group(self._commands())
         return commands.commands[str(self.name)].make_context(info_name, args, *rest, **extra)
 
 
 class LazyGroup(TyperGroup):
-    """All commands, none of them imported.
+    """All commands, none of them imported: those of Recallog, and of installed packages.
 
     An error of the command line quotes what was typed or pasted, with its hidden characters written out.
     """
@@ -51,7 +52,25 @@ class LazyGroup(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, (module, summary) in COMMANDS.items():
-            self.add_command(LazyCommand(name, module, summary))
+            self.add_command(LazyCommand(name, summary, partial(commands_of, module, name)))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        from recallog_service.cli import installed  # it looks at all installed packages
+
+        return [*super().list_commands(ctx), *installed.names()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Raises a usage error for a command of a package of ours that is not installed."""
+        if cmd_name in self.commands:
+            return self.commands[cmd_name]
+        from recallog_service.cli import installed
+
+        summary = installed.summary_of(cmd_name)
+        if summary is not None:
+            return LazyCommand(cmd_name, summary, partial(installed.commands_of, cmd_name))
+        if advice := installed.advice_on(cmd_name):
+            ctx.fail(advice)
+        return None
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         with _visible_errors():

@@ -169,10 +169,6 @@ COMMANDS = {
         "mcp",
         "Serve a memory to an MCP client on standard input and output.",
     ),
-    "eval": (
-        "evaluating",
-        "Measure recall on questions with known answers.",
-    ),
     "schema": (
         "schema",
         "Export the JSON Schemas, or list the kinds of events.",

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recallog_schemas import Event
-from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats import locomo
+from recallog import Event, InvalidEvent
+from recallog_eval import locomo
 
 CATEGORIES: Mapping[int, str] = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 ADVERSARIAL = 5

@@ -12,15 +12,20 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
-from recallog.models.conversations.messages import MESSAGE_TIMES
-from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found, reader
-from recallog_service.formats.conversations import Conversation
-from recallog_service.formats.format import Format, Options
-from recallog_service.formats.guess import objects, wrong_format
-from recallog_service.formats.response_items import left_out
-from recallog_service.formats.source import Sample
+from recallog import InvalidEvent
+from recallog_service.formats import (
+    MESSAGE_TIMES,
+    Conversation,
+    Format,
+    Found,
+    LeftOut,
+    Options,
+    Sample,
+    left_out,
+    objects,
+    reader,
+    wrong_format,
+)
 
 _EXPECTED = "messages of LangChain or LangGraph"
 _TYPES = {

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from recallog.extending import Embedder, Embedding, Passage
+from recallog_eval.locomo_questions import Turn
+from recallog_eval.metrics import HITS
+from recallog_eval.result import Ask, Hit
 from recallog_projections.index import terms
-from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
-from recallog_service.evaluation.locomo_questions import Turn
-from recallog_service.evaluation.metrics import HITS
-from recallog_service.evaluation.result import Ask, Hit
 
 K1 = 0.9
 B = 0.4

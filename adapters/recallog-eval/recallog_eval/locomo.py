@@ -24,14 +24,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from recallog import InvalidEvent
 from recallog_schemas import codec, limits
-from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
 from recallog_schemas.validation import is_name
-from recallog_service.formats.format import Format, Items, Options
-from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.item import Item, derived_id, made, refused
-from recallog_service.formats.source import Sample, Source
+from recallog_service.formats import (
+    Format,
+    Item,
+    Items,
+    Options,
+    Sample,
+    Source,
+    derived_id,
+    made,
+    refused,
+    wrong_format,
+)
 
 NARRATOR = "narrator"
 

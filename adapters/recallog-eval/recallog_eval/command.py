@@ -11,16 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from recallog import Memory, Settings
+from recallog import InvalidEvent, Memory, Settings
 from recallog.retrieval.channels import DEFAULT_CHANNELS, RANKED, Channel
-from recallog_projections.index.embedders import registry
-from recallog_schemas.errors import InvalidEvent
-from recallog_service.cli import evaluation_tables, terminal
-from recallog_service.cli.terminal import Json
-from recallog_service.evaluation import baselines, facts, locomo_questions, result
-from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions
-from recallog_service.evaluation.metrics import HITS
-from recallog_service.evaluation.result import (
+from recallog_eval import baselines, facts, locomo, locomo_questions, result, tables
+from recallog_eval.locomo_questions import Misplaced, Question, Questions
+from recallog_eval.metrics import HITS
+from recallog_eval.result import (
     EMBEDDED,
     OFF,
     Answered,
@@ -31,7 +27,9 @@ from recallog_service.evaluation.result import (
     Run,
     Used,
 )
-from recallog_service.formats import locomo
+from recallog_projections.index.embedders import registry
+from recallog_service.cli import terminal
+from recallog_service.cli.terminal import Json
 from recallog_service.ingest import ingest
 
 _group = typer.Typer(help="Measure recall on questions with known answers.", no_args_is_help=True)
@@ -196,7 +194,7 @@ def locomo_command(
         answers = {"files": {"__all__": {"runs": {"__all__": {"answers"}}}}}
         terminal.print_json(done.model_dump(mode="json", exclude=answers))
     else:
-        evaluation_tables.print_result(done, against)
+        tables.print_result(done, against)
     raise typer.Exit(1 if any(result.unexpectedly_degraded(file.runs[0]) for file in done.files) else 0)
 
 

@@ -10,13 +10,8 @@ model another run, is left out.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
-from recallog.models.conversations.messages import content_of
-from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import reader_of_each
-from recallog_service.formats.conversations import Conversation, digest
-from recallog_service.formats.format import Format
-from recallog_service.formats.source import Sample
+from recallog import InvalidEvent
+from recallog_service.formats import Conversation, Format, LeftOut, Sample, content_of, digest, reader_of_each
 
 SHELL = "bash"
 """The tool that runs an `action`: commands such as `edit` are functions of the agent's shell."""

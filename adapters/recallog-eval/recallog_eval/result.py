@@ -11,13 +11,12 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
+from recallog import SettingsError, View
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
+from recallog_eval import metrics
+from recallog_eval.locomo_questions import ADVERSARIAL, Misplaced, Question
+from recallog_eval.metrics import HITS, Paired
 from recallog_schemas import limits
-from recallog_schemas.errors import SettingsError
-from recallog_schemas.views import View
-from recallog_service.evaluation import metrics
-from recallog_service.evaluation.locomo_questions import ADVERSARIAL, Misplaced, Question
-from recallog_service.evaluation.metrics import HITS, Paired
 
 
 class Hit(NamedTuple):

@@ -6,11 +6,11 @@ The tables fit a terminal of 100 columns.
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from recallog_eval import result
+from recallog_eval.locomo_questions import ADVERSARIAL, CATEGORIES
+from recallog_eval.metrics import Paired
+from recallog_eval.result import MEASURES, Figures, FileResult, Result, Run
 from recallog_service.cli import console, terminal
-from recallog_service.evaluation import result
-from recallog_service.evaluation.locomo_questions import ADVERSARIAL, CATEGORIES
-from recallog_service.evaluation.metrics import Paired
-from recallog_service.evaluation.result import MEASURES, Figures, FileResult, Result, Run
 
 _HEADINGS = ("R@5", "R@10", "R@20", "MRR")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from recallog import Event, Memory
-from recallog_service.formats.item import derived_id
+from recallog_service.formats import derived_id
 
 _SPOKEN = "agent.spoke"
 _SESSION_ENDED = "session.ended"
