@@ -5,6 +5,7 @@ from pathlib import Path
 from recallog import Memory
 from recallog.operations import schemas
 from recallog_schemas import export
+from recallog_service.cli.app import SUMMARIES
 from recallog_tools import reference, stubs, summarize
 
 REPOSITORY = Path(__file__).parents[2]
@@ -24,7 +25,7 @@ def write(repository: Path) -> None:
             path.unlink()
     for name, text in pages.items():
         (folder / name).write_text(text, encoding="utf-8")
-    summaries = repository / summarize.FILE.relative_to(REPOSITORY)
+    summaries = repository / SUMMARIES.relative_to(REPOSITORY)
     summaries.parent.mkdir(parents=True, exist_ok=True)
     summaries.write_text(summarize.generated(), encoding="utf-8")
     for file, text in stubs.generated().items():

@@ -1,8 +1,9 @@
 """The `recallog` command: one group that imports the module of a command when the command runs or shows its help.
 
-Names and summaries for `recallog --help` come from the generated `recallog_service.cli.summaries`.
+Names and summaries for `recallog --help` come from `summaries.json`, which `make generate` writes.
 """
 
+import json
 import logging
 import os
 import sys
@@ -17,7 +18,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from recallog_service.cli import encodings
-from recallog_service.cli.summaries import COMMANDS
 from recallog_service.cli.visible import visible
 from recallog_streams.collector import collect_rarely
 
@@ -25,6 +25,9 @@ _CLIENT = "recallog.kafka"
 
 _USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 """An error of the command line. Typer has its class from click, or of its own in later versions."""
+
+SUMMARIES = Path(__file__).with_name("summaries.json")
+"""The commands in the order in which the help lists them, each with its module and its summary."""
 
 DERIVED = "derived"
 """The module of the commands that are derived from operations."""
@@ -51,8 +54,8 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, (module, summary) in COMMANDS.items():
-            self.add_command(LazyCommand(name, summary, partial(commands_of, module, name)))
+        for name, command in json.loads(SUMMARIES.read_text(encoding="utf-8")).items():
+            self.add_command(LazyCommand(name, command["summary"], partial(commands_of, command["module"], name)))
 
     def list_commands(self, ctx: Any) -> list[str]:
         from recallog_service.cli import installed  # it looks at all installed packages
