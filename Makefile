@@ -10,10 +10,10 @@ help: ## list the targets
 
 install: .venv/.installed ## create .venv with everything a developer needs
 
-# What Recallog itself needs: `make demo` does not wait for the developers' tools.
-.venv/.runs: pyproject.toml
+# What the demo itself needs: `make demo` does not wait for the developers' tools.
+.venv/.runs: pyproject.toml adapters/recallog-demo/pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --editable adapters/recallog-demo
 	@touch $@
 
 # The packages under adapters are installed too: their tests are among the others.

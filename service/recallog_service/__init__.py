@@ -1,1 +1,1 @@
-"""The service: command line, server, worker process, ingest formats and demo."""
+"""The service: command line, server, worker process, and ingest formats."""

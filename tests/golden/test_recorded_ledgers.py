@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from recallog_demo import village
 from recallog_projections.models.tiers import tables as tiers
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import codec, kinds
-from recallog_service.demo import village
 from recallog_streams import dead_letters, generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector

@@ -10,9 +10,9 @@ import pytest
 
 from recallog import Memory, Status
 from recallog.operations.operation import all_operations
+from recallog_demo.tampering import tamper
 from recallog_service.cli import rendering
 from recallog_service.cli.app import SUMMARIES
-from recallog_service.demo.tampering import tamper
 from recallog_tools import summarize
 from support.cli import Result, recallog, spawn, without_events
 from support.events import event, run
@@ -75,7 +75,7 @@ def failed(result: Result, code: int, says: str) -> None:
 
 
 BY_HAND = {
-    "copy", "demo", "export", "ingest", "keys create", "keys list", "keys revoke",
+    "copy", "export", "ingest", "keys create", "keys list", "keys revoke",
     "mcp install", "mcp uninstall", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
     "workspace export", "workspace import",
 }  # fmt: skip

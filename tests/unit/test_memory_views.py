@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory, Position
+from recallog_demo.tampering import tamper
 from recallog_projections.views.episodic import Episodic
 from recallog_schemas import kinds
 from recallog_schemas.errors import LedgerMismatch
 from recallog_schemas.views import EpisodicView, Status
-from recallog_service.demo.tampering import tamper
 from support.events import event, run
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -10,7 +10,6 @@ from recallog_service.cli import derived
 from recallog_service.cli.app import DERIVED, commands_of
 
 MODULES = (
-    "story",
     "producers",
     "ingesting",
     DERIVED,

@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 _GROUP = "recallog.commands"
-_PACKAGES = {"eval": "recallog-eval"}
+_PACKAGES = {"demo": "recallog-demo", "eval": "recallog-eval"}
 """Packages of ours by their commands."""
 
 

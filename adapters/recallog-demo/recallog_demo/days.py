@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from recallog import Event, Memory
+from recallog_demo import village
 from recallog_schemas import codec
-from recallog_service.demo import village
 
 NOTED = {
     "silence": ("The judge wants nothing said of it before noon.", "fast", 0.9),

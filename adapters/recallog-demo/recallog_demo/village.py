@@ -11,23 +11,28 @@ from pathlib import Path
 from filelock import Timeout
 
 from recallog import (
+    Belief,
     ContextView,
     EpisodicView,
     Event,
     Explanation,
+    IndexUnavailable,
+    LedgerDigests,
     Memory,
     Position,
+    RecallogError,
     RecallView,
     ReflectionView,
+    Remembered,
     Settings,
+    VerifyReport,
+    ViewsBehind,
     layout,
 )
 from recallog.retrieval.channels import KEYWORD
+from recallog_demo.tampering import forge, tamper
 from recallog_projections import private_files
 from recallog_schemas import codec
-from recallog_schemas.errors import IndexUnavailable, RecallogError, ViewsBehind
-from recallog_schemas.views import Belief, LedgerDigests, Remembered, VerifyReport
-from recallog_service.demo.tampering import forge, tamper
 
 SPACE = "village"
 RECORDING = Path(__file__).with_name("village.jsonl")

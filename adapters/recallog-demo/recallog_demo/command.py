@@ -11,13 +11,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from recallog import ContextView, EpisodicView, Explanation, Memory
-from recallog_schemas.views import RecallView, TableCheck, VerifyReport
+from recallog import ContextView, EpisodicView, Explanation, Memory, RecallView, TableCheck, VerifyReport
+from recallog_demo import days, facts, lesson, village
 from recallog_service.cli import terminal
 from recallog_service.cli.console import out
 from recallog_service.cli.rendering import print_verified
 from recallog_service.cli.terminal import Json
-from recallog_service.demo import days, facts, lesson, village
 
 
 def register(app: typer.Typer) -> None:

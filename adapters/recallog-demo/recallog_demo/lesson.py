@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recallog import Event, Memory
-from recallog_service.demo import village
+from recallog_demo import village
 
 NOTES = ["LESSON: Ask a man where he was before you call him a thief.", "The judge is slower than she looks."]
 """What the accuser writes down in the session in which she finds that she was wrong. The second line is no lesson."""

@@ -5,10 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from recallog import Event, Memory, Position
-from recallog_schemas.errors import IndexUnavailable, ViewsBehind
-from recallog_schemas.views import RecallView
-from recallog_service.demo import village
+from recallog import Event, IndexUnavailable, Memory, Position, RecallView, ViewsBehind
+from recallog_demo import village
 
 READER = "judge"
 SESSION = "register"
