@@ -16,12 +16,15 @@ install: .venv/.installed ## create .venv with everything a developer needs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --editable adapters/recallog-demo
 	@touch $@
 
-# The packages under adapters are installed too: their tests are among the others.
+# The packages under adapters are installed too: their tests are among the others. Torch takes some GB.
 ADAPTERS := $(wildcard adapters/*)
+WITH_TORCH := adapters/recallog-sentence-transformers
 
 .venv/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' $(ADAPTERS:%=--editable %)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
+		$(patsubst %,--editable %,$(filter-out $(WITH_TORCH),$(ADAPTERS)))
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable $(WITH_TORCH)
 	@touch .venv/.runs $@
 
 demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs, "why?", time travel, rebuild
@@ -35,10 +38,10 @@ test: install ## run all tests; a real Kafka and Redis are started if Java and M
 	$(PYTHON) -m venv .venv-st
 	@echo '*' > .venv-st/.gitignore
 	.venv-st/bin/python -m pip install --quiet --disable-pip-version-check \
-		--editable '.[dev,sentence-transformers]' $(ADAPTERS:%=--editable %)
+		--editable '.[dev]' $(ADAPTERS:%=--editable %)
 	@touch $@
 
-test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs the extra of that name
+test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs torch
 	RECALLOG_TEST_SENTENCE_TRANSFORMERS=1 .venv-st/bin/python -m pytest -m sentence_transformers
 
 check: install ## lint, types and layers

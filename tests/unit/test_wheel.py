@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = [ROOT / each for each in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]]
 ADAPTERS = sorted(path.parent for path in (ROOT / "adapters").glob("*/pyproject.toml"))
-IN_NO_WHEEL = ["recallog_tools", "recallog_demo", "recallog_eval", "recallog_formats", "tests", "benchmarks", "deploy"]
+IN_NO_WHEEL = ["recallog_tools", "tests", "benchmarks", "deploy", *(each.name.replace("-", "_") for each in ADAPTERS)]
 
 
 def built(project: Path, into: Path) -> set[str]:

@@ -1,6 +1,6 @@
 """The embedder of models that the package sentence-transformers can load from this machine.
 
-It needs the extra `recallog[sentence-transformers]`, which installs torch. Nothing is downloaded.
+Nothing is downloaded.
 """
 
 import hashlib
@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, unreadable
+from recallog import SettingsError
+from recallog.extending import Embedder, Embedding, Passage
+from recallog_projections.index.embedders.embedder import unreadable
 from recallog_projections.index.embedders.onnx import (
     Located,
     context_cut,
@@ -27,9 +29,8 @@ from recallog_projections.index.embedders.onnx import (
     unit,
     unknown_id,
 )
-from recallog_projections.index.embedders.prefixes import Prefixes
+from recallog_projections.index.embedders.prefixes import Prefixes, split_name
 from recallog_projections.index.embedders.readability import own_text_readable
-from recallog_schemas.errors import SettingsError
 
 MINILM = "all-MiniLM-L6-v2"
 MINILM_DIMENSION = 384
@@ -42,7 +43,7 @@ _CALL_TEXTS_MAX = 64
 _CHARS_PER_TOKEN_MAX = 64
 _OTHER_FORMS = frozenset({"onnx", "openvino"})
 """Folders with the same model in other formats."""
-_INSTALL = "pip install '.[sentence-transformers]' in a clone of Recallog"
+_INSTALL = "pip install ./adapters/recallog-sentence-transformers in a clone of Recallog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +59,26 @@ class _Model:
     """The token of text that the vocabulary cannot express."""
 
 
+def open_embedder(name: str, api_key: str | None = None) -> "SentenceTransformersEmbedder":
+    """The embedder that a setting spells: `sentence-transformers`, or with a colon and a folder or a model's name."""
+    _, colon, rest = name.partition(":")
+    where, prefixes = split_name(rest)
+    if colon and not where:
+        raise SettingsError(f"{name} ends where the folder or the name of a model should follow")
+    return SentenceTransformersEmbedder(where or None, prefixes=prefixes)
+
+
 class SentenceTransformersEmbedder(Embedder):
     """Runs all-MiniLM-L6-v2, or the model `name`: a folder, or a model in Hugging Face's cache.
 
-    `prefixes` replaces those of a named model. `threads` sets torch's number of threads for the whole process; by
-    default torch chooses it. The model is loaded at the first call, or when `dimension` or `token_vectors` of a named
-    model is read, and again after `close`. Loading, and reading the `model` of a named one, raise `SettingsError` for a
-    missing package or model, and for weights that differ from the pinned ones.
+    `prefixes` replaces those of a named model. The model is loaded at the first call, or when `dimension` or
+    `token_vectors` of a named model is read, and again after `close`. Loading, and reading the `model` of a named one,
+    raise `SettingsError` for a missing package or model, and for weights that differ from the pinned ones.
     """
 
-    def __init__(
-        self, name: str | None = None, *, prefixes: Prefixes | None = None, threads: int | None = None
-    ) -> None:
-        if threads is not None and threads < 1:
-            raise SettingsError(f"an embedder needs at least one thread, not {threads}")
+    def __init__(self, name: str | None = None, *, prefixes: Prefixes | None = None) -> None:
         self._name = name
         self._prefixes = prefixes
-        self._threads = threads
         self._loaded: _Model | None = None
 
     def __repr__(self) -> str:
@@ -118,8 +122,6 @@ class SentenceTransformersEmbedder(Embedder):
 
     def _load(self) -> _Model:
         transformers = _package("sentence_transformers")
-        if self._threads is not None:
-            _package("torch").set_num_threads(self._threads)
         folder = _minilm() if self._name is None else _folder(self._name)
         with _without_progress_bar():
             try:
