@@ -25,8 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from recallog import InvalidEvent
-from recallog_schemas import codec, limits
-from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
+from recallog_schemas import codec, kinds, limits
 from recallog_schemas.validation import is_name
 from recallog_service.formats import (
     Format,
@@ -43,7 +42,6 @@ from recallog_service.formats import (
 
 NARRATOR = "narrator"
 
-_SHARED_KINDS = sorted(DEFAULT_SHARED_KINDS | {"agent.spoke"})
 _SESSION = re.compile(r"session_(\d+)")
 _DATE = "%I:%M %p on %d %B, %Y"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]")
@@ -134,7 +132,7 @@ def _conversation(reading: _Reading, conversation: Mapping[str, Any]) -> Iterato
             configured = True
             yield reading.item(
                 "shared kinds", ordinal=1, session=None, agent=NARRATOR, kind="space.configured", at=session.begins,
-                payload={"shared_kinds": _SHARED_KINDS},
+                payload={"shared_kinds": sorted(kinds.shared_kinds() | {"agent.spoke"})},
             )  # fmt: skip
         yield from _session_items(reading, session)
 
