@@ -77,5 +77,7 @@ def test_an_export_states_the_rule_so_that_a_restored_ledger_has_its_entries(tmp
     assert recallog("ingest", str(exported), "--home", str(tmp_path / "new"), RECALLOG_INDEX="off").code == 0
     restored = run(lines_of(tmp_path / "new"))
     assert plain(rows_of(ledger_at(restored))) == plain(RECORDED)
-    rules = {rules.rule_of(event) for line in restored if kinds.kind_of((event := codec.decode(line)).kind).newest_rule}
-    assert rules == {1}
+    stated = {
+        rules.rule_of(event) for line in restored if kinds.kind_of((event := codec.decode(line)).kind).newest_rule
+    }
+    assert stated == {1}

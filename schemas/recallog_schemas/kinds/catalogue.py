@@ -79,9 +79,9 @@ class DeclaredKind(Part):
 class SpaceConfigured(Payload):
     """Settings of the space. A field that is absent keeps its value; null takes it back to the default.
 
-    `shared_kinds` replaces the set of kinds that all its agents see, from then on. `kinds` declares kinds that the
-    catalogue does not know, at most 64 in a space: it changes those that it names, each as a whole, and null takes one
-    back. A declaration holds for later events; earlier ones keep their text, importance, readers and role.
+    `shared_kinds` replaces the set of kinds that all its agents see, from then on. `kinds` declares kinds that are not
+    built in, at most 64 in a space: it changes those that it names, each as a whole, and null takes one back. A
+    declaration holds for later events; earlier ones keep their text, importance, readers and role.
     """
 
     shared_kinds: KindNames | None = None
@@ -95,10 +95,11 @@ class SpaceConfigured(Payload):
     @classmethod
     def _unknown(cls, declared: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         for name in declared or ():
-            if name in CATALOGUE:
+            # Not in the whole catalogue: what is registered in a process must not make an old event invalid.
+            if name in BUILT_IN_KINDS:
                 raise PydanticCustomError(
                     "known_kind",
-                    "{kind} is a kind of the catalogue, which no space declares; choose another name",
+                    "{kind} is a built-in kind, which no space declares; choose another name",
                     {"kind": name, "path": f"payload.kinds.{name}"},
                 )
         return declared

@@ -1,18 +1,13 @@
-"""The views that consumers and operators read, one module per subject. Each names the checkpoint of its data."""
+"""The views that consumers and operators read, one module per subject. Each names the checkpoint of its data.
+
+Those of the memory models are in `recallog_schemas.models`.
+"""
 
 from typing import TYPE_CHECKING
 
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from recallog_schemas.models.consensus.views import *
-    from recallog_schemas.models.conversations.views import *
-    from recallog_schemas.models.items.views import *
-    from recallog_schemas.models.long_term.views import *
-    from recallog_schemas.models.stream.views import *
-    from recallog_schemas.models.tiers.views import *
-    from recallog_schemas.models.working.views import *
-    from recallog_schemas.models.workspace.views import *
     from recallog_schemas.views.base import ComputedAt as ComputedAt
     from recallog_schemas.views.base import EventLine as EventLine
     from recallog_schemas.views.base import ListView as ListView
@@ -32,6 +27,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.maintenance import *
     from recallog_schemas.views.previews import *
     from recallog_schemas.views.publishing import *
+    from recallog_schemas.views.reactions import *
     from recallog_schemas.views.recall import *
     from recallog_schemas.views.reflection import *
     from recallog_schemas.views.salience import *
