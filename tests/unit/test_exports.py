@@ -23,7 +23,8 @@ from recallog.admin import Admin
 from recallog.models import Consensus, Conversation, Items, LongTerm, Stream, Tiers, Working, Workspace
 from recallog.operations.operation import Facade, all_operations
 from recallog.remote.client import Remote
-from recallog_schemas import views
+from recallog_schemas import kinds, views
+from recallog_schemas import models as model_views
 
 ERRORS = [
     "AccessDenied", "Conflict", "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "Forbidden",
@@ -62,6 +63,7 @@ PUBLIC = sorted(
         "format_context",
         "fuse",
         *ERRORS,
+        *model_views.__all__,
         *views.__all__,
     ]
 )
@@ -126,7 +128,7 @@ def test_each_public_name_can_be_imported(module: str) -> None:
 
 
 LAZY: list[ModuleType] = [
-    recallog, recallog.extending, recallog_schemas, models, views,
+    recallog, recallog.extending, recallog_schemas, kinds, models, model_views, views,
 ]  # fmt: skip
 ROOMS = [import_module(f"recallog.{package}") for package in ("queries", "reactors", "retrieval", "models.items")]
 """Packages whose modules are imported when they are first used."""

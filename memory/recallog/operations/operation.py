@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, update_wrapper
+from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
@@ -221,7 +222,8 @@ class Operation(CheckedMethod):
             return cast("type[Any]", declared)
         # A module of operations imports the types of answers for type checkers only: no call needs all of them.
         known = vars(sys.modules[self.function.__module__])
-        return cast("type[Any]", known[declared] if declared in known else getattr(views, declared))
+        found = known.get(declared) or getattr(views, declared, None)
+        return cast("type[Any]", found or getattr(import_module("recallog_schemas.models"), declared))
 
     @property
     def summary(self) -> str:

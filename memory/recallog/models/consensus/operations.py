@@ -28,7 +28,7 @@ from recallog.operations.parameters import At
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import ConsensusFound, ConsensusView, DissentsView, DissentView
+    from recallog_schemas.models.consensus.views import ConsensusFound, ConsensusView, DissentsView, DissentView
 
 
 class Consensus(FacadePart):

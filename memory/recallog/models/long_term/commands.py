@@ -35,7 +35,7 @@ from recallog_schemas.errors import (
 )
 from recallog_schemas.kinds import QualitySettings
 from recallog_schemas.models.long_term import seeding
-from recallog_schemas.views import (
+from recallog_schemas.models.long_term.views import (
     Comparison,
     Deduplicated,
     EntriesChange,
