@@ -279,6 +279,7 @@ def digest(names: frozenset[str] | None = None) -> str:
     return _digest([*_of(names), _UNKNOWN])
 
 
+@cached
 def definition(name: str) -> str:
     """16 hex digits that change whenever the definition of a kind does; "" for a kind that the catalogue lacks."""
     kind = CATALOGUE.get(name)
