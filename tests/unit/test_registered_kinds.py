@@ -14,12 +14,13 @@ from recallog import Event, Memory, mistakes
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings
-from recallog_schemas import Record, codec, kinds, rules
+from recallog_schemas import Record, codec, kinds, models, rules
 from recallog_schemas.errors import InvalidEvent, NewDeadLetters, SettingsError, ViewsTooNew
 from recallog_schemas.kinds import Kind, Payload
 from recallog_schemas.kinds.kind import bookkeeping, entry, episode
 from recallog_schemas.repeats import first_difference
 from recallog_schemas.text_rules import first_of
+from recallog_streams.fold import Fold
 from support.events import event
 from support.registering import registered
 
@@ -53,6 +54,13 @@ def greeting(words: str = "Hello.", kind: str = GREETED, **fields: Any) -> Event
 
 
 # The catalogue
+
+
+def test_each_built_in_kind_has_one_definition_and_one_model() -> None:
+    names = [kind.name for module in models.parts("recallog_schemas", "kinds") for kind in module.KINDS]
+    assert len(names) == len(set(names))
+    assert {name for name in kinds.BUILT_IN_KINDS if kinds.model_of(name)} == set(names)
+    assert {kinds.model_of(name) for name in names} <= set(models.BUILT_IN)
 
 
 def test_a_registered_kind_is_in_the_catalogue_as_its_model_defines_it() -> None:
@@ -286,8 +294,6 @@ def test_events_that_do_not_fit_the_kind_that_is_registered_later_are_not_lost_s
 
 
 def code_of(*projections: Counting) -> str:
-    from recallog_streams.fold import Fold
-
     return Fold(projections, unique_ids=True).code
 
 
