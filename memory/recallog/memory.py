@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from recallog.retrieval.reranker import Reranker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.projection import Projection
-    from recallog_schemas.models.beliefs.views import BeliefsView
     from recallog_schemas.views import (
         AgentSettingsView,
         AgentsView,

@@ -8,13 +8,12 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, update_wrapper
-from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
-from recallog_schemas import views
+from recallog_schemas import models, views
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.validation import first_problem, not_text
@@ -223,7 +222,7 @@ class Operation(CheckedMethod):
         # A module of operations imports the types of answers for type checkers only: no call needs all of them.
         known = vars(sys.modules[self.function.__module__])
         found = known.get(declared) or getattr(views, declared, None)
-        return cast("type[Any]", found or getattr(import_module("recallog_schemas.models"), declared))
+        return cast("type[Any]", found or getattr(models, declared))
 
     @property
     def summary(self) -> str:
