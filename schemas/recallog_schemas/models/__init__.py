@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recallog_schemas.models.conversations.views import *
     from recallog_schemas.models.items.views import *
     from recallog_schemas.models.long_term.views import *
+    from recallog_schemas.models.prompt.views import *
     from recallog_schemas.models.stream.views import *
     from recallog_schemas.models.tiers.views import *
     from recallog_schemas.models.working.views import *

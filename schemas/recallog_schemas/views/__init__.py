@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from recallog_schemas.views.base import indented as indented
     from recallog_schemas.views.base import one_line as one_line
     from recallog_schemas.views.base import shown_date as shown_date
-    from recallog_schemas.views.context import *
     from recallog_schemas.views.dead_letters import *
     from recallog_schemas.views.episodic import *
     from recallog_schemas.views.kinds import *
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from recallog_schemas.views.publishing import *
     from recallog_schemas.views.reactions import *
     from recallog_schemas.views.recall import *
-    from recallog_schemas.views.reflection import *
     from recallog_schemas.views.salience import *
     from recallog_schemas.views.scene import *
     from recallog_schemas.views.settings import *

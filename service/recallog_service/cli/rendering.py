@@ -109,7 +109,7 @@ def _weights(weights: "SalienceWeights") -> str:
     return f"{weights.relevance:.2f} relevance + {weights.recency:.2f} recency + {weights.importance:.2f} importance"
 
 
-def _explanation(view: "views.Explanation") -> None:
+def _explanation(view: "models.Explanation") -> None:
     verdict, *rest = view.format().split("\n")
     terminal.print_lines(verdict, _VERDICT_STYLES.get(view.verdict, "yellow"))
     terminal.print_lines("\n".join(rest))
@@ -131,7 +131,7 @@ def print_based_on(ids: Sequence[str]) -> None:
         terminal.print_lines(one_line(f"  based on {', '.join(ids)}"), "dim")
 
 
-def _context(view: "views.ContextView") -> None:
+def _context(view: "models.ContextView") -> None:
     """Stdout contains only the prompt."""
     terminal.print_exactly(view.text)
     terminal.note(f"about {view.tokens:,} tokens; {view.dropped:,} lines left out, {view.shortened:,} cut")
@@ -275,7 +275,7 @@ def _kinds(found: "views.KindsView | views.Catalogue") -> None:
     _table(columns, rows)
 
 
-def _reflection(view: "views.ReflectionView") -> None:
+def _reflection(view: "models.ReflectionView") -> None:
     first, *rest = view.format().split("\n")
     terminal.print_lines(first, "bold" if view.due else "")
     if view.threshold is None:
