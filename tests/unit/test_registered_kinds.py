@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from recallog import Event, Memory, mistakes
+from recallog import MODELS, Event, Memory, Model, mistakes
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings
@@ -130,6 +130,16 @@ def test_what_publishing_adds_and_repeats_leave_out_are_properties_of_the_kind()
     assert rules.with_newest_rule(rules.with_own_rule(plain)).payload["rule"] == 1
     measured = plain.model_copy(update={"payload": {**plain.payload, "measured": 0.5}})
     assert first_difference(plain, stated) == first_difference(stated, measured) == ""
+
+
+def test_the_kinds_of_a_model_that_a_memory_is_given_are_registered() -> None:
+    async def work() -> str:
+        async with Memory.in_memory(models=[*MODELS, Model(name="toy", kinds=TOY)]) as memory:
+            await memory.publish(greeting())
+            return (await memory.episodic("village", "miller")).memories[0].text
+
+    assert asyncio.run(work()) == "Hello."
+    assert kinds.model_of(GREETED) == "toy"
 
 
 # Events
