@@ -42,7 +42,7 @@ class Model:
     after: Sequence[str] = ()
     """The names of the models that it is built on."""
     kinds: "Sequence[Kind]" = ()
-    """Its kinds of events, which the process knows from then on. The catalogue finds those of a built-in model itself."""
+    """Its kinds of events, which the process then knows. The catalogue finds those of a built-in model by itself."""
     operations: "type[FacadePart] | None" = None
     """Its facade: a memory has an object of it as an attribute, see `FacadePart.attribute`."""
     projections: "Callable[[], Sequence[Projection]]" = tuple
