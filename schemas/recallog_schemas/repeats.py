@@ -2,7 +2,7 @@
 
 The second is a repeat if its content is that of the first, else a conflict. The content is every field but `at`, which
 is often the time of the call, so that publishing the same event again is harmless. The first event counts, with its
-time. Nor are the payload fields that its kind leaves out (`Kind.uncompared`), such as the rule that publishing adds.
+time. A kind may leave out payload fields too (`Kind.uncompared`), such as the rule that publishing adds.
 """
 
 from typing import Any

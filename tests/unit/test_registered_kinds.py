@@ -315,7 +315,7 @@ def test_the_code_of_a_generation_covers_the_built_in_kinds_that_its_projections
     groups = [[speech], [verdicts], [speech, verdicts], [everything], [verdicts, everything]]
     before = [code_of(*group) for group in groups]
     with monkeypatch.context() as changed:
-        changed.setitem(kinds.CATALOGUE, "agent.spoke", replace(kinds.kind_of("agent.spoke"), **change))  # type: ignore[arg-type]
+        changed.setitem(kinds.CATALOGUE, "agent.spoke", replace(kinds.kind_of("agent.spoke"), **change))
         kinds.digest.cache_clear()
         after = [code_of(*group) for group in groups]
     kinds.digest.cache_clear()

@@ -160,7 +160,7 @@ BUILT_IN_KINDS = frozenset(_catalogue)
 """The kinds that every process of this version knows, whatever is registered there."""
 
 _WHOLE = 9
-"""The last version of the catalogue as a whole, which views have whose code had no versions of single kinds."""
+"""The last version of the whole catalogue. Views have it that were built before each kind had a version."""
 
 RETAINED = "memory.retained"
 """The kind of the events that stand for entries in answers."""
