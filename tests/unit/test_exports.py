@@ -8,6 +8,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Iterator
+from functools import _lru_cache_wrapper
 from importlib import import_module
 from types import FunctionType, ModuleType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -168,7 +169,7 @@ def _public(module: ModuleType) -> list[str]:
         return list(module.__all__)
     own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
     written = [name for name in own if name.isidentifier() and not name.startswith("_")]
-    return [name for name in written if isinstance(own[name], type | FunctionType)]
+    return [name for name in written if isinstance(own[name], type | FunctionType | _lru_cache_wrapper)]
 
 
 @pytest.mark.parametrize("module", [*LAZY, *ROOMS], ids=lambda module: module.__name__)
