@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from recallog.version import __version__ as __version__
     from recallog_schemas.event import Event as Event
     from recallog_schemas.event import Position as Position
-    from recallog_schemas.models import *
     from recallog_schemas.views import *
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.progress import Progress as Progress

@@ -64,7 +64,6 @@ PUBLIC = sorted(
         "format_context",
         "fuse",
         *ERRORS,
-        *model_views.__all__,
         *views.__all__,
     ]
 )

@@ -57,7 +57,7 @@ def greeting(words: str = "Hello.", kind: str = GREETED, **fields: Any) -> Event
 
 
 def test_each_built_in_kind_has_one_definition_and_one_model() -> None:
-    names = [kind.name for module in models.parts("recallog_schemas", "kinds") for kind in module.KINDS]
+    names = [kind.name for module in models.import_parts("recallog_schemas", "kinds") for kind in module.KINDS]
     assert len(names) == len(set(names))
     assert {name for name in kinds.BUILT_IN_KINDS if kinds.model_of(name)} == set(names)
     assert {kinds.model_of(name) for name in names} <= set(models.BUILT_IN)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSp
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
-from recallog_schemas import models, views
+from recallog_schemas import views
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.validation import first_problem, not_text
@@ -221,8 +221,7 @@ class Operation(CheckedMethod):
             return cast("type[Any]", declared)
         # A module of operations imports the types of answers for type checkers only: no call needs all of them.
         known = vars(sys.modules[self.function.__module__])
-        found = known.get(declared) or getattr(views, declared, None)
-        return cast("type[Any]", found or getattr(models, declared))
+        return cast("type[Any]", known[declared] if declared in known else getattr(views, declared))
 
     @property
     def summary(self) -> str:

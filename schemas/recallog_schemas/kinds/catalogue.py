@@ -9,13 +9,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from recallog_schemas import limits, text_rules
+from recallog_schemas import limits, models, text_rules
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.kinds.episodes import (
     KindName,
@@ -145,7 +144,7 @@ _OF_THE_KERNEL = (
 def _built_in() -> Iterator[tuple[str, Kind]]:
     """Each kind of the kernel and of the built-in models, with the name of its model: "" for the kernel."""
     yield from (("", kind) for kind in _OF_THE_KERNEL)
-    for module in import_module("recallog_schemas.models").import_parts("recallog_schemas", "kinds"):
+    for module in models.import_parts("recallog_schemas", "kinds"):
         yield from ((module.__name__.split(".")[-2], kind) for kind in module.KINDS)
 
 

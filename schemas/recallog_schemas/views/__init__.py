@@ -1,6 +1,6 @@
 """The views that consumers and operators read, one module per subject. Each names the checkpoint of its data.
 
-Those of the memory models are in `recallog_schemas.models`.
+Those of a memory model are in its own package.
 """
 
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from recallog_schemas.models import *
     from recallog_schemas.views.base import ComputedAt as ComputedAt
     from recallog_schemas.views.base import EventLine as EventLine
     from recallog_schemas.views.base import ListView as ListView

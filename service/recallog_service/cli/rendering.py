@@ -18,7 +18,7 @@ from recallog_schemas.views import indented, one_line
 from recallog_service.cli import terminal
 
 if TYPE_CHECKING:
-    from recallog_schemas import models, views
+    from recallog_schemas import views
     from recallog_schemas.kinds import SalienceWeights
 
 _INDEX = "index"
@@ -69,13 +69,13 @@ def _timeline(page: "views.TimelinePage") -> None:
         terminal.note(f"the views hold events from {page.kept_from} on; for older ones use recallog tail")
 
 
-def _retained(view: "models.Retained") -> None:
+def _retained(view: "views.Retained") -> None:
     terminal.print_lines(view.format())
     if not view.ok and view.reason in _NOT_RETAINED:
         terminal.note(_NOT_RETAINED[view.reason])
 
 
-def _deduplicated(view: "models.Deduplicated") -> None:
+def _deduplicated(view: "views.Deduplicated") -> None:
     terminal.print_lines(view.format())
     if view.proposed and not view.merged:
         terminal.note(
@@ -109,7 +109,7 @@ def _weights(weights: "SalienceWeights") -> str:
     return f"{weights.relevance:.2f} relevance + {weights.recency:.2f} recency + {weights.importance:.2f} importance"
 
 
-def _explanation(view: "models.Explanation") -> None:
+def _explanation(view: "views.Explanation") -> None:
     verdict, *rest = view.format().split("\n")
     terminal.print_lines(verdict, _VERDICT_STYLES.get(view.verdict, "yellow"))
     terminal.print_lines("\n".join(rest))
@@ -117,7 +117,7 @@ def _explanation(view: "models.Explanation") -> None:
         terminal.note(f"list the ids: recallog tail --space {view.space} --json")
 
 
-def _beliefs(view: "models.BeliefsView") -> None:
+def _beliefs(view: "views.BeliefsView") -> None:
     for belief, line in zip(view.beliefs, view.lines(view.beliefs), strict=True):
         terminal.print_lines(line)
         print_based_on(belief.based_on)
@@ -131,7 +131,7 @@ def print_based_on(ids: Sequence[str]) -> None:
         terminal.print_lines(one_line(f"  based on {', '.join(ids)}"), "dim")
 
 
-def _context(view: "models.ContextView") -> None:
+def _context(view: "views.ContextView") -> None:
     """Stdout contains only the prompt."""
     terminal.print_exactly(view.text)
     terminal.note(f"about {view.tokens:,} tokens; {view.dropped:,} lines left out, {view.shortened:,} cut")
@@ -185,7 +185,7 @@ def _search(page: "views.SearchPage") -> None:
     _end_of_recall(page)
 
 
-def _workspace_hits(view: "models.WorkspaceHits", *, full: WholeText = False) -> None:
+def _workspace_hits(view: "views.WorkspaceHits", *, full: WholeText = False) -> None:
     _start_of_recall(view, found=bool(view.hits))
     for hit in view.hits:
         above = hit.title.removeprefix(hit.key).removeprefix(": ")
@@ -197,7 +197,7 @@ def _workspace_hits(view: "models.WorkspaceHits", *, full: WholeText = False) ->
     _end_of_recall(view)
 
 
-def _start_of_recall(view: "views.RecallView | views.SearchPage | models.WorkspaceHits", *, found: bool) -> None:
+def _start_of_recall(view: "views.RecallView | views.SearchPage | views.WorkspaceHits", *, found: bool) -> None:
     if not found:
         terminal.print_lines("(nothing)")
     elif view.nothing_close:
@@ -275,7 +275,7 @@ def _kinds(found: "views.KindsView | views.Catalogue") -> None:
     _table(columns, rows)
 
 
-def _reflection(view: "models.ReflectionView") -> None:
+def _reflection(view: "views.ReflectionView") -> None:
     first, *rest = view.format().split("\n")
     terminal.print_lines(first, "bold" if view.due else "")
     if view.threshold is None:
