@@ -10,15 +10,21 @@ help: ## list the targets
 
 install: .venv/.installed ## create .venv with everything a developer needs
 
-# What Recallog itself needs: `make demo` does not wait for the developers' tools.
-.venv/.runs: pyproject.toml
+# What the demo itself needs: `make demo` does not wait for the developers' tools.
+.venv/.runs: pyproject.toml adapters/recallog-demo/pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --editable adapters/recallog-demo
 	@touch $@
 
-.venv/.installed: pyproject.toml
+# The packages under adapters are installed too: their tests are among the others. Torch takes some GB.
+ADAPTERS := $(wildcard adapters/*)
+WITH_TORCH := adapters/recallog-sentence-transformers
+
+.venv/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
+		$(patsubst %,--editable %,$(filter-out $(WITH_TORCH),$(ADAPTERS)))
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable $(WITH_TORCH)
 	@touch .venv/.runs $@
 
 demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs, "why?", time travel, rebuild
@@ -28,13 +34,14 @@ test: install ## run all tests; a real Kafka and Redis are started if Java and M
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --no-loadscope-reorder
 
 # A separate venv, because torch takes some GB. Git and the linter ignore it.
-.venv-st/.installed: pyproject.toml
+.venv-st/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
 	$(PYTHON) -m venv .venv-st
 	@echo '*' > .venv-st/.gitignore
-	.venv-st/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,sentence-transformers]'
+	.venv-st/bin/python -m pip install --quiet --disable-pip-version-check \
+		--editable '.[dev]' $(ADAPTERS:%=--editable %)
 	@touch $@
 
-test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs the extra of that name
+test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs torch
 	RECALLOG_TEST_SENTENCE_TRANSFORMERS=1 .venv-st/bin/python -m pytest -m sentence_transformers
 
 check: install ## lint, types and layers
@@ -45,7 +52,7 @@ check: install ## lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 generate: install ## write what is generated from the code: JSON Schemas, the API reference, summaries of commands
-	$(BIN)/python -m recallog_service.generate
+	@PYTHONPATH=tools $(BIN)/python -m recallog_tools.generate
 
 cluster: install ## start a real Kafka and Redis on this machine and print the settings for them
 	@$(BIN)/python -m deploy.local

@@ -5,13 +5,11 @@ An agent's memory is not a separate store. It is a set of views computed from on
 
 from typing import TYPE_CHECKING
 
-from recallog import errors
-from recallog_schemas import views
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog.admin import Admin as Admin
-    from recallog.errors import *  # noqa: F403 - every error is public
+    from recallog.errors import *
     from recallog.memory import Memory as Memory
     from recallog.model import MODELS as MODELS
     from recallog.model import Model as Model
@@ -33,38 +31,8 @@ if TYPE_CHECKING:
     from recallog.version import __version__ as __version__
     from recallog_schemas.event import Event as Event
     from recallog_schemas.event import Position as Position
-    from recallog_schemas.views import *  # noqa: F403 - every view is public
+    from recallog_schemas.views import *
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.progress import Progress as Progress
 else:
-    __getattr__, __dir__, __all__ = lazy_exports(
-        __name__,
-        {
-            "recallog.admin": ["Admin"],
-            "recallog.errors": errors.__all__,
-            "recallog.memory": ["Memory"],
-            "recallog.model": ["MODELS", "Model"],
-            "recallog.models": [
-                "Compacted",
-                "Consensus",
-                "Conversation",
-                "Items",
-                "LongTerm",
-                "Stream",
-                "Tiers",
-                "Working",
-                "Workspace",
-                "compact",
-            ],
-            "recallog.reading.time_travel": ["AsOf"],
-            "recallog.remote": ["Remote"],
-            "recallog.retrieval.formatting": ["format_context"],
-            "recallog.retrieval.fusing": ["fuse"],
-            "recallog.settings": ["Settings"],
-            "recallog.version": ["__version__"],
-            "recallog_schemas.event": ["Event", "Position"],
-            "recallog_schemas.views": views.__all__,
-            "recallog_streams.ledgers.ledger": ["Batch"],
-            "recallog_streams.progress": ["Progress"],
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -14,10 +14,9 @@ from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope
 from recallog.operations.parameters import At
 from recallog_projections import notices
-from recallog_schemas import Event, Position, limits
+from recallog_schemas import Event, Position, limits, rules
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument, RecallogError, StorageError
-from recallog_schemas.models.long_term import entry_rule
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ class MemoryAccess:
 
     async def append_silently(self, events: Sequence[Event]) -> list[Position]:
         """Write events that an observer has made: it is not asked for others first, and no reactor is woken."""
-        return await self.components.append([entry_rule.with_rule(event) for event in events])
+        return await self.components.append([rules.with_newest_rule(event) for event in events])
 
     async def of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
         """The result of a query about one space, of the state that `at` names."""

@@ -7,7 +7,6 @@ the caller is told the nearest known name, see `notices.tell`.
 import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
-from functools import cache, lru_cache
 
 from recallog_schemas import Event, kinds
 
@@ -30,7 +29,7 @@ def is_plain(event: Event) -> bool:
     return event.kind in kinds.CATALOGUE and event.payload.keys() <= _fields(event.kind)
 
 
-@lru_cache(1024)
+@kinds.cached
 def near_kind(kind: str) -> str | None:
     """The kind of the catalogue that a kind was probably meant to be; None if it is one, or unlike all."""
     if kind in kinds.CATALOGUE:
@@ -41,7 +40,7 @@ def near_kind(kind: str) -> str | None:
     return known if best else None
 
 
-@lru_cache(1024)
+@kinds.cached
 def near_field(kind: str, name: str) -> str | None:
     """The field of a kind's payload that a field was probably meant to be."""
     return next(iter(get_close_matches(name, _fields(kind), 1, _SIMILAR)), None)
@@ -54,7 +53,7 @@ def near_agent(name: str, known: Iterable[str]) -> str | None:
     return by_folded[similar[0]] if similar else None
 
 
-@cache
+@kinds.cached
 def _fields(kind: str) -> frozenset[str]:
     return frozenset(kinds.CATALOGUE[kind].payload.model_fields) if kind in kinds.CATALOGUE else frozenset()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from recallog.operations.operation import Facade
 from recallog_projections import plugins
-from recallog_schemas import models
+from recallog_schemas import kinds, models
 from recallog_schemas.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recallog.reactors.reactor import Reactor
     from recallog.reading.time_travel import Erase
     from recallog_projections.projection import Projection
+    from recallog_schemas.kinds import Kind
 
 _BUILT_IN = frozenset(models.BUILT_IN)
 
@@ -40,6 +41,8 @@ class Model:
     """The name of the model, in lower case, unique among the models of a memory."""
     after: Sequence[str] = ()
     """The names of the models that it is built on."""
+    kinds: "Sequence[Kind]" = ()
+    """Its kinds of events, which the process then knows. The catalogue finds those of a built-in model by itself."""
     operations: "type[FacadePart] | None" = None
     """Its facade: a memory has an object of it as an attribute, see `FacadePart.attribute`."""
     projections: "Callable[[], Sequence[Projection]]" = tuple
@@ -86,9 +89,10 @@ def installed() -> "tuple[Model, ...]":
 
 
 def checked(given: "Sequence[Model]") -> "tuple[Model, ...]":
-    """`given`, each model after those that it is built on.
+    """`given`, each model after those that it is built on. Their kinds are registered.
 
-    Raises `SettingsError` for two of one name, and for a model that lacks one that it is built on.
+    Raises `SettingsError` for two of one name, for a model that lacks one that it is built on, and for a kind that
+    cannot be registered.
     """
     found: dict[str, Model] = {}
     for each in given:
@@ -100,6 +104,9 @@ def checked(given: "Sequence[Model]") -> "tuple[Model, ...]":
                 f"the memory model {each.name} is built on {' and '.join(missing)}; name it first in the list of models"
             )
         found[each.name] = each
+    for each in found.values():
+        if each.kinds:
+            kinds.register(each.name, each.kinds)
     return tuple(found.values())
 
 

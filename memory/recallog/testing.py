@@ -22,8 +22,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recallog import Memory, reacting
+from recallog import reacting
 from recallog.composition import assemble
+from recallog.memory import Memory
 from recallog.reactors.answering import Answers
 from recallog.reactors.loop import ReactorLoop
 from recallog.reactors.reactor import DueTrigger, Reactor

@@ -1,13 +1,13 @@
-"""What installed distributions bring, found among their entry points: adapters by URL scheme, and memory models.
+"""What installed distributions bring, found among their entry points: adapters, models, formats, commands.
 
-A distribution registers a factory under one of the groups below, with the scheme as the entry point's name:
+A distribution registers a factory under one of the groups below, with the URL scheme as the entry point's name:
 
 ```toml
 [project.entry-points."recallog.stores"]
 postgres = "my_package:open_store"
 ```
 
-Adapters are looked for only if the scheme is not built in.
+Adapters and commands are looked for only if their name is not built in, and formats when files are read.
 """
 
 import sys
@@ -29,6 +29,10 @@ MODELS = "recallog.models"
 """`Model`: a memory model of a program's own."""
 EMBEDDERS = "recallog.embedders"
 """`factory(name, api_key) -> Embedder`"""
+FORMATS = "recallog.formats"
+"""A `Format` of `recallog_service.formats`."""
+COMMANDS = "recallog.commands"
+"""`register(app)`: adds the command of that name to a Typer application."""
 
 
 _ENTRY_POINTS = ("*.dist-info/entry_points.txt", "*.egg-info/entry_points.txt")
@@ -40,21 +44,21 @@ def scheme_of(url: str) -> str:
     return scheme if colon else ""
 
 
-def load(group: str, scheme: str) -> Any | None:
-    """The factory that an installed distribution registers for `scheme` in `group`; None without one.
+def load(group: str, name: str) -> Any | None:
+    """What an installed distribution registers under `name` in `group`; None without one.
 
-    Raises `SettingsError` if several distributions register the scheme, or if the factory cannot be imported.
+    Raises `SettingsError` if several distributions register the name, or if what they register cannot be imported.
     """
-    if not scheme:
+    if not name:
         return None
     from importlib.metadata import entry_points
 
-    found = list(entry_points(group=group, name=scheme))
+    found = list(entry_points(group=group, name=name))
     if not found:
         return None
     if len(found) > 1:
         named = ", ".join(sorted(entry.value for entry in found))
-        raise SettingsError(f"{scheme}: is registered {len(found)} times in {group} ({named}); uninstall all but one")
+        raise SettingsError(f"{name}: is registered {len(found)} times in {group} ({named}); uninstall all but one")
     return _loaded(found[0])
 
 

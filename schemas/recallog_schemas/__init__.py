@@ -9,9 +9,4 @@ if TYPE_CHECKING:
     from recallog_schemas.event import Position as Position
     from recallog_schemas.event import Record as Record
 else:
-    __getattr__, __dir__, __all__ = lazy_exports(
-        __name__,
-        {
-            "recallog_schemas.event": ["Event", "Position", "Record"],
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -206,9 +206,9 @@ def check_name(name: str, field: str = "space") -> None:
         raise InvalidArgument(f"{field}: {name!r} {NOT_A_NAME}", path=field, rule="string_pattern_mismatch")
 
 
-def schema_digest() -> str:
-    """The version of the envelope and the digest of the catalogue of kinds, as text."""
-    return f"{ENVELOPE_VERSION}-{kinds.digest()}"
+def schema_digest(names: frozenset[str] | None = None) -> str:
+    """The version of the envelope and the digest of the built-in kinds among `names` (None: of all), as text."""
+    return f"{ENVELOPE_VERSION}-{kinds.digest(names)}"
 
 
 def _check_size(data: bytes) -> None:

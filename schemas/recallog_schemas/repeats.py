@@ -2,22 +2,19 @@
 
 The second is a repeat if its content is that of the first, else a conflict. The content is every field but `at`, which
 is often the time of the call, so that publishing the same event again is harmless. The first event counts, with its
-time. Nor is the rule by which the texts of entries are compared, which a later version of Recallog may add to the same
-event, nor `nearest`, which old writers measured for each try.
+time. A kind may leave out payload fields too (`Kind.uncompared`), such as the rule that publishing adds.
 """
 
 from typing import Any
 
 import msgspec
 
-from recallog_schemas import triggers
+from recallog_schemas import kinds, triggers
 from recallog_schemas.codec import with_enough_stack
 from recallog_schemas.event import Event, fields_of
-from recallog_schemas.models.long_term import entry_rule
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _ABSENT = object()
-_ADDED = frozenset({"nearest", "rule"})
 
 
 @with_enough_stack
@@ -50,8 +47,9 @@ def first_difference(first: Event, second: Event) -> str:
 def _compared(event: Event) -> dict[str, Any]:
     fields = fields_of(event)
     del fields["at"]
-    if event.kind in entry_rule.KINDS and not _ADDED.isdisjoint(event.payload):
-        fields["payload"] = {name: value for name, value in event.payload.items() if name not in _ADDED}
+    uncompared = kinds.kind_of(event.kind).uncompared
+    if not uncompared.isdisjoint(event.payload):
+        fields["payload"] = {name: value for name, value in event.payload.items() if name not in uncompared}
     return fields
 
 

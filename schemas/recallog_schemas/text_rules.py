@@ -33,15 +33,6 @@ def first_of(*fields: str) -> TextRule:
     return _named(text, " or ".join(f"{{{field}}}" for field in fields))
 
 
-def experience_text(payload: Mapping[str, Any]) -> str:
-    """`summary → outcome`; the summary alone without an outcome."""
-    summary, outcome = payload["summary"], payload.get("outcome")
-    return f"{summary} → {outcome}" if outcome else str(summary)
-
-
-experience_text.__name__ = "{summary} → {outcome}"
-
-
 def tool_text(payload: Mapping[str, Any]) -> str:
     """`tool(arguments): result`, at most 800 characters.
 

@@ -15,7 +15,7 @@ NOT_A_NAME = "is not a name: letters, digits and . _ @ / - , at most 128"
 
 KIND_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 """How kinds of events are named."""
-_NOT_A_KIND = "is not a kind: words of a-z, 0-9 and _ with dots between, for example agent.spoke"
+NOT_A_KIND = "is not a kind: words of a-z, 0-9 and _ with dots between, for example agent.spoke"
 
 _NAME = re.compile(NAME_PATTERN)
 _OF_PYDANTIC = re.compile(r"^(Input|String|List) (?=should )|^Value error, |, unable to (parse|interpret) .*")
@@ -43,7 +43,7 @@ def first_problem(error: ValidationError, *, with_value: bool = False) -> Proble
     if context.get("pattern") == NAME_PATTERN:
         return Problem(path, first["type"], f"{shown} {NOT_A_NAME}")
     if context.get("pattern") == KIND_PATTERN:
-        return Problem(path, first["type"], f"{shown} {_NOT_A_KIND}")
+        return Problem(path, first["type"], f"{shown} {NOT_A_KIND}")
     if first["type"] == "string_unicode":
         return Problem(path, first["type"], f"is not valid text: {shown}" if with_value else "is not valid text")
     if first["type"] == "missing":

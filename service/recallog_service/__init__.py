@@ -1,1 +1,1 @@
-"""The service: command line, worker process, ingest formats, evaluation and demo."""
+"""The service: command line, server, worker process, and ingest formats."""

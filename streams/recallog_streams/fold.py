@@ -21,7 +21,8 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
-from recallog_streams import answers, dead_letters, identity
+from recallog_schemas.kinds import BUILT_IN_KINDS
+from recallog_streams import answers, dead_letters, definitions, identity
 from recallog_streams import chain as hash_chain
 from recallog_streams.collector import uncollected
 from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
@@ -49,8 +50,8 @@ paused while the work runs, and never while rows are fetched (`collector.uncolle
 _MISSES_BEFORE_PREFETCH = 16
 _RECORDS_PER_MISS = 64
 
-VERSION = 4
-"""Raised whenever the fold's own tables, those of answers, of dead letters and of the chain, change; the views are then
+VERSION = 5
+"""Raised whenever the fold's own tables change: those of answers, dead letters, kinds and the chain. The views are then
 rebuilt."""
 
 _REASONS = {"unparsable", "future_schema", "too_large"}
@@ -95,6 +96,8 @@ class Fold:
         calls = [_ProjectionCalls(projection) for projection in projections]
         named = {kind for each in calls for kind in each.kinds or ()}
         self._for_other_kinds = [each for each in calls if each.kinds is None]
+        self._kinds_read = None if self._for_other_kinds else frozenset(named)
+        """The only kinds that a projection reads; None: all."""
         self._by_kind = {kind: [each for each in calls if each.kinds is None or kind in each.kinds] for kind in named}
         self._with_further_needs = [each for each in calls if each.further_needs is not _nothing]
         self._all_builtin = builtin.all_builtin(projections)
@@ -107,6 +110,7 @@ class Fold:
             answers.TABLE,
             dead_letters.TABLE,
             dead_letters.COUNT,
+            definitions.TABLE,
             hash_chain.BLOCKS,
         ]
         self.tables += [table for projection in projections for table in projection.tables]
@@ -116,9 +120,14 @@ class Fold:
 
     @cached_property
     def code(self) -> str:
-        """The versions of the code that writes the rows, as JSON: other code never writes the same generation."""
+        """The versions of the code that writes the rows, as JSON: other code never writes the same generation.
+
+        Of the catalogue it covers the built-in kinds that a projection reads: another kind rebuilds nothing.
+        `definitions` covers the kinds that are registered.
+        """
         versions = {projection.name: projection.version for projection in self._projections}
-        catalogue = {"catalogue": kinds.CATALOGUE_VERSION, "digest": codec.schema_digest()}
+        read = self._kinds_read
+        catalogue = {"catalogue": kinds.version(read), "digest": codec.schema_digest(read)}
         keep = {table.name: table.keep for table in self.tables if isinstance(table, Log)}
         code = {"fold": VERSION, "chain": hash_chain.VERSION, "projections": versions, "keep": keep, **catalogue}
         if self._identity is not None:
@@ -233,6 +242,8 @@ class Fold:
         for record in records:
             if (answering := answers.answering(record.event)) is not None:
                 yield answering.row_key
+            if record.event.kind not in BUILT_IN_KINDS:
+                yield definitions.key_of(record.event.kind)
             for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
                 try:
                     yield from projection.needs(record)
@@ -277,6 +288,8 @@ class Fold:
                 )
         if answering is not None:
             answers.note(rows, answering)
+        if record.event.kind not in BUILT_IN_KINDS:
+            definitions.note(rows, record.event.kind)
         for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
             if rows.strict:
                 rows.writable = projection.tables

@@ -49,7 +49,7 @@ async def current(projector: Projector, partition: int, progress: Progress | Non
         pointer = await projector.store.pointer(partition)
         active = pointer.active
         try:
-            if active is not None and active != lost and active.code == projector.fold.code:
+            if active is not None and active != lost and await projector.fits(active):
                 await projector.catch_up(active, until, progress)
                 return active
             begun = await _begin(projector, partition, pointer)
@@ -157,8 +157,8 @@ async def _check_end(projector: Projector, building: Generation, active: Generat
 
 
 async def _is_useless(projector: Projector, building: Generation) -> bool:
-    """Whether other code has begun it, or the store has lost it."""
-    return building.code != projector.fold.code or await projector.store.checkpoint(building) is None
+    """Whether the store has lost it, or this code would fold another one."""
+    return await projector.store.checkpoint(building) is None or not await projector.fits(building)
 
 
 async def _compare_dead_letters(

@@ -22,10 +22,11 @@ from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_projections.tables import LogName, RowKey
-from recallog_schemas import limits
+from recallog_schemas import kinds, limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding
 from recallog_streams import chain as hash_chain
-from recallog_streams import identity
+from recallog_streams import definitions, identity
+from recallog_streams.definitions import KindRedefined
 from recallog_streams.fold import Decoded, Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
 from recallog_streams.progress import Progress
@@ -98,10 +99,30 @@ class Projector:
         """By generation, in the order of their last commits."""
         self._verified: dict[str, object] = {}
         """By generation: the opening of the ledger that it was compared with."""
+        self._defined: dict[str, int] = {}
+        """By generation: how many registered kinds it was compared with."""
 
     def new_generation(self, partition: int, until: int) -> Generation:
         """A generation of this code, not yet known to the store."""
         return Generation(secrets.token_hex(8), partition, self.fold.code, until)
+
+    async def fits(self, generation: Generation) -> bool:
+        """Whether a generation is what this process would fold: by its code, and with its definitions of kinds.
+
+        Raises `Rebuilding` if the generation is gone.
+        """
+        return generation.code == self.fold.code and await self._has_definitions(generation)
+
+    async def _has_definitions(self, generation: Generation) -> bool:
+        registered = kinds.registered()
+        if not registered or self._defined.get(generation.id) == len(registered):
+            return True
+        row_keys = [definitions.key_of(kind) for kind in registered]
+        found = await self.store.read(generation.partition, row_keys, [], generation)
+        if not definitions.are_present(registered, found.rows):
+            return False
+        self._defined[generation.id] = len(registered)
+        return True
 
     async def first_generation(self, partition: int, until: int) -> Generation:
         """The building generation of a store that has been empty, such as a new `MemoryStore`."""
@@ -212,6 +233,9 @@ class Projector:
             changes, count = await self.fold.process(records, cache.rows, fetch, self.store.commit_changes_max)
         except _Moved:
             return None
+        except KindRedefined:  # by another process, since the generation was compared
+            self._defined.pop(generation.id, None)
+            raise
         batch = batch.cut(0, count)
         record, digest, chain = checkpoint.record, checkpoint.digest, checkpoint.chain
         if batch.records:

@@ -19,8 +19,8 @@ from recallog_projections.index.embedders.embedder import Embedder, Embedding, P
 from recallog_projections.index.embedders.endpoint import EndpointEmbedder
 from recallog_projections.index.embedders.onnx import OnnxEmbedder
 from recallog_projections.index.embedders.registry import embedder as embedder_named
-from recallog_projections.index.embedders.sentence_transformers import SentenceTransformersEmbedder
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
+from recallog_sentence_transformers.embedder import SentenceTransformersEmbedder
 from support import chat_server
 from support.chat_server import ChatServer, Reply, Request, status
 from support.models import sentence_transformers_embedder
@@ -558,17 +558,16 @@ def test_an_embedder_is_made_from_its_name_without_loading_it(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "name",
-    ["", "minilm:x", "onnx", "onnx:", "sentence-transformers:", "bert", "https://api.example.com/v1", "ftp://x#y"],
+    ["", "minilm:x", "onnx", "onnx:", "bert", "https://api.example.com/v1", "ftp://x#y"],
 )
 def test_an_unknown_name_is_refused_with_the_valid_spellings(name: str) -> None:
     with pytest.raises(SettingsError, match=r"onnx:<folder>(.|\n)*https://<host>/v1#<model>"):
         embedder_named(name)
 
 
-@pytest.mark.parametrize("name", ["minilm", "sentence-transformers"])
-def test_zero_threads_are_refused(name: str) -> None:
+def test_zero_threads_are_refused() -> None:
     with pytest.raises(SettingsError, match="at least one thread"):
-        embedder_named(name, threads=0)
+        embedder_named("minilm", threads=0)
 
 
 # sentence-transformers
@@ -578,8 +577,13 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     embedder = SentenceTransformersEmbedder()
     assert (embedder.model, embedder.dimension, embedder.token_vectors) == ("all-MiniLM-L6-v2@53aa5117", 384, True)
-    with pytest.raises(SettingsError, match=r"pip install '\.\[sentence-transformers\]' in a clone"):
+    with pytest.raises(SettingsError, match=r"pip install \./adapters/recallog-sentence-transformers in a clone"):
         embedder.embed([Passage("Bread.")])
+
+
+def test_a_colon_without_a_model_is_refused() -> None:
+    with pytest.raises(SettingsError, match="the folder or the name of a model should follow"):
+        embedder_named("sentence-transformers:")
 
 
 @pytest.mark.sentence_transformers

@@ -15,7 +15,7 @@ from recallog import Memory
 from recallog.composition import assemble
 from recallog.settings import Settings
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas.views import Retained
+from recallog_schemas.models.long_term.views import Retained
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import spawn
 from support.embedding_endpoint import EmbeddingEndpoint, embedding_endpoint

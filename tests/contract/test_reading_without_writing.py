@@ -16,9 +16,8 @@ from flip.questions import QUESTIONS, Question
 from flip.story import Topics, batches
 from recallog import Memory, Settings, layout
 from recallog_projections.stores.sqlite import VIEWS
-from recallog_schemas import limits
+from recallog_schemas import limits, rules
 from recallog_schemas.errors import OutOfRange, RecallogError, StorageFull, StorageReadOnly, StorageReplaced
-from recallog_schemas.models.long_term import entry_rule
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from support import old_ledger
 from support.cli import environment_of
@@ -173,7 +172,7 @@ def with_logs_alone(home: Path) -> None:
 
 def of_the_oldest_format(home: Path) -> None:
     home.mkdir()
-    old_ledger.write(home / "ledger.db", [entry_rule.with_rule(each) for batch in batches() for each in batch])
+    old_ledger.write(home / "ledger.db", [rules.with_newest_rule(each) for batch in batches() for each in batch])
 
 
 STATES = [

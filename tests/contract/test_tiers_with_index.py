@@ -9,7 +9,7 @@ import pytest
 from recallog import Event, Memory
 from recallog.index.indexer import IndexSnapshot
 from recallog.settings import Settings
-from recallog_schemas.views import TierHits
+from recallog_schemas.models.tiers.views import TierHits
 from support.events import event, run
 from support.toy_embedder import ChosenVectors
 

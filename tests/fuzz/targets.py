@@ -22,6 +22,7 @@ from recallog.operations.operation import all_operations
 from recallog.retrieval import dates, names, persons
 from recallog.retrieval.query import possible_names, query_terms
 from recallog.settings import Settings
+from recallog_eval import locomo
 from recallog_projections.index import documents, passages, terms
 from recallog_projections.index.embedders import prefixes
 from recallog_projections.index.engines.server import ServerEngine
@@ -34,7 +35,7 @@ from recallog_schemas.errors import InvalidEvent, InvalidInput, OutOfRange, Reca
 from recallog_schemas.validation import time_of
 from recallog_service.cli import rendering, wrapping
 from recallog_service.cli.visible import visible
-from recallog_service.formats import Item, chat, jsonl, locomo, registry
+from recallog_service.formats import Item, chat, jsonl, registry
 from recallog_service.ingest import ingest
 from recallog_streams import chain, dead_letters
 from recallog_streams.identity import Identity
@@ -197,7 +198,7 @@ def judge_chats(inputs: Sequence[bytes], rng: random.Random) -> None:
     for data in inputs:
         with suppress(InvalidInput):
             key = rng.choice(("messages", "messages", "history", "traj"))
-            reader = rng.choice((chat.FORMAT, rng.choice(registry.FORMATS)))
+            reader = rng.choice((chat.FORMAT, rng.choice([*registry.by_name().values()])))
             items = formats.items(reader, data, space=rng.choice((None, "village")), messages_key=key)
             _check_items(items)
             if rng.random() < _INGESTED:

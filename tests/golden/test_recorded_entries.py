@@ -15,8 +15,7 @@ from recallog import Memory
 from recallog.settings import Settings
 from recallog_projections.models.long_term import tables
 from recallog_projections.views import builtin
-from recallog_schemas import codec
-from recallog_schemas.models.long_term import entry_rule
+from recallog_schemas import codec, kinds, rules
 from recallog_streams import migration
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import recallog
@@ -78,5 +77,7 @@ def test_an_export_states_the_rule_so_that_a_restored_ledger_has_its_entries(tmp
     assert recallog("ingest", str(exported), "--home", str(tmp_path / "new"), RECALLOG_INDEX="off").code == 0
     restored = run(lines_of(tmp_path / "new"))
     assert plain(rows_of(ledger_at(restored))) == plain(RECORDED)
-    rules = {entry_rule.rule_of(event) for line in restored if (event := codec.decode(line)).kind in entry_rule.KINDS}
-    assert rules == {1}
+    stated = {
+        rules.rule_of(event) for line in restored if kinds.kind_of((event := codec.decode(line)).kind).newest_rule
+    }
+    assert stated == {1}

@@ -26,7 +26,9 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
-from recallog_schemas.views import Explanation, ReflectionView, Remembered
+from recallog_schemas.models.beliefs.views import ReflectionView
+from recallog_schemas.models.prompt.views import Explanation
+from recallog_schemas.views import Remembered
 from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector

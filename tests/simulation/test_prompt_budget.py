@@ -13,8 +13,8 @@ from recallog.models.prompt.queries import ContextRequest
 from recallog.retrieval.term_cache import TermCache
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.shortening import MARK
-from recallog_schemas.views import ContextView
 from support.events import MOMENT, event
 from support.folding import finish, folded, ledger_at, reading_of
 

@@ -19,7 +19,7 @@ from typing import Any
 from filelock import FileLock
 
 from recallog import Memory, Position, Settings, layout
-from recallog_schemas import Event, codec
+from recallog_schemas import Event, codec, rules
 from recallog_schemas.errors import (
     LockTimeout,
     RecallogError,
@@ -30,7 +30,6 @@ from recallog_schemas.errors import (
     StorageUnavailable,
     UnknownOutcome,
 )
-from recallog_schemas.models.long_term import entry_rule
 from recallog_schemas.views import Remembered
 from support import disk
 from support.disk import PROGRAM, Disk, Fault, Killed
@@ -487,7 +486,7 @@ class FolderWorld:
         assert len(set(ids)) == len(ids), "an event is there twice"
         assert {key: ids.index(key) for key in self.acknowledged} == self.acknowledged, "acknowledged events are lost"
         assert set(ids) <= self.published.keys()
-        assert self.values == [codec.encode(entry_rule.with_rule(self.published[key])) for key in ids]
+        assert self.values == [codec.encode(rules.with_newest_rule(self.published[key])) for key in ids]
         expected = self._expect(len(self.values))
         projector, generation = folded(ledger_at(self.values))
         check_views(projector.store, generation, expected)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recallog import Event, Memory
 from recallog.operations.operation import Operation
-from recallog_schemas.kinds import DissentType
+from recallog_schemas.models.consensus.payloads import DissentType
 from recallog_service.access import Grant, Verb
 
 HIDDEN = "covert"

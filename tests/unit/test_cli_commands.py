@@ -10,8 +10,10 @@ import pytest
 
 from recallog import Memory, Status
 from recallog.operations.operation import all_operations
-from recallog_service.cli import rendering, summarize
-from recallog_service.demo.tampering import tamper
+from recallog_demo.tampering import tamper
+from recallog_service.cli import rendering
+from recallog_service.cli.app import SUMMARIES
+from recallog_tools import summarize
 from support.cli import Result, recallog, spawn, without_events
 from support.events import event, run
 
@@ -73,7 +75,7 @@ def failed(result: Result, code: int, says: str) -> None:
 
 
 BY_HAND = {
-    "copy", "demo", "eval locomo", "export", "ingest", "keys create", "keys list", "keys revoke",
+    "copy", "export", "ingest", "keys create", "keys list", "keys revoke",
     "mcp install", "mcp uninstall", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
     "workspace export", "workspace import",
 }  # fmt: skip
@@ -86,7 +88,7 @@ def test_the_commands_are_those_of_the_operations_and_some_written_by_hand() -> 
 
 
 def test_the_summaries_of_the_commands_are_up_to_date() -> None:
-    written = summarize.FILE.read_text(encoding="utf-8")
+    written = SUMMARIES.read_text(encoding="utf-8")
     assert written == summarize.generated(), "run: make generate"
 
 

@@ -369,7 +369,7 @@ def test_a_binary_file_is_reported_without_a_traceback(tmp_path: Path, home: Pat
 def test_an_unknown_format_is_a_usage_error(good: Path, home: Path) -> None:
     result = ingest(good, home, "--format", "xml")
     assert result.code == 2
-    assert "'xml' is not a format; known are jsonl, locomo," in result.err
+    assert "'xml' is not a format that can be read; known are jsonl, claude-code," in result.err
 
 
 @pytest.mark.parametrize("format", ["jsonl", "chat", "locomo", "text"])

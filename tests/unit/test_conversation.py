@@ -19,7 +19,7 @@ from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import limits
 from recallog_schemas.errors import EventTooLarge
-from recallog_schemas.views import ConversationView
+from recallog_schemas.models.conversations.views import ConversationView
 from support.chat_server import ChatServer, completion
 from support.cli import Result, recallog
 from support.events import event, run

@@ -17,7 +17,8 @@ from recallog_projections.views import builtin
 from recallog_projections.views.settings import SPACES
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import DeadLettered, InvalidEvent
-from recallog_schemas.views import ContextView, KindsView, KindView
+from recallog_schemas.models.prompt.views import ContextView
+from recallog_schemas.views import KindsView, KindView
 from support.cli import recallog
 from support.events import after, event
 from support.folding import folded, ledger_at, rows_of

@@ -6,11 +6,11 @@ import pytest
 from filelock import FileLock
 
 from recallog import Event, Memory
+from recallog_demo import days, facts, lesson, village
 from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.visibility import sees
 from recallog_schemas import codec
 from recallog_schemas.errors import RecallogError
-from recallog_service.demo import days, facts, lesson, village
 from support.cli import recallog, spawn
 from support.events import event, run
 

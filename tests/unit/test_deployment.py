@@ -103,7 +103,7 @@ def test_the_server_listens_on_this_machine_alone() -> None:
 def test_the_image_has_all_extras_that_a_cluster_can_use() -> None:
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (installed,) = re.findall(r"'\.\[(.+)\]'", DOCKERFILE)
-    assert set(installed.split(",")) == extras.keys() - {"dev", "sentence-transformers"}  # torch takes some GB
+    assert set(installed.split(",")) == extras.keys() - {"dev"}
 
 
 def test_the_server_waits_for_views_and_is_healthy_as_long_as_it_can_answer() -> None:

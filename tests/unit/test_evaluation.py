@@ -14,12 +14,11 @@ import pytest
 
 from recallog import Event, Memory
 from recallog.retrieval.channels import DEFAULT_CHANNELS, RANKED
+from recallog_eval import baselines, facts, locomo, locomo_questions, metrics, result
+from recallog_eval.locomo_questions import Misplaced, Question, Questions, Turn
+from recallog_eval.result import Answered, Comparison, Elsewhere, FileResult, Hit, Result, Run, Used
 from recallog_projections.index.embedders import registry
 from recallog_schemas.errors import InvalidEvent, SettingsError
-from recallog_service.evaluation import baselines, facts, locomo_questions, metrics, result
-from recallog_service.evaluation.locomo_questions import Misplaced, Question, Questions, Turn
-from recallog_service.evaluation.result import Answered, Comparison, Elsewhere, FileResult, Hit, Result, Run, Used
-from recallog_service.formats import locomo
 from support import real_data
 from support.cli import recallog
 from support.toy_embedder import ToyEmbedder

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import typing
 from collections.abc import Iterator
+from functools import _lru_cache_wrapper
 from importlib import import_module
-from types import ModuleType, NoneType
+from types import FunctionType, ModuleType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import pytest
@@ -23,7 +24,8 @@ from recallog.admin import Admin
 from recallog.models import Consensus, Conversation, Items, LongTerm, Stream, Tiers, Working, Workspace
 from recallog.operations.operation import Facade, all_operations
 from recallog.remote.client import Remote
-from recallog_schemas import views
+from recallog_schemas import kinds, views
+from recallog_schemas import models as model_views
 
 ERRORS = [
     "AccessDenied", "Conflict", "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "Forbidden",
@@ -126,7 +128,7 @@ def test_each_public_name_can_be_imported(module: str) -> None:
 
 
 LAZY: list[ModuleType] = [
-    recallog, recallog.extending, recallog_schemas, models, views,
+    recallog, recallog.extending, recallog_schemas, kinds, models, model_views, views,
 ]  # fmt: skip
 ROOMS = [import_module(f"recallog.{package}") for package in ("queries", "reactors", "retrieval", "models.items")]
 """Packages whose modules are imported when they are first used."""
@@ -155,9 +157,18 @@ def _declared(module: ModuleType) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             for alias in node.names:
                 if alias.name == "*":
-                    yield from ((node.module, name) for name in import_module(node.module).__all__)
+                    yield from ((node.module, name) for name in _public(import_module(node.module)))
                 elif alias.asname is not None:
                     yield node.module, alias.asname
+
+
+def _public(module: ModuleType) -> list[str]:
+    """The names that `from module import *` imports, without those that it imports from elsewhere itself."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
+    written = [name for name in own if name.isidentifier() and not name.startswith("_")]
+    return [name for name in written if isinstance(own[name], type | FunctionType | _lru_cache_wrapper)]
 
 
 @pytest.mark.parametrize("module", [*LAZY, *ROOMS], ids=lambda module: module.__name__)

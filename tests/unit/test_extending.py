@@ -1,13 +1,18 @@
 """The examples of docs/extending.md work, and adapters from outside the package are found by their scheme."""
 
+import ast
 import importlib
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import Distribution
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,16 +24,20 @@ from recallog_projections.index.embedders.embedder import Passage
 from recallog_projections.index.embedders.registry import embedder
 from recallog_projections.stores.store import Generation, Store
 from recallog_schemas.errors import SettingsError
+from recallog_service.formats import registry
+from support.cli import recallog
 from support.events import event, run
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
+ROOT = Path(__file__).parents[2]
+ADAPTERS = ROOT / "adapters"
+GUIDE = (ROOT / "docs" / "extending.md").read_text()
 PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
 (
     REACTOR, REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, STORE, CONTRACT, EMBEDDER,
-    GIVEN_EMBEDDER, COMPONENTS,
+    GIVEN_EMBEDDER, COMPONENTS, DIARY,
 ) = PYTHON  # fmt: skip
-STORE_PROJECT, EMBEDDER_PROJECT = TOML
+STORE_PROJECT, EMBEDDER_PROJECT, DIARY_PROJECT = TOML
 
 Install = Callable[..., Path]
 
@@ -45,7 +54,8 @@ def write_distribution(site: Path, project: dict[str, dict[str, object]], module
     ]
     metadata = site / f"{str(name).replace('-', '_')}-{version}.dist-info"
     metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    summary = project["project"].get("description", "")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: {summary}\n")
     (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n")
     (site / f"{module}.py").write_text(code)
     return site
@@ -64,7 +74,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
     yield installed
     for name in set(sys.modules) - before:
-        if name.startswith(("recallog_ramdisk", "recallog_hashed")):
+        if name.startswith(("recallog_ramdisk", "recallog_hashed", "recallog_diary")):
             del sys.modules[name]
 
 
@@ -277,6 +287,113 @@ def test_the_example_that_gives_an_embedder_runs(
     monkeypatch.delenv("RECALLOG_INDEX")  # the tests turn the index off
     assert "\nassert " in GIVEN_EMBEDDER
     exec(compile(GIVEN_EMBEDDER, "docs/extending.md", "exec"), {"__name__": "extending"})
+
+
+# A format and a command.
+
+
+@pytest.fixture
+def diary(install: Install, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The distribution of the guide's format and command is installed."""
+    with formats_read_again():
+        install(DIARY_PROJECT, "recallog_diary", DIARY)
+        yield
+        monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("diary")
+def test_the_format_and_the_command_of_an_installed_distribution_are_found(tmp_path: Path) -> None:
+    file = tmp_path / "diary.jsonl"
+    file.write_text('{"day": "2026-03-01", "by": "baker", "page": "It snows."}\n')
+    done = recallog("ingest", file, "--space", "village", "--home", tmp_path)
+    assert "1 events added" in done.out
+    assert "(read as diary)" in done.out
+    assert recallog("diary", "village", "baker", "--home", tmp_path).out == "2026-03-01 It snows.\n"
+
+
+@pytest.mark.usefixtures("diary")
+def test_the_help_shows_the_command_of_an_installed_distribution_with_its_summary() -> None:
+    shown = " ".join(recallog("--help").out.split())
+    assert "diary Print the diary of an agent." in shown
+    assert "Example: recallog diary village baker" in recallog("diary", "--help").out
+
+
+def test_a_command_that_cannot_be_imported_is_named(install: Install) -> None:
+    target = "recallog_diary_broken:register"
+    project = {"name": "broken", "version": "1.0", "entry-points": {plugins.COMMANDS: {"broken": target}}}
+    install({"project": project}, "recallog_diary_broken", "import a_module_that_is_not_installed\n")
+    done = recallog("broken")
+    assert done.code == 2
+    assert f"{target}, registered in recallog.commands, cannot be imported" in done.err
+
+
+@contextmanager
+def formats_read_again() -> Iterator[None]:
+    """The formats of the distributions that are installed meanwhile."""
+    registry.installed.cache_clear()
+    try:
+        yield
+    finally:
+        registry.installed.cache_clear()
+
+
+@pytest.fixture
+def without_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Only Recallog is installed, without the packages under `adapters`."""
+    discover = Distribution.discover
+
+    def others(**context: Any) -> Iterator[Distribution]:
+        return (each for each in discover(**context) if not each.name.startswith("recallog-"))
+
+    with formats_read_again():
+        monkeypatch.setattr(Distribution, "discover", others)
+        yield
+
+
+MISSING = [
+    ("recallog-eval", [{"sample_id": "a", "conversation": {}}]),
+    ("recallog-formats", {"history": [], "trajectory": []}),
+    ("recallog-formats", {"messages": [{"type": "human", "content": "Hello."}]}),
+    ("recallog-formats", [{"lc": 1, "type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": "Hello."}}]),
+    ("recallog-formats", {"thread_id": "t", "values": {"messages": [{"type": "ai", "data": {"content": "Hello."}}]}}),
+]
+
+
+@pytest.mark.usefixtures("without_ours")
+@pytest.mark.parametrize(("package", "document"), MISSING)
+def test_a_file_that_a_package_reads_is_refused_without_it_and_the_package_is_named(
+    tmp_path: Path, package: str, document: object
+) -> None:
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(document))
+    done = recallog("ingest", file, "--home", tmp_path / "home")
+    assert done.code == 1
+    assert f"{package} reads the format" in done.err
+
+
+@pytest.mark.usefixtures("without_ours")
+def test_a_format_that_a_package_reads_is_wrong_use_without_it_and_the_package_is_named(tmp_path: Path) -> None:
+    done = recallog("ingest", "--format", "langchain", tmp_path / "log.json", "--home", tmp_path / "home")
+    assert done.code == 2
+    assert "recallog-formats reads the format langchain; install that package" in done.err
+
+
+@pytest.mark.usefixtures("without_ours")
+def test_eval_is_wrong_use_without_its_package_and_the_package_is_named() -> None:
+    done = recallog("eval", "locomo", "locomo.json")
+    assert done.code == 2
+    assert "recallog eval is a command of recallog-eval; install that package" in done.err
+
+
+def test_the_packages_of_the_repository_import_what_the_guide_says() -> None:
+    listed = re.findall(r"`(recallog[\w.]+)`", GUIDE.partition("### What they import")[2])
+    public = {"recallog", "recallog.extending", *listed}
+    for file in set(ADAPTERS.rglob("*.py")) - set((ADAPTERS / "recallog-demo").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith(("recallog.", "recallog_")):
+                names = {f"{node.module}.{each.name}" for each in node.names}
+                is_own = str(node.module).partition(".")[0] == file.parent.name
+                assert is_own or node.module in public or names <= public, (file, node.module)
 
 
 def test_the_guide_shows_the_groups_and_factories_that_the_code_has() -> None:

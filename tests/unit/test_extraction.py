@@ -18,7 +18,7 @@ from recallog_projections.models.facts import due
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import limits
-from recallog_schemas.views import EntryView
+from recallog_schemas.models.long_term.views import EntryView
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.chat_server import ChatServer, completion, facts, status
 from support.events import event, recorded, run

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from recallog_formats import langchain
 from recallog_schemas import Event
-from recallog_service.formats import Item, langchain
+from recallog_service.formats import Item
 from support import formats
 
 Record = dict[str, Any]

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from recallog_eval import locomo
 from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
-from recallog_schemas.kinds import DEFAULT_SHARED_KINDS
-from recallog_service.formats import Item, locomo
+from recallog_schemas.kinds import shared_kinds
+from recallog_service.formats import Item
 from support import real_data
 
 DATE = "1:56 pm on 8 May, 2023"
@@ -64,7 +65,7 @@ def test_a_session_is_started_by_its_first_speaker_and_ended_after_its_last_turn
 
 
 def test_both_speakers_remember_the_whole_conversation() -> None:
-    assert events_of(sample(*HELLO))[0].payload == {"shared_kinds": sorted(DEFAULT_SHARED_KINDS | {"agent.spoke"})}
+    assert events_of(sample(*HELLO))[0].payload == {"shared_kinds": sorted(shared_kinds() | {"agent.spoke"})}
 
 
 def test_times_start_at_the_sessions_date_and_increase_by_a_second_per_turn() -> None:

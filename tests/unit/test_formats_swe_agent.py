@@ -9,7 +9,8 @@ import pytest
 
 from recallog import Event, Memory
 from recallog.models.conversations import outcomes
-from recallog_service.formats import chat, swe_agent
+from recallog_formats import swe_agent
+from recallog_service.formats import chat
 from support import formats
 
 TASK = {"role": "user", "content": "Fix the oven.", "agent": "main", "message_type": "observation"}

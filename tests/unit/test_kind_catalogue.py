@@ -87,7 +87,7 @@ def test_each_kind_has_one_role() -> None:
     for kind in kinds.CATALOGUE.values():
         by_role.setdefault(kind.role, set()).add(kind.name)
         assert kind.is_episode == (kind.role in get_args(EpisodeRole))
-    assert by_role["entry"] == ENTRIES == kinds.ENTRIES
+    assert by_role["entry"] == ENTRIES
     assert by_role["bookkeeping"] == BOOKKEEPING
     assert by_role["action"] == {"tool.used"}
     assert by_role["visitor"] == {"user.injected"}

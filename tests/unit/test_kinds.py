@@ -46,7 +46,7 @@ def test_an_unknown_kind_has_importance_one_half_is_private_and_is_remembered() 
 
 
 def test_seven_kinds_are_shared_by_default() -> None:
-    assert sorted(kinds.DEFAULT_SHARED_KINDS) == [
+    assert sorted(kinds.shared_kinds()) == [
         "agent.reflected", "consensus.recorded", "dissent.recorded", "judge.verdict", "run.started", "user.injected",
         "world.observed",
     ]  # fmt: skip

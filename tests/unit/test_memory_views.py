@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory, Position
+from recallog_demo.tampering import tamper
 from recallog_projections.views.episodic import Episodic
 from recallog_schemas import kinds
 from recallog_schemas.errors import LedgerMismatch
 from recallog_schemas.views import EpisodicView, Status
-from recallog_service.demo.tampering import tamper
 from support.events import event, run
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -283,8 +283,7 @@ def test_views_without_arguments_and_actions_are_rebuilt_by_the_next_query(
         return f"{payload['tool']}: {payload['result']}"
 
     with monkeypatch.context() as before:
-        before.setitem(kinds.CATALOGUE, "tool.used", replace(kinds.CATALOGUE["tool.used"], text=of_then))
-        before.setattr(kinds, "CATALOGUE_VERSION", kinds.CATALOGUE_VERSION - 1)
+        before.setitem(kinds.CATALOGUE, "tool.used", replace(kinds.CATALOGUE["tool.used"], text=of_then, version=0))
         before.setattr(kinds, "ACTION", "unknown")
         before.setattr(Episodic, "version", Episodic.version - 1)
         kinds.digest.cache_clear()

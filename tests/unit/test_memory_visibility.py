@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recallog import Event, Memory, Position
 from recallog_schemas.errors import InvalidArgument
-from recallog_schemas.kinds import CATALOGUE, DEFAULT_SHARED_KINDS
+from recallog_schemas.kinds import CATALOGUE, shared_kinds
 from recallog_schemas.views import EpisodicView
 from support.events import event, run
 from support.payloads import LEAST
@@ -103,7 +103,7 @@ def test_thoughts_are_visible_only_to_their_own_agent(tmp_path: Path) -> None:
     assert turns(tmp_path, thoughts) == [1]
 
 
-@pytest.mark.parametrize("kind", sorted(DEFAULT_SHARED_KINDS))
+@pytest.mark.parametrize("kind", sorted(shared_kinds()))
 def test_events_of_shared_kinds_are_visible_to_all(tmp_path: Path, kind: str) -> None:
     shared = event(kind, agent="narrator", turn=1, payload={"text": "t", **LEAST[kind]})
     assert turns(tmp_path, [shared]) == [1]
@@ -186,7 +186,7 @@ def test_nothing_of_one_space_is_visible_in_another(tmp_path: Path) -> None:
 
 def pure(events: Iterable[Event], agent: str) -> list[Event]:
     """The turns that `agent` may see in the whole run: a second implementation of the rules of visibility."""
-    shared: Collection[str] = DEFAULT_SHARED_KINDS
+    shared: Collection[str] = shared_kinds()
     seen = []
     for each in events:
         public = each.audience is None and each.kind in shared

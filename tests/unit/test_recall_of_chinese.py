@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from recallog import Memory
-from recallog_service.evaluation import locomo_questions, result
-from recallog_service.evaluation.metrics import HITS
-from recallog_service.evaluation.result import Hit, Summary
-from recallog_service.formats import locomo
+from recallog_eval import locomo, locomo_questions, result
+from recallog_eval.metrics import HITS
+from recallog_eval.result import Hit, Summary
 from recallog_service.ingest import ingest
 from support.events import run
 

@@ -10,9 +10,9 @@ from recallog.operations import parameters
 from recallog.operations.operation import Scope, all_operations, operation
 from recallog_schemas import errors, views
 from recallog_schemas.kinds import CATALOGUE
-from recallog_service import generate, reference
-from recallog_service.reference.markdown import bounds
-from recallog_service.reference.views import described
+from recallog_tools import generate, reference
+from recallog_tools.reference.markdown import bounds
+from recallog_tools.reference.views import described
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = {path.name: path.read_text() for path in sorted((ROOT / "docs" / "reference").iterdir())}

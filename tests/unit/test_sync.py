@@ -29,7 +29,7 @@ from recallog.operations.operation import Facade
 from recallog.sync import Memory, Remote
 from recallog.sync.deriving import SyncFacade, public_names, synchronous
 from recallog_schemas import limits
-from recallog_service import stubs
+from recallog_tools import stubs
 from support.cli import environment_of
 from support.events import event, numbered, run
 

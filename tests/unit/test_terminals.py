@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recallog_demo import village
 from recallog_schemas import Event
 from recallog_service.cli.visible import visible, visible_json
-from recallog_service.demo import village
 from support.cli import environment_of, recallog, spawn
 from support.events import event, publish_in
 from support.terminal import Terminal, on_a_terminal

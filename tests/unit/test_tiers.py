@@ -12,7 +12,7 @@ from recallog_projections.models.tiers import rules
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, Position, triggers
 from recallog_schemas.models.tiers.triggers import CONSOLIDATION, SUMMARY, consolidation_of
-from recallog_schemas.views import Consolidation
+from recallog_schemas.models.tiers.views import Consolidation
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 from support.twice import once, rebuilt, twice
@@ -643,7 +643,7 @@ async def gather_twice(memory: Memory) -> list[Consolidation]:
     import asyncio
 
     from recallog.models.tiers import commands as tiers
-    from recallog_schemas.views import Consolidation as Made
+    from recallog_schemas.models.tiers.views import Consolidation as Made
 
     access = memory.tiers._access
     both = asyncio.Barrier(2)

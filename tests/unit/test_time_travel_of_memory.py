@@ -10,7 +10,8 @@ import pytest
 
 from recallog import Event, Memory, Position
 from recallog.reading.time_travel import AsOf
-from recallog_schemas.views import ContextView, View
+from recallog_schemas.models.prompt.views import ContextView
+from recallog_schemas.views import View
 from support.events import event, run
 from support.random_events import AGENTS, SPACES, random_event
 

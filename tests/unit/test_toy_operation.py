@@ -20,7 +20,7 @@ from recallog.operations.schemas import documents
 from recallog.queries.spaces import agents
 from recallog_schemas.views import View
 from recallog_service.cli import derived
-from recallog_service.reference import pages
+from recallog_tools.reference import pages
 from support.events import event, one_loop, run
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory, Position
-from recallog_schemas.views import EpisodicView, ReflectionView, SalientView, View
+from recallog_schemas.models.beliefs.views import ReflectionView
+from recallog_schemas.views import EpisodicView, SalientView, View
 from support.events import after, event, numbered
 
 AGENTS = ("baker", "miller", "narrator", "nobody")

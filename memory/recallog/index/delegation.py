@@ -10,7 +10,7 @@ import msgspec
 from recallog.index import messages, remote
 from recallog.index.remote import ServiceAbsent
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.errors import IndexUnavailable, ViewsTooNew
 
 Answer = TypeVar("Answer")
 
@@ -78,6 +78,9 @@ async def answer(served: Callable[[], Awaitable[Answer]], here: Callable[[], Awa
             reason: IndexUnavailable = error
         except IndexUnavailable as error:
             reason = error
+            break
+        except ViewsTooNew as error:  # it lacks a model whose kinds this process knows
+            reason = IndexUnavailable(str(error))
             break
         try:
             return await here()

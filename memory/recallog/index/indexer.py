@@ -234,7 +234,7 @@ class Indexer:
         views = await self._views_of(await self._wanted(pointer))
         active, projector = pointer.active, views.builder
         try:
-            if active is not None and active.code == projector.fold.code:
+            if active is not None and await projector.fits(active):
                 await self._examine(partition, active)
                 store = projector.store if check_engine else self.rows
                 done = await store.checkpoint(active)
@@ -280,7 +280,7 @@ class Indexer:
         self, projector: Projector, partition: int, active: Generation | None, end: int, progress: Progress | None
     ) -> None:
         done = await projector.store.checkpoint(active) if active is not None else None
-        if active is None or done is None or active.code != projector.fold.code:
+        if active is None or done is None or not await projector.fits(active):
             if done is None and (lost := await self._lost(projector.store, partition, active)):
                 self._loss[partition] = lost
             await generations.current(projector, partition, progress)

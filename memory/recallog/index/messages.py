@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recallog import errors
 from recallog.settings import Settings
 from recallog.version import __version__
+from recallog_schemas import errors
 from recallog_schemas.errors import IndexUnavailable, RecallogError
 
 Message = TypeVar("Message")

@@ -45,21 +45,4 @@ if TYPE_CHECKING:
         workspace: Workspace
 
 else:
-    __getattr__, __dir__, __all__ = lazy_exports(
-        __name__,
-        {
-            "recallog.models.beliefs.reflector": ["Evidence", "ReflectionAnswer", "ReflectionRequest", "Reflector"],
-            "recallog.models.consensus.operations": ["Consensus"],
-            "recallog.models.conversations.compaction": ["Compacted", "compact"],
-            "recallog.models.conversations.operations": ["Conversation"],
-            "recallog.models.conversations.summarizer": ["Summarizer"],
-            "recallog.models.facts.extractor": ["ExtractionRequest", "Fact", "FactExtractor", "Utterance"],
-            "recallog.models.facts.operations": ["LongTerm"],
-            "recallog.models.facts.synthesizer": ["Synthesizer"],
-            "recallog.models.items.operations": ["Items"],
-            "recallog.models.stream.operations": ["Stream"],
-            "recallog.models.tiers.operations": ["Tiers"],
-            "recallog.models.working.operations": ["Working"],
-            "recallog.models.workspace.operations": ["Workspace"],
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

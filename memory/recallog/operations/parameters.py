@@ -19,7 +19,7 @@ from recallog.operations.operation import FROM_FILE, IN_BODY, IN_PROCESS, MAKES_
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
-from recallog_schemas import Event, Position, codec, kinds, limits
+from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
 from recallog_schemas.kinds.payload import Priority, Tier
 from recallog_schemas.validation import NAME_PATTERN, is_text, json_of, time_of
@@ -113,16 +113,6 @@ def _has_words(text: str) -> str:
     if not text.strip():
         raise PydanticCustomError("blank", "give at least one word to search for")
     return text
-
-
-def _topic(text: str) -> str:
-    if not text.split():
-        raise PydanticCustomError("blank", "give the topic in at least one word: topics are compared by their words")
-    return text
-
-
-def _optional_topic(text: str | None) -> str | None:
-    return None if text is None else _topic(text)
 
 
 def _digests(lines: Sequence[str] | None) -> Sequence[str] | None:
@@ -219,10 +209,33 @@ def _message(value: object) -> Mapping[str, Any]:
     raise PydanticCustomError("message", "should be messages, each an object with a role")
 
 
+def _id(description: str) -> Any:
+    return Field(min_length=1, max_length=limits.ID_CHARS_MAX, description=description)
+
+
+def _name(description: str) -> Any:
+    return Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description=description)
+
+
+def _item_name(description: str) -> Any:
+    return Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX, description=description)
+
+
 def clamped(least: int, most: int) -> AfterValidator:
     """A validator that replaces a number by the nearest one from `least` to `most`."""
     return AfterValidator(lambda number: max(least, min(number, most)))
 
+
+_OptionalTime = Annotated[
+    datetime | str | None,
+    PlainValidator(_optional(time_of)),
+    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+]
+_OptionalPosition = Annotated[
+    Position | str | None,
+    PlainValidator(_optional(_position)),
+    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
+]
 
 # Who, and which event
 
@@ -306,10 +319,7 @@ Turn = Annotated[
 # When
 
 PagePosition = Annotated[
-    Position | str | None,
-    PlainValidator(_optional(_position)),
-    Field(description="Only events before this position: the `older` of a page."),
-    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
+    _OptionalPosition, Field(description="Only events before this position: the `older` of a page.")
 ]
 RecordPosition = Annotated[
     Position | str,
@@ -318,10 +328,7 @@ RecordPosition = Annotated[
     WithJsonSchema({"anyOf": _POSITIONS}),
 ]
 After = Annotated[
-    Position | str | None,
-    PlainValidator(_optional(_position)),
-    Field(description="Wait until the views have processed this position, for example 0:41."),
-    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
+    _OptionalPosition, Field(description="Wait until the views have processed this position, for example 0:41.")
 ]
 PastMoment = Annotated[
     Position | datetime | str | None,
@@ -329,40 +336,18 @@ PastMoment = Annotated[
     Field(description="Answer from the past: a position (0:41) or a time."),
     WithJsonSchema({"anyOf": [*_POSITIONS, _A_TIME, {"type": "null"}]}),
 ]
-Since = Annotated[
-    datetime | str | None,
-    PlainValidator(_optional(time_of)),
-    Field(description="Only events from this time on."),
-    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
-]
-Until = Annotated[
-    datetime | str | None,
-    PlainValidator(_optional(time_of)),
-    Field(description="Only events before this time."),
-    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
-]
+Since = Annotated[_OptionalTime, Field(description="Only events from this time on.")]
+Until = Annotated[_OptionalTime, Field(description="Only events before this time.")]
 Now = Annotated[
-    datetime | str | None,
-    PlainValidator(_optional(time_of)),
+    _OptionalTime,
     Field(description='Time of the question, for "yesterday"; default: that of --as-of or of the newest memory.'),
-    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
 ]
 PresentTime = Annotated[
     datetime | str, PlainValidator(time_of), Field(description="The present time."), WithJsonSchema(_A_TIME)
 ]
 
-FirstPosition = Annotated[
-    Position | str | None,
-    PlainValidator(_optional(_position)),
-    Field(description="Only records from this position on."),
-    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
-]
-EndPosition = Annotated[
-    Position | str | None,
-    PlainValidator(_optional(_position)),
-    Field(description="Only records before this position."),
-    WithJsonSchema({"anyOf": [*_POSITIONS, {"type": "null"}]}),
-]
+FirstPosition = Annotated[_OptionalPosition, Field(description="Only records from this position on.")]
+EndPosition = Annotated[_OptionalPosition, Field(description="Only records before this position.")]
 
 # Which
 
@@ -427,12 +412,8 @@ BelowNamespace = Annotated[
     Field(description="Only this namespace and those below it; a text is split at /. Default: all."),
     WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES, {"type": "null"}]}),
 ]
-ItemKey = Annotated[
-    str, Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX, description="Name of the item in its namespace.")
-]
-NewKey = Annotated[
-    str, Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX, description="Its new name in the namespace.")
-]
+ItemKey = Annotated[str, _item_name("Name of the item in its namespace.")]
+NewKey = Annotated[str, _item_name("Its new name in the namespace.")]
 ItemValue = Annotated[Any, Field(description=f"The value: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes.")]
 JsonText = Annotated[bool, Field(description="The value is the text of a JSON document.")]
 AppendedText = Annotated[str, Field(description="The text to add.")]
@@ -446,11 +427,7 @@ Base = Annotated[
 ]
 NewEventId = Annotated[
     str | None,
-    Field(
-        min_length=1,
-        max_length=limits.ID_CHARS_MAX,
-        description="Id of the event that is written; a call with the same id can be repeated.",
-    ),
+    _id("Id of the event that is written; a call with the same id can be repeated."),
     MAKES_REPEATABLE,
 ]
 NewestFirst = Annotated[bool, Field(description="Those that changed last first; default: by namespace and key.")]
@@ -473,25 +450,16 @@ Overwrite = Annotated[bool, Field(description="Also what has changed on the othe
 
 # Working memory
 
-Label = Annotated[
-    str, Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX, description="Name of the block or key.")
-]
+Label = Annotated[str, _item_name("Name of the block or key.")]
 Labels = Annotated[Sequence[str] | None, Field(description="Only these blocks; default: all.")]
 Keys = Annotated[Sequence[str] | None, Field(description="Only these keys; default: all.")]
 Content = Annotated[
     Any, Field(description=f"The content: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes, usually a text.")
 ]
 RecallSession = Annotated[
-    str | None,
-    Field(
-        min_length=1,
-        max_length=limits.ID_CHARS_MAX,
-        description="Session whose newest messages automatic recall asks with; default: that of the newest one.",
-    ),
+    str | None, _id("Session whose newest messages automatic recall asks with; default: that of the newest one.")
 ]
-ConversationSession = Annotated[
-    str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Session whose messages they are.")
-]
+ConversationSession = Annotated[str, _id("Session whose messages they are.")]
 Messages = Annotated[
     Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
     PlainValidator(_messages),
@@ -519,9 +487,7 @@ MessageTurn = Annotated[
         description="Turn of the messages; default: each message of the user begins the next one.",
     ),
 ]
-MessageSubject = Annotated[
-    str | None, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The person whose data they are.")
-]
+MessageSubject = Annotated[str | None, _id("The person whose data they are.")]
 Whole = Annotated[bool, Field(description="With what a compaction has replaced, and without its summary.")]
 MessageBefore = Annotated[
     str | None, Field(description="Only messages before the one with this id: the first of `ids` of an answer.")
@@ -540,17 +506,8 @@ MessageIds = Annotated[
     Field(min_length=1, max_length=limits.MESSAGES_MAX, description="Ids of messages, of their events or their own."),
 ]
 PoppedMessages = Annotated[int, Field(ge=1, le=limits.MESSAGES_MAX, description="How many messages.")]
-PadSession = Annotated[
-    str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Session that the scratchpad is of.")
-]
-OnePadSession = Annotated[
-    str | None,
-    Field(
-        min_length=1,
-        max_length=limits.ID_CHARS_MAX,
-        description="Session whose scratchpad is meant; default: working memory.",
-    ),
-]
+PadSession = Annotated[str, _id("Session that the scratchpad is of.")]
+OnePadSession = Annotated[str | None, _id("Session whose scratchpad is meant; default: working memory.")]
 DocumentText = Annotated[str, Field(description="The document: a JSON object of labels and contents.")]
 DocumentBase = Annotated[
     str | None,
@@ -567,9 +524,7 @@ ExtractedText = Annotated[
 FactSource = Annotated[
     str | None, Field(max_length=limits.SOURCE_CHARS_MAX, description="Where the text comes from, in words.")
 ]
-ActionType = Annotated[
-    str, Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="What sort of action it was.")
-]
+ActionType = Annotated[str, _name("What sort of action it was.")]
 ExperienceSummary = Annotated[str, Field(pattern=r"\S", description="What was done.")]
 StoreAnswer = Annotated[bool, Field(description="Keep the answer as an insight of the agent.")]
 Type = Annotated[
@@ -588,10 +543,8 @@ OneType = Annotated[
         description="Only entries of this type; default: all.",
     ),
 ]
-EntryId = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the entry.")]
-OneEntryId = Annotated[
-    str | None, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Only this entry; default: all.")
-]
+EntryId = Annotated[str, _id("Id of the entry.")]
+OneEntryId = Annotated[str | None, _id("Only this entry; default: all.")]
 EntryIds = Annotated[
     Sequence[str],
     Field(min_length=1, max_length=limits.EVENT_IDS_MAX, description="Ids of the entries."),
@@ -599,19 +552,12 @@ EntryIds = Annotated[
 ForgottenIds = Annotated[
     Sequence[str] | None, Field(max_length=limits.EVENT_IDS_MAX, description="Ids of the entries.")
 ]
-ForgottenSubject = Annotated[
-    str | None,
-    Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="All entries about this person instead."),
-]
+ForgottenSubject = Annotated[str | None, _id("All entries about this person instead.")]
 Receiver = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent that receives them.")]
 ChangeReason = Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record.")]
 NewEntryId = Annotated[
     str | None,
-    Field(
-        min_length=1,
-        max_length=limits.ID_CHARS_MAX,
-        description="Id of the event and the entry; a call with the same id can be repeated.",
-    ),
+    _id("Id of the event and the entry; a call with the same id can be repeated."),
     MAKES_REPEATABLE,
 ]
 EntryOrder = Annotated[Literal["newest", "priority"], Field(description="Newest first, or by priority.")]
@@ -644,45 +590,9 @@ TierStrategy = Annotated[
     Field(description="By weighted similarity, the faster tiers first, or by similarity alone."),
 ]
 QueryTime = Annotated[
-    datetime | str | None,
-    PlainValidator(_optional(time_of)),
-    Field(description="Time of the question; default: that of the newest event of the space."),
-    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+    _OptionalTime, Field(description="Time of the question; default: that of the newest event of the space.")
 ]
-PlanTime = Annotated[
-    datetime | str | None,
-    PlainValidator(_optional(time_of)),
-    Field(description="Time of the plan; default: that of the clock."),
-    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
-]
-
-# Consensus
-
-Topic = Annotated[str, Field(min_length=1, description="What is debated."), AfterValidator(_topic), IN_BODY]
-HashedTopic = Annotated[
-    str,
-    Field(min_length=1, description="The topic, or its hash: 16 hexadecimal digits, as answers have it."),
-    AfterValidator(_topic),
-    IN_BODY,
-]
-Conclusion = Annotated[str, Field(pattern=r"\S", description="What the agents agree on.")]
-Certainty = Annotated[float, Field(ge=0, le=1, description="From 0 to 1: how certain it is.")]
-Participating = Annotated[
-    Sequence[str], Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that took part.")
-]
-Agreeing = Annotated[Sequence[str], Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that agree.")]
-ConsensusId = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus.")]
-Successor = Annotated[
-    str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that replaces it.")
-]
-Objection = Annotated[str, Field(pattern=r"\S", description="The objection.")]
-DissentType = Annotated[kinds.DissentType, Field(description="What sort of objection it is.")]
-OneDissentType = Annotated[kinds.DissentType | None, Field(description="Only objections of this sort; default: all.")]
-ConsensusLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many, the most similar ones.")]
-DissentLimit = Annotated[
-    int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many, those with the highest confidence.")
-]
-MinConfidence = Annotated[float, Field(ge=0, le=1, description="Least confidence.")]
+PlanTime = Annotated[_OptionalTime, Field(description="Time of the plan; default: that of the clock.")]
 
 # Stream
 
@@ -695,17 +605,9 @@ StreamQuery = Annotated[
 ]
 StreamLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many memories, the best ones.")]
 InsightsLimit = Annotated[int, Field(ge=1, le=limits.INSIGHTS_KEPT, description="How many insights, the newest ones.")]
-SpanStart = Annotated[
-    datetime | str | None,
-    PlainValidator(_optional(time_of)),
-    Field(description="Beginning of the span; default: that of the stream."),
-    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
-]
+SpanStart = Annotated[_OptionalTime, Field(description="Beginning of the span; default: that of the stream.")]
 SpanEnd = Annotated[
-    datetime | str | None,
-    PlainValidator(_optional(time_of)),
-    Field(description="End of the span, which does not belong to it; default: that of the stream."),
-    WithJsonSchema({"anyOf": [_A_TIME, {"type": "null"}]}),
+    _OptionalTime, Field(description="End of the span, which does not belong to it; default: that of the stream.")
 ]
 StoreSummary = Annotated[bool, Field(description="Keep the summary as an entry of the agent.")]
 
@@ -796,20 +698,12 @@ Report = Annotated[
 class EntryFields(TypedDict, total=False):
     """What an entry says besides its text."""
 
-    entity: Annotated[
-        str | None,
-        Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="Whom or what it is about."),
-    ]
-    category: Annotated[
-        str | None,
-        Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="A word that groups entries."),
-    ]
+    entity: Annotated[str | None, _name("Whom or what it is about.")]
+    category: Annotated[str | None, _name("A word that groups entries.")]
     source: Annotated[
         str | None, Field(max_length=limits.SOURCE_CHARS_MAX, description="Where it comes from, in words.")
     ]
-    topic: Annotated[
-        str | None, Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="The subject matter.")
-    ]
+    topic: Annotated[str | None, _name("The subject matter.")]
     importance: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how much it weighs (0.5).")]
     confidence: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how certain it is (1).")]
     priority: Annotated[
@@ -827,18 +721,12 @@ class EntryFields(TypedDict, total=False):
 class Provenance(TypedDict, total=False):
     """Where an entry comes from, and whom it concerns."""
 
-    subject: Annotated[
-        str | None,
-        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The person that it is about."),
-    ]
+    subject: Annotated[str | None, _id("The person that it is about.")]
     audience: Annotated[
         Sequence[str] | None,
         Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Agents that may read it too."),
     ]
-    session: Annotated[
-        str | None,
-        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The session that it comes from."),
-    ]
+    session: Annotated[str | None, _id("The session that it comes from.")]
 
 
 class ExtractOptions(Provenance, total=False):
@@ -858,10 +746,7 @@ class ExperienceOptions(Provenance, total=False):
 
     outcome: Annotated[str | None, Field(description="What came of it.")]
     score: Annotated[float | None, Field(allow_inf_nan=False, description="How well it went.")]
-    agent_role: Annotated[
-        str | None,
-        Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="The role in which the agent acted."),
-    ]
+    agent_role: Annotated[str | None, _name("The role in which the agent acted.")]
     model: Annotated[str | None, Field(max_length=limits.MODEL_CHARS_MAX, description="The model that it used.")]
     cost: Annotated[float | None, Field(allow_inf_nan=False, description="What it cost.")]
 
@@ -884,68 +769,6 @@ class UpdateOptions(EntryFields, total=False):
         str | None,
         Field(pattern=_ENTRY_TYPE_PATTERN, max_length=limits.ENTRY_TYPE_CHARS_MAX, description="Its new type."),
     ]
-
-
-class _DebateOptions(TypedDict, total=False):
-    """How the event of a debate is recorded."""
-
-    audience: Annotated[
-        Sequence[str] | None,
-        Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Agents that see it; default: all of the space."),
-    ]
-    session: Annotated[
-        str | None,
-        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The session of the debate."),
-    ]
-
-
-class ConsensusOptions(_DebateOptions, total=False):
-    """What a consensus says besides its conclusion."""
-
-    dissenting: Annotated[
-        Sequence[str] | None,
-        Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that do not agree."),
-    ]
-    strength: Annotated[
-        kinds.ConsensusStrength | None,
-        Field(description="How strong the agreement is; default: by the share of the agents that agree."),
-    ]
-    key_claims: Annotated[
-        Sequence[str] | None,
-        Field(max_length=limits.CONSENSUS_CLAIMS_MAX, description="Claims that it rests on."),
-    ]
-    cruxes: Annotated[
-        Sequence[str] | None,
-        Field(max_length=limits.CONSENSUS_CRUXES_MAX, description="What would change the conclusion."),
-    ]
-    domain: Annotated[
-        str | None, Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="The field that it belongs to.")
-    ]
-    tags: Annotated[
-        Sequence[str] | None, Field(max_length=limits.CONSENSUS_TAGS_MAX, description="Words by which it is grouped.")
-    ]
-    rounds: Annotated[int | None, Field(ge=0, le=limits.INTEGER_MAX, description="How many rounds the debate had.")]
-    supersedes: Annotated[
-        str | None,
-        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that it replaces."),
-    ]
-
-
-class DissentOptions(_DebateOptions, total=False):
-    """What a dissent says besides the objection."""
-
-    consensus_id: Annotated[
-        str | None,
-        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that it objects to."),
-    ]
-    topic: Annotated[
-        str | None,
-        Field(min_length=1, description="The topic whose consensus it objects to, instead of an id."),
-        AfterValidator(_optional_topic),
-    ]
-    reasoning: Annotated[str | None, Field(description="Why.")]
-    rebuttal: Annotated[str | None, Field(description="What was answered.")]
-    acknowledged: Annotated[bool | None, Field(description="Whether the others took note of it.")]
 
 
 class At(TypedDict, total=False):

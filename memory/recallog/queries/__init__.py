@@ -6,7 +6,7 @@ the modules that score, recall or verify.
 
 from typing import TYPE_CHECKING
 
-from recallog_schemas.lazy_exports import lazy_submodules
+from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog.queries import dead_letters as dead_letters
@@ -21,4 +21,4 @@ if TYPE_CHECKING:
     from recallog.queries import timeline as timeline
     from recallog.queries import verification as verification
 else:
-    __getattr__ = lazy_submodules(__name__)
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -179,10 +179,11 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
 
 
 async def kinds_of(reading: ReadSession, space: str) -> KindsView:
-    """The kinds of the catalogue and those that `space` declares."""
+    """The kinds of the catalogue, and those that `space` declares: its declaration precedes that of a model."""
     snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space), RowKey(activity.SPACES.name, space)])
     set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()
-    known = [KindView.of(kind, shared=settings.shares(set_to, kind.name)) for kind in kinds.CATALOGUE.values()]
+    others = [kind for name, kind in kinds.CATALOGUE.items() if name not in set_to.kinds]
+    known = [KindView.of(kind, shared=settings.shares(set_to, kind.name)) for kind in others]
     return KindsView(
         **of_space(snapshot, space),
         kinds=(*known, *_declared(space, set_to)),

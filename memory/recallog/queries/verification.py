@@ -195,7 +195,7 @@ async def _generation(
         reason = str(error)
     try:
         active = (await views.store.pointer(partition)).active
-        if active is None or active.code != views.builder.fold.code or await views.store.checkpoint(active) is None:
+        if active is None or await views.store.checkpoint(active) is None or not await views.builder.fits(active):
             return None, reason
     except StorageError as error:
         if error.retryable and not isinstance(error, StorageFull):

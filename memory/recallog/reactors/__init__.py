@@ -6,7 +6,7 @@ used, as `reactors.<module>`.
 
 from typing import TYPE_CHECKING
 
-from recallog_schemas.lazy_exports import lazy_submodules
+from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog.reactors import answering as answering
@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from recallog.reactors import pace as pace
     from recallog.reactors import reactor as reactor
 else:
-    __getattr__ = lazy_submodules(__name__)
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -72,7 +72,7 @@ class FoldsInMemory:
                 self._broken.add(fold.generation.id)
         try:
             active = (await store.pointer(partition)).active
-            if active is None or active.id in self._broken or active.code != self._projector.fold.code:
+            if active is None or active.id in self._broken or not await self._projector.fits(active):
                 return None
             checkpoint = await store.checkpoint(active)
             if checkpoint is None:

@@ -90,7 +90,7 @@ class CatchUpOnRead(ViewAccess):
 
         async def first_read(rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]) -> ReadResult:
             found = await store.read_current(partition, rows, logs, ledger_end)
-            if found is not None and found.generation.code == projector.fold.code:
+            if found is not None and await projector.fits(found.generation):
                 await projector.verify_once(found.generation, found.checkpoint)
                 return found
             return await store.read(partition, rows, logs, await self._caught_up(partition, progress))

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from recallog import errors
+from recallog_schemas import errors
 from recallog_schemas.errors import (
     AccessDenied,
     RateLimited,
@@ -83,8 +83,9 @@ def failure_of(response: httpx.Response, where: str, *, read_only: bool) -> Fail
 
 def error_of(problem: Mapping[str, Any]) -> RecallogError:
     """The error in a problem document, as the server raised it. One of a newer server may be a `RecallogError` only."""
-    title = problem.get("title")
-    kind = getattr(errors, title) if title in errors.__all__ else RecallogError
+    kind = getattr(errors, str(problem.get("title")), None)
+    if not (isinstance(kind, type) and issubclass(kind, RecallogError)):
+        kind = RecallogError
     error: RecallogError = kind.__new__(kind, str(problem.get("detail", "")))
     vars(error).update({name: value for name, value in problem.items() if name not in _ABOUT_ANSWER})
     if problem.get("retryable", False) is not error.retryable:

@@ -5,7 +5,7 @@ Each module is imported when it is first used, as `retrieval.<module>`: only rec
 
 from typing import TYPE_CHECKING
 
-from recallog_schemas.lazy_exports import lazy_submodules
+from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog.retrieval import attempts as attempts
@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from recallog.retrieval import recall as recall
     from recallog.retrieval import reranker as reranker
 else:
-    __getattr__ = lazy_submodules(__name__)
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -13,7 +13,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Record, kinds, limits
 from recallog_schemas.errors import ProjectionError
-from recallog_schemas.kinds import DEFAULT_SHARED_KINDS, AgentConfigured, Dates, DeclaredKind, EpisodeRole, Kind
+from recallog_schemas.kinds import AgentConfigured, Dates, DeclaredKind, EpisodeRole, Kind
 
 _AGENT_FIELDS = frozenset(AgentConfigured.model_fields)
 _KIND_FIELDS = frozenset(DeclaredKind.model_fields)
@@ -78,9 +78,9 @@ def shares(space: SpaceSettings | None, kind: str) -> bool:
     These are the shared kinds of the space, and the kinds that it declares as shared.
     """
     if space is None:
-        return kind in DEFAULT_SHARED_KINDS
-    shared = DEFAULT_SHARED_KINDS if space.shared_kinds is None else space.shared_kinds
-    return kind in shared or (kind in space.kinds and space.kinds[kind].shared)
+        return kinds.kind_of(kind).shared
+    shared = kinds.kind_of(kind).shared if space.shared_kinds is None else kind in space.shared_kinds
+    return shared or (kind in space.kinds and space.kinds[kind].shared)
 
 
 def kind_of(space: SpaceSettings | None, name: str) -> Kind:

@@ -1,9 +1,8 @@
-"""The payloads of what happens to agents: runs, observations, speech, tools, sessions, beliefs."""
+"""The payloads of what happens to agents: runs, observations, speech, tools, sessions."""
 
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from recallog_schemas import limits
 from recallog_schemas.kinds.payload import Number, Payload
@@ -30,25 +29,6 @@ class Verdict(Text):
     """Who won."""
     score: Any = None
     """The score, as any JSON."""
-
-
-class Reflected(Payload):
-    """What an agent has come to believe. `belief` or `text` is required."""
-
-    belief: str | None = None
-    """What the agent believes."""
-    text: str | None = None
-    """The same, if there is no `belief`."""
-    based_on: list[str] = Field(default_factory=list)
-    """The ids of the events that the belief rests on."""
-    insights: Annotated[list[str], Field(max_length=limits.INSIGHTS_MAX)] | None = None
-    """What it has understood besides, in sentences."""
-
-    @model_validator(mode="after")
-    def _says_something(self) -> "Reflected":
-        if self.belief is None and self.text is None:
-            raise PydanticCustomError("missing", "give belief (or text)")
-        return self
 
 
 class ToolUsed(Payload):

@@ -1,10 +1,10 @@
 """The type of a kind of event: its role, its payload, its text, its importance, and which of its fields are content."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from recallog_schemas.kinds.payload import Payload
-from recallog_schemas.text_rules import TextRule
+from recallog_schemas.text_rules import TextRule, first_of
 
 EpisodeRole = Literal["memory", "action", "visitor"]
 """Where a prompt shows the episodes of a kind besides an agent's memory: nowhere, as the agent's own actions under
@@ -20,6 +20,9 @@ BOOKKEEPING: Literal["bookkeeping"] = "bookkeeping"
 
 DEFAULT_IMPORTANCE = 0.5
 """The importance of every kind for which neither the catalogue nor its space sets another one."""
+
+NO_TEXT = first_of()
+"""The text rule of events without a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +42,21 @@ class Kind:
     """Whether recall and search find its events. False for bookkeeping, for texts that only name or close a session,
     and for items, which have a search of their own."""
     schema_version: int = 1
+    """The newest version of its payload on the wire, which an event names. An event of a later one is not read here."""
+    version: int = 1
+    """Raised whenever this definition changes, also the bounds of a payload field. Views that read the kind are then
+    rebuilt, and of two versions of Recallog on one folder the older one gives way."""
     role: Role = MEMORY
     details: TextRule | None = None
     """A longer form of the text, whose exact strings, such as paths and errors, recall finds too; None: the text."""
     content: frozenset[str] | None = None
     """The payload fields that are content: texts, values, and names that people choose. The other fields of the payload
     model are structure: ids, roles, numbers. None: all fields are content."""
+    newest_rule: int | None = None
+    """The number of the rule by which the fold judges new events of the kind, see `recallog_schemas.rules`. None: the
+    fold has only one rule for them."""
+    uncompared: frozenset[str] = frozenset()
+    """The payload fields in which two events of one id may differ: the second is a repeat all the same."""
 
     @property
     def is_episode(self) -> bool:
@@ -54,3 +66,40 @@ class Kind:
     def is_content(self, field: str) -> bool:
         """Whether a payload field is content. A field that the payload model does not have always is."""
         return self.content is None or field in self.content or field not in self.payload.model_fields
+
+
+def episode(
+    name: str,
+    description: str,
+    payload: type[Payload],
+    text: TextRule,
+    importance: float,
+    content: str = "text",
+    **properties: Any,
+) -> Kind:
+    """A kind of what happens to agents. `content` names the payload fields that are content, separated by spaces."""
+    return Kind(name, description, payload, text, importance, content=frozenset(content.split()), **properties)
+
+
+def entry(
+    name: str,
+    description: str,
+    payload: type[Payload],
+    text: TextRule,
+    content: str,
+    *,
+    recalled: bool = True,
+    **properties: Any,
+) -> Kind:
+    """A kind of what an agent keeps on purpose. Its importance is the default one, or 0 if it is not recalled."""
+    importance = DEFAULT_IMPORTANCE if recalled else 0.0
+    words = frozenset(content.split())
+    return Kind(
+        name, description, payload, text, importance, recalled=recalled, role=ENTRY, content=words, **properties
+    )
+
+
+def bookkeeping(name: str, description: str, payload: type[Payload], content: str = "", **properties: Any) -> Kind:
+    """A kind that is no memory of any agent. It has no text."""
+    words = frozenset(content.split())
+    return Kind(name, description, payload, NO_TEXT, 0.0, recalled=False, role=BOOKKEEPING, content=words, **properties)

@@ -9,13 +9,6 @@ from recallog_schemas.kinds.payload import Count, Id, Payload
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{10}$")]
 
 
-class ReflectionFailed(Payload):
-    trigger: str
-    """The trigger that was not answered."""
-    reason: str
-    """Why the reflector failed."""
-
-
 class ReactionDone(Payload):
     """A trigger was answered."""
 

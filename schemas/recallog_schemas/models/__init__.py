@@ -1,9 +1,26 @@
-"""The memory models, one package each. CONTRIBUTING.md has the map."""
+"""The memory models, one package each, and their views. CONTRIBUTING.md has the map."""
 
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+from recallog_schemas.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from recallog_schemas.models.beliefs.views import *
+    from recallog_schemas.models.consensus.views import *
+    from recallog_schemas.models.conversations.views import *
+    from recallog_schemas.models.items.views import *
+    from recallog_schemas.models.long_term.views import *
+    from recallog_schemas.models.prompt.views import *
+    from recallog_schemas.models.stream.views import *
+    from recallog_schemas.models.tiers.views import *
+    from recallog_schemas.models.working.views import *
+    from recallog_schemas.models.workspace.views import *
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)
 
 BUILT_IN = (
     "beliefs",

@@ -1,12 +1,11 @@
-"""Salient events, and explanations of why an agent does or does not remember an event."""
+"""Salient events."""
 
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from recallog_schemas.event import Position
 from recallog_schemas.kinds import SalienceWeights
-from recallog_schemas.views.base import Bounded, OfAgent, Remembered, line_prefix, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, Remembered, line_prefix
 
 
 class Salient(Remembered):
@@ -56,69 +55,3 @@ class SalientView(OfAgent, Bounded):
     def format(self) -> str:
         """The memories in the format of a prompt, one per line; `(no salient memories)` if there are none."""
         return "\n".join(self.lines(self.memories)) or "(no salient memories)"
-
-
-class Explanation(OfAgent):
-    """Whether the present prompt of an agent shows an event, in which sections, and why."""
-
-    event_id: str
-    """The id of the event."""
-    verdict: str
-    """remembered (the prompt shows the event), outscored, out_of_window, not_kept, not_visible, bookkeeping,
-    entry, dead_letter, or unknown."""
-    why: str
-    """The verdict in a sentence."""
-    position: Position | None
-    """The event's position; None if it is unknown."""
-    sections: tuple[str, ...]
-    """The headings of the sections that show the event in the prompt that `context` composes without a budget, for the
-    same query and turn. OUTPUT FORMAT: it is evidence of the reflection that is due."""
-    in_episodic: bool
-    """Whether the event is among the newest `window` events."""
-    newer: int | None
-    """The number of newer events that the agent may see, also of those that the views have dropped: then the space is
-    folded up to the event. None if the agent may not see the event, or if the space is too large to be folded."""
-    window: int
-    """The number of events in the agent's episodic view."""
-    in_salient: bool
-    """Whether the event is among the `top_k` most salient ones."""
-    rank: int | None
-    """The rank among all scored events, from 1."""
-    top_k: int
-    """The number of events in the agent's salient view."""
-    considered: int
-    """The number of events that were scored."""
-    query: str
-    """The text that relevance was measured by: the given one, else that of the prompt, which is the scene."""
-    turn: int
-    """The turn from which recency was measured."""
-    weights: SalienceWeights
-    """The weights of the three terms of salience."""
-    memory: Salient | None
-    """The event with each term of its score; None if the agent may not see it or the views have dropped it."""
-
-    @property
-    def ok(self) -> bool:
-        return self.verdict != "unknown"
-
-    def format(self) -> str:
-        """The verdict, why, the sections, and the event with its score as a sum, one per line."""
-        found = [self.verdict.replace("_", " "), f"  {one_line(self.why)}"]
-        if self.sections:
-            found.append(f"  in the prompt under {', '.join(self.sections)}")
-        if self.memory is not None:
-            rank = f"  rank {self.rank:,} of {self.considered:,} by salience in turn {self.turn:,}"
-            found += [f"  {self.lines([self.memory])[0]}", f"  {self.sum()}", rank]
-        return "\n".join(found)
-
-    def sum(self) -> str:
-        """The score as a readable sum of its weighted terms; "" without a score."""
-        if self.memory is None:
-            return ""
-        terms = (
-            (self.weights.relevance, "relevance", self.memory.relevance),
-            (self.weights.recency, "recency", self.memory.recency),
-            (self.weights.importance, "importance", self.memory.importance),
-        )
-        formatted = " + ".join(f"{weight:.2f} x {name} {value:.3f}" for weight, name, value in terms)
-        return f"{formatted} = {self.memory.score:.3f}"

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from recallog_schemas.views.base import View
-from recallog_schemas.views.reflection import PendingTrigger, Unreflected
+from recallog_schemas.views.reactions import PendingTrigger
 
 
 class PartitionStatus(View):
@@ -70,6 +70,17 @@ class LedgerFault(View):
     def format(self) -> str:
         """The problem and the remedy in one line."""
         return f"{'ledger' if self.severe else 'warning'}: {self.problem}. {self.remedy}"
+
+
+class Unreflected(View):
+    """An agent without reflection whose window no longer holds all the events that it has seen."""
+
+    space: str
+    """The name of the space."""
+    agent: str
+    """The name of the agent."""
+    turn: int
+    """The highest turn in which it acted."""
 
 
 class Status(View):

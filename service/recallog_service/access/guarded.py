@@ -9,7 +9,9 @@ from recallog.operations.operation import Facade, Operation, Scope
 from recallog_projections.models.conversations.rendering import USER
 from recallog_schemas import Event, limits
 from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
-from recallog_schemas.views import BeliefsView, Explanation, View
+from recallog_schemas.models.beliefs.views import BeliefsView
+from recallog_schemas.models.prompt.views import Explanation
+from recallog_schemas.views import View
 from recallog_service.access.concealing import FOR_OPERATORS
 from recallog_service.access.grants import Grant, Verb
 

@@ -1,13 +1,15 @@
 """The `recallog` command: one group that imports the module of a command when the command runs or shows its help.
 
-Names and summaries for `recallog --help` come from the generated `recallog_service.cli.summaries`.
+Names and summaries for `recallog --help` come from `summaries.json`, which `make generate` writes.
 """
 
+import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -16,7 +18,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from recallog_service.cli import encodings
-from recallog_service.cli.summaries import COMMANDS
 from recallog_service.cli.visible import visible
 from recallog_streams.collector import collect_rarely
 
@@ -25,6 +26,9 @@ _CLIENT = "recallog.kafka"
 _USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 """An error of the command line. Typer has its class from click, or of its own in later versions."""
 
+SUMMARIES = Path(__file__).with_name("summaries.json")
+"""The commands in the order in which the help lists them, each with its module and its summary."""
+
 DERIVED = "derived"
 """The module of the commands that are derived from operations."""
 
@@ -32,26 +36,44 @@ DERIVED = "derived"
 class LazyCommand(TyperCommand):
     """A command of which only name and summary are known until it is called."""
 
-    def __init__(self, name: str, module: str, summary: str) -> None:
+    def __init__(self, name: str, summary: str, commands: Callable[[], typer.Typer]) -> None:
         super().__init__(name, help=summary)
-        self._module = module
+        self._commands = commands
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         """The context of the real command, which takes the place of this one: a group runs the command of a context."""
-        commands: TyperGroup = typer.main.get_group(commands_of(self._module, str(self.name)))
+        commands: TyperGroup = typer.main.get_group(self._commands())
         return commands.commands[str(self.name)].make_context(info_name, args, *rest, **extra)
 
 
 class LazyGroup(TyperGroup):
-    """All commands, none of them imported.
+    """All commands, none of them imported: those of Recallog, and of installed packages.
 
     An error of the command line quotes what was typed or pasted, with its hidden characters written out.
     """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, (module, summary) in COMMANDS.items():
-            self.add_command(LazyCommand(name, module, summary))
+        for name, command in json.loads(SUMMARIES.read_text(encoding="utf-8")).items():
+            self.add_command(LazyCommand(name, command["summary"], partial(commands_of, command["module"], name)))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        from recallog_service.cli import installed  # it looks at all installed packages
+
+        return [*super().list_commands(ctx), *installed.names()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Raises a usage error for a command of a package of ours that is not installed."""
+        if cmd_name in self.commands:
+            return self.commands[cmd_name]
+        from recallog_service.cli import installed
+
+        summary = installed.summary_of(cmd_name)
+        if summary is not None:
+            return LazyCommand(cmd_name, summary, partial(installed.commands_of, cmd_name))
+        if advice := installed.advice_on(cmd_name):
+            ctx.fail(advice)
+        return None
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         with _visible_errors():

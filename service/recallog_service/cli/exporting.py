@@ -9,9 +9,8 @@ import typer
 
 from recallog import Memory, Position
 from recallog_projections.patience import patient
-from recallog_schemas import codec
+from recallog_schemas import codec, rules
 from recallog_schemas.errors import InvalidEvent, StorageCorrupt
-from recallog_schemas.models.long_term import entry_rule
 from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.terminal import Home
 from recallog_streams.ledgers.ledger import Batch
@@ -55,7 +54,7 @@ def export_command(
                                 event = codec.decode(data)
                                 wrong = await _misplacement(memory, batch, number, event.space)
                                 # The copy is judged by the rule of the original, also where no rule is stated.
-                                line = codec.encode(entry_rule.with_rule(event, entry_rule.FIRST_RULE))
+                                line = codec.encode(rules.with_own_rule(event))
                             except InvalidEvent as error:
                                 wrong = str(error)
                             if wrong is None:

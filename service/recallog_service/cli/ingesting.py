@@ -125,9 +125,10 @@ def _unreadable(file: InputFile, error: InvalidEvent, keep_going: bool) -> Inges
 
 def _help() -> str:
     """The docstring of the command, and the formats."""
-    width = max(map(len, registry.BY_NAME))
-    formats = "\n".join(f"{each.name:{width}}  {each.about}" for each in registry.FORMATS)
-    return f"{cleandoc(ingest_command.__doc__ or '')}\n\nFormats:\n\n\b\n{formats}"
+    formats = registry.by_name().values()
+    width = max(len(each.name) for each in formats)
+    listed = "\n".join(f"{each.name:{width}}  {each.about}" for each in formats)
+    return f"{cleandoc(ingest_command.__doc__ or '')}\n\nFormats:\n\n\b\n{listed}"
 
 
 def _counting_on(advance: Callable[[int, int], None], done: int) -> Callable[[int, int], None]:

@@ -8,7 +8,7 @@ import typer
 
 from recallog import Memory
 from recallog_schemas.docstrings import paragraphs
-from recallog_schemas.views import WorkspaceExport, WorkspaceImport
+from recallog_schemas.models.workspace.views import WorkspaceExport, WorkspaceImport
 from recallog_service.cli import derived, terminal, unknown_names
 from recallog_service.cli.terminal import Home, Json
 

@@ -3,15 +3,39 @@
 `format` is the port, `registry` lists the formats and recognises the one of a file, and each format is a module with a
 `FORMAT`. Formats of conversations turn their file into messages as the APIs of models have them, which
 `recallog.models.conversations.messages` maps to events; `conversation_file` gives those their ids, times, turns and
-sessions.
+sessions. A format of another package imports from here, and from here only.
 
 Every reader yields one `Item` per event: the event, or the error that took its place; and one for each record that no
 event holds. The same input always gives the same events with the same ids and times, so ingesting a file twice adds
 nothing.
 """
 
-from recallog_service.formats.format import Format, Options, Reading
-from recallog_service.formats.item import DEFAULT_START, Item
-from recallog_service.formats.source import Source
+from typing import TYPE_CHECKING
 
-__all__ = ["DEFAULT_START", "Format", "Item", "Options", "Reading", "Source"]
+from recallog_schemas.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from recallog.models.conversations.blocks import LeftOut as LeftOut
+    from recallog.models.conversations.messages import MESSAGE_TIMES as MESSAGE_TIMES
+    from recallog.models.conversations.messages import content_of as content_of
+    from recallog_service.formats.conversation_file import Found as Found
+    from recallog_service.formats.conversation_file import reader as reader
+    from recallog_service.formats.conversation_file import reader_of_each as reader_of_each
+    from recallog_service.formats.conversations import Conversation as Conversation
+    from recallog_service.formats.conversations import digest as digest
+    from recallog_service.formats.format import Format as Format
+    from recallog_service.formats.format import Items as Items
+    from recallog_service.formats.format import Options as Options
+    from recallog_service.formats.format import Reading as Reading
+    from recallog_service.formats.guess import objects as objects
+    from recallog_service.formats.guess import wrong_format as wrong_format
+    from recallog_service.formats.item import DEFAULT_START as DEFAULT_START
+    from recallog_service.formats.item import Item as Item
+    from recallog_service.formats.item import derived_id as derived_id
+    from recallog_service.formats.item import made as made
+    from recallog_service.formats.item import refused as refused
+    from recallog_service.formats.response_items import left_out as left_out
+    from recallog_service.formats.source import Sample as Sample
+    from recallog_service.formats.source import Source as Source
+else:
+    __getattr__, __dir__ = lazy_exports(__name__)

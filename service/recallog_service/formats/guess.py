@@ -3,6 +3,7 @@
 from typing import Any
 
 from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.elsewhere import ELSEWHERE
 
 _ALL = "recallog ingest recognises the format of a file without --format, and --help lists the formats"
 _MESSAGES = "messages"
@@ -23,12 +24,13 @@ def guess(document: object) -> str:
         return ""
     if "kind" in first:
         return "--format jsonl with one event per line"
-    if isinstance(first.get("conversation"), dict):
-        return "--format locomo"
     if isinstance(first.get("mapping"), dict):
         return "--format chatgpt"
     if isinstance(first.get("chat_messages"), list):
         return "--format claude"
+    elsewhere = next((each.name for each in ELSEWHERE if each.resembles(first)), None)
+    if elsewhere is not None:
+        return f"--format {elsewhere}"
     return "" if key_of_messages(first) is None else "--format chat"
 
 

@@ -17,39 +17,46 @@ from recallog_service.http.jobs import Job, JobsPage
 Schema = dict[str, Any]
 
 _REF = "#/components/schemas/{model}"
+_TEXT: Schema = {"type": "string"}
+
+
+def _object(properties: Mapping[str, Schema], *optional: str) -> Schema:
+    """An object with these fields; all but the `optional` ones are required."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": dict(properties), "required": required}
+
+
+def _closed(properties: Mapping[str, Schema], required: Sequence[str]) -> Schema:
+    """The body of a request: an object without other fields."""
+    return {
+        **_object(properties, *(name for name in properties if name not in required)),
+        "additionalProperties": False,
+    }
+
+
 _PROBLEM: Schema = {
-    "type": "object",
     "description": "Why a request was not answered (RFC 9457). `title` is the class of the error in Python.",
-    "properties": {
-        "type": {"type": "string", "pattern": "^urn:recallog:"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What happened, and what to do next."},
-        "retryable": {"type": "boolean", "description": "Whether the same request can succeed later."},
-        "path": {"type": "string", "description": "The field that is wrong."},
-        "rule": {"type": "string", "description": "A stable word for the rule that it breaks."},
-    },
-    "required": ["type", "title", "status", "detail", "retryable"],
-}
-_PAGE: Schema = {
-    "type": "object",
-    "properties": {
-        "items": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"position": {"type": "string"}, "event": {"$ref": _REF.format(model="Event")}},
-                "required": ["position", "event"],
-            },
+    **_object(
+        {
+            "type": {"type": "string", "pattern": "^urn:recallog:"},
+            "title": _TEXT,
+            "status": {"type": "integer"},
+            "detail": {"type": "string", "description": "What happened, and what to do next."},
+            "retryable": {"type": "boolean", "description": "Whether the same request can succeed later."},
+            "path": {"type": "string", "description": "The field that is wrong."},
+            "rule": {"type": "string", "description": "A stable word for the rule that it breaks."},
         },
-        "next": {
-            "type": ["string", "null"],
-            "description": "Pass it as `start` to get the next page; null at the end. A page may be short, or empty.",
-        },
-    },
-    "required": ["items", "next"],
+        "path",
+        "rule",
+    ),
 }
-_READY: Schema = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}
+_ITEM = _object({"position": _TEXT, "event": {"$ref": _REF.format(model="Event")}})
+_NEXT: Schema = {
+    "type": ["string", "null"],
+    "description": "Pass it as `start` to get the next page; null at the end. A page may be short, or empty.",
+}
+_PAGE = _object({"items": {"type": "array", "items": _ITEM}, "next": _NEXT})
+_READY = _object({"status": _TEXT})
 
 _TROUBLE = {
     400: "The request is malformed.",
@@ -130,39 +137,25 @@ def asyncapi() -> Schema:
             "messages": {
                 "Event": {"contentType": "application/json", "payload": event},
                 "Remembered": {"contentType": "application/json", "payload": seen},
-                "End": {
-                    "summary": "The event `end`: why the stream ends. Come back after `slow` and `stopping`.",
-                    "contentType": "application/json",
-                    "payload": {
-                        "type": "object",
-                        "properties": {
-                            "reason": {"type": "string", "enum": [*sse.End]},
-                            "problem": _PROBLEM,
-                        },
-                        "required": ["reason"],
-                    },
-                },
-                "Begin": {
-                    "summary": "The event `begin`: where the stream begins. Come back with `start` if none came since.",
-                    "contentType": "application/json",
-                    "payload": {
-                        "type": "object",
-                        "properties": {"start": {"type": "string"}},
-                        "required": ["start"],
-                    },
-                },
-                "Gap": {
-                    "summary": "The event `gap`: the views retain no events before `kept_from`; the ledger does.",
-                    "contentType": "application/json",
-                    "payload": {
-                        "type": "object",
-                        "properties": {"kept_from": {"type": "string"}},
-                        "required": ["kept_from"],
-                    },
-                },
+                "End": _message(
+                    "The event `end`: why the stream ends. Come back after `slow` and `stopping`.",
+                    _object({"reason": {"type": "string", "enum": [*sse.End]}, "problem": _PROBLEM}, "problem"),
+                ),
+                "Begin": _message(
+                    "The event `begin`: where the stream begins. Come back with `start` if none came since.",
+                    _object({"start": _TEXT}),
+                ),
+                "Gap": _message(
+                    "The event `gap`: the views retain no events before `kept_from`; the ledger does.",
+                    _object({"kept_from": _TEXT}),
+                ),
             },
         },
     }
+
+
+def _message(summary: str, payload: Schema) -> Schema:
+    return {"summary": summary, "contentType": "application/json", "payload": payload}
 
 
 class _Models:
@@ -228,21 +221,13 @@ def _operation(models: _Models, route: Route) -> Schema:
     if route.method == "GET":
         described["responses"]["304"] = {"description": "The client has it: `If-None-Match` names its ETag."}
     else:
-        body = {"type": "object", "properties": rest, "required": [name for name in required if name in rest]}
-        described["requestBody"] = _body({requests.JSON: {**body, "additionalProperties": False}})
+        described["requestBody"] = _body({requests.JSON: _closed(rest, required)})
     return described
 
 
 def _publish(models: _Models) -> Schema:
     event = models.of(Event, "validation")
-    cloud = {
-        "type": "object",
-        "properties": {
-            "specversion": {"const": "1.0"},
-            **{name: {"type": "string"} for name in ("id", "source", "type")},
-        },
-        "required": ["specversion", "id", "source", "type"],
-    }
+    cloud = _object({"specversion": {"const": "1.0"}, "id": _TEXT, "source": _TEXT, "type": _TEXT})
     one_or_more = {"anyOf": [event, {"type": "array", "items": event}]}
     summary = "Publish one event, a list of them, or CloudEvents: all or none."
     answers = _answers(201, models.of(Published, "serialization"), tuple(_TROUBLE))
@@ -293,16 +278,7 @@ def _disclosed(models: _Models, path: disclosure.Path) -> Schema:
         return _described(f"disclosure.{path.name}", summary, _query_of(models, path.takes), answers)
     properties, required = models.properties(path.takes.arguments)
     described = _described(f"disclosure.{path.name}", summary, [], answers)
-    described["requestBody"] = _body(
-        {
-            requests.JSON: {
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": False,
-            }
-        }
-    )
+    described["requestBody"] = _body({requests.JSON: _closed(properties, required)})
     return described
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from recallog import errors
+from recallog_schemas import errors
 from recallog_schemas.errors import (
     DeadLettered,
     EventTooLarge,
@@ -77,7 +77,7 @@ def problem_of(error: RecallogError) -> dict[str, Any]:
     detail = str(error)
     if detail == _FORBIDDEN:
         detail += "; /openapi.json has the paths, and recallog keys list what each key allows"
-    title = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in errors.__all__)
+    title = next(kind.__name__ for kind in type(error).__mro__ if getattr(errors, kind.__name__, None) is kind)
     document = {
         "type": f"urn:recallog:{title}",
         "title": title,

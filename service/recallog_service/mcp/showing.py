@@ -9,20 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from recallog_schemas import limits
+from recallog_schemas.models.long_term.views import EntriesChange, Retained, Synthesis
 from recallog_schemas.shortening import cut
-from recallog_schemas.views import (
-    AroundView,
-    EntriesChange,
-    EntriesView,
-    Preview,
-    RecallView,
-    Retained,
-    Synthesis,
-    View,
-    continued,
-    indented,
-    one_line,
-)
+from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, View, continued, indented, one_line
 
 NOTHING = "No relevant memories found."
 NEAREST = " The nearest ones, which may have nothing to do with it:"

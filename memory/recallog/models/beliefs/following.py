@@ -12,8 +12,8 @@ from recallog.memory import Memory
 from recallog_schemas import Event, Position, triggers
 from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.models.beliefs.triggers import ANSWERS, REFLECTION
+from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.triggers import Trigger
-from recallog_schemas.views import ReflectionView
 from recallog_streams.ledgers.ledger import Batch
 
 EVENTS_REFOLDED_MAX = 50_000

@@ -8,7 +8,7 @@ from recallog.operations.operation import GenAi, operation
 from recallog.operations.parameters import At
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import BeliefsView, ReflectionView
+    from recallog_schemas.models.beliefs.views import BeliefsView, ReflectionView
 
 
 class Beliefs(FacadePart):

@@ -12,7 +12,7 @@ from recallog_projections.views import episodic, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, limits
 from recallog_schemas.models.beliefs import triggers
-from recallog_schemas.views import Belief, BeliefsView, Counted, ReflectionView
+from recallog_schemas.models.beliefs.views import Belief, BeliefsView, Counted, ReflectionView
 
 
 def rows(space: str, agent: str) -> list[RowKey]:

@@ -10,7 +10,8 @@ from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import Event, limits, triggers
 from recallog_schemas.errors import InvariantViolation, ModelFailed
 from recallog_schemas.models.beliefs.triggers import REFLECTION
-from recallog_schemas.views import AgentSettingsView, BeliefsView, ReflectionView, are_dated, shown_date
+from recallog_schemas.models.beliefs.views import BeliefsView, ReflectionView
+from recallog_schemas.views import AgentSettingsView, are_dated, shown_date
 
 
 class ReflectionReactor(Reactor):

@@ -18,7 +18,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import InvalidArgument, InvariantViolation, Refused
-from recallog_schemas.views import ConsensusView, DissentView
+from recallog_schemas.models.consensus.views import ConsensusView, DissentView
 
 _ENVELOPE = ("session", "audience")
 _WHY = {

@@ -4,13 +4,31 @@ from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
 from recallog.models import consensus
+from recallog.models.consensus.parameters import (
+    Agreeing,
+    Certainty,
+    Conclusion,
+    ConsensusId,
+    ConsensusLimit,
+    ConsensusOptions,
+    DissentLimit,
+    DissentOptions,
+    DissentType,
+    HashedTopic,
+    MinConfidence,
+    Objection,
+    OneDissentType,
+    Participating,
+    Successor,
+    Topic,
+)
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
-from recallog.operations.parameters import At, ConsensusOptions, DissentOptions
+from recallog.operations.parameters import At
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import ConsensusFound, ConsensusView, DissentsView, DissentView
+    from recallog_schemas.models.consensus.views import ConsensusFound, ConsensusView, DissentsView, DissentView
 
 
 class Consensus(FacadePart):
@@ -34,12 +52,12 @@ class Consensus(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        topic: parameters.Topic,
-        conclusion: parameters.Conclusion,
+        topic: Topic,
+        conclusion: Conclusion,
         *,
-        confidence: parameters.Certainty,
-        participating: parameters.Participating = (),
-        agreeing: parameters.Agreeing = (),
+        confidence: Certainty,
+        participating: Participating = (),
+        agreeing: Agreeing = (),
         event_id: parameters.NewEventId = None,
         **options: Unpack[ConsensusOptions],
     ) -> "ConsensusView":
@@ -76,10 +94,10 @@ class Consensus(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        content: parameters.Objection,
+        content: Objection,
         *,
-        type: parameters.DissentType,  # noqa: A002  # the name that its events have
-        confidence: parameters.Certainty,
+        type: DissentType,  # noqa: A002  # the name that its events have
+        confidence: Certainty,
         event_id: parameters.NewEventId = None,
         **options: Unpack[DissentOptions],
     ) -> "DissentView":
@@ -105,8 +123,8 @@ class Consensus(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        consensus_id: parameters.ConsensusId,
-        by: parameters.Successor,
+        consensus_id: ConsensusId,
+        by: Successor,
     ) -> "ConsensusView":
         """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
 
@@ -127,10 +145,10 @@ class Consensus(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        topic: parameters.Topic,
+        topic: Topic,
         *,
-        limit: parameters.ConsensusLimit = limits.SIMILAR_CONSENSUSES,
-        min_confidence: parameters.MinConfidence = 0.0,
+        limit: ConsensusLimit = limits.SIMILAR_CONSENSUSES,
+        min_confidence: MinConfidence = 0.0,
         **at: Unpack[At],
     ) -> "ConsensusFound":
         """The consensuses that an agent may see on similar topics, the most similar ones first.
@@ -154,10 +172,10 @@ class Consensus(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        topic: parameters.HashedTopic,
+        topic: HashedTopic,
         *,
-        type: parameters.OneDissentType = None,  # noqa: A002  # the name that their events have
-        limit: parameters.DissentLimit = limits.PAGE_ITEMS,
+        type: OneDissentType = None,  # noqa: A002  # the name that their events have
+        limit: DissentLimit = limits.PAGE_ITEMS,
         **at: Unpack[At],
     ) -> "DissentsView":
         """The dissents on a topic that an agent may see, those with the highest confidence first.

@@ -12,7 +12,13 @@ from recallog_projections.models.consensus import projection as view
 from recallog_projections.models.consensus.projection import ConsensusRow, DissentRow, Mention
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.views import ConsensusFound, ConsensusView, DissentsView, DissentView, SimilarConsensus
+from recallog_schemas.models.consensus.views import (
+    ConsensusFound,
+    ConsensusView,
+    DissentsView,
+    DissentView,
+    SimilarConsensus,
+)
 
 SIMILAR_BEYOND = 0.1
 """The similarity of topics that is not similar any more. That of the memory model, section 1.2."""

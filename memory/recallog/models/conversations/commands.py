@@ -25,7 +25,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import IdConflict
-from recallog_schemas.views import CompactionView, MessagesAdded, MessagesRemoved
+from recallog_schemas.models.conversations.views import CompactionView, MessagesAdded, MessagesRemoved
 from recallog_streams.ledgers.ledger import Ledger
 
 _SALTS = 3

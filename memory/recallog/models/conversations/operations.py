@@ -11,7 +11,12 @@ from recallog.operations.parameters import At
 from recallog_schemas import Position, limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import CompactionView, ConversationView, MessagesAdded, MessagesRemoved
+    from recallog_schemas.models.conversations.views import (
+        CompactionView,
+        ConversationView,
+        MessagesAdded,
+        MessagesRemoved,
+    )
 
 Written = TypeVar("Written", "MessagesAdded", "MessagesRemoved")
 

@@ -22,7 +22,7 @@ from recallog_projections.models.conversations.thresholds import DEFAULT, Thresh
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_schemas.errors import OutOfRange
-from recallog_schemas.views import ConversationView
+from recallog_schemas.models.conversations.views import ConversationView
 from recallog_streams.ledgers.ledger import Ledger
 
 

@@ -10,7 +10,8 @@ from recallog.operations.parameters import After, ExtractOptions, RetainOptions
 from recallog.retrieval.channels import FOUR_CHANNEL
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed
-from recallog_schemas.views import ExtractedFacts, RecallView, Retained, Synthesis
+from recallog_schemas.models.long_term.views import ExtractedFacts, Retained, Synthesis
+from recallog_schemas.views import RecallView
 
 _TYPES = ("fact", "experience")
 _INSIGHT = "insight"

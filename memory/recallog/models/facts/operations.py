@@ -8,7 +8,7 @@ from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import ExtractOptions
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import ExtractedFacts, Synthesis
+    from recallog_schemas.models.long_term.views import ExtractedFacts, Synthesis
 
 
 class LongTerm(Entries):

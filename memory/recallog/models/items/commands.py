@@ -19,8 +19,8 @@ from recallog_projections.models.items.projection import Items
 from recallog_projections.tables import LogName
 from recallog_schemas import Event, Position, Record, limits
 from recallog_schemas.errors import Conflict, InvalidArgument, Refused
+from recallog_schemas.models.items.views import ItemChange
 from recallog_schemas.validation import json_of
-from recallog_schemas.views import ItemChange
 
 _WHY = {
     items.FULL: f"{{namespace}} has as many keys as it may have, {limits.WORKING_BLOCKS_MAX} in working memory and "

@@ -10,7 +10,7 @@ from recallog.operations.parameters import At
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import ItemChange, ItemFound, ItemsPage
+    from recallog_schemas.models.items.views import ItemChange, ItemFound, ItemsPage
 
 
 class Items(FacadePart):

@@ -10,8 +10,8 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_schemas import Position
 from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.models.items.views import ItemFound, ItemsPage, ItemView
 from recallog_schemas.timestamps import moment_of
-from recallog_schemas.views import ItemFound, ItemsPage, ItemView
 
 _FIELDS_BYTES = 512
 """About so many bytes of an item in an answer are not its value."""

@@ -26,7 +26,7 @@ from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import settings
-from recallog_schemas import Event, Position, Record, limits
+from recallog_schemas import Event, Position, Record, limits, rules
 from recallog_schemas.errors import (
     IndexUnavailable,
     InvalidArgument,
@@ -34,8 +34,8 @@ from recallog_schemas.errors import (
     Refused,
 )
 from recallog_schemas.kinds import QualitySettings
-from recallog_schemas.models.long_term import entry_rule, seeding
-from recallog_schemas.views import (
+from recallog_schemas.models.long_term import seeding
+from recallog_schemas.models.long_term.views import (
     Comparison,
     Deduplicated,
     EntriesChange,
@@ -549,7 +549,7 @@ def _event(
 
 async def _folded(reading: ReadSession, event: Event) -> Rows:
     """The rows that the fold of entries would write for an event now. Nothing is written."""
-    stated = entry_rule.with_rule(event)  # as it will be in the ledger
+    stated = rules.with_newest_rule(event)  # as it will be in the ledger
     record = Record(reading.partition, limits.INTEGER_MAX, stated, b"", memorable=False)
     return await folded(reading, Entries(), [record], [settings.SPACES])
 

@@ -13,7 +13,7 @@ from recallog.operations.parameters import At, ExperienceOptions, RetainOptions,
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import (
+    from recallog_schemas.models.long_term.views import (
         AuditView,
         Comparison,
         Deduplicated,

@@ -20,8 +20,7 @@ from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import settings
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument
-from recallog_schemas.timestamps import moment_of
-from recallog_schemas.views import (
+from recallog_schemas.models.long_term.views import (
     AuditView,
     EntriesPage,
     EntryAudit,
@@ -33,6 +32,7 @@ from recallog_schemas.views import (
     Lesson,
     LessonsView,
 )
+from recallog_schemas.timestamps import moment_of
 from recallog_schemas.views.base import fitting, json_of
 
 LESSON = "lesson"

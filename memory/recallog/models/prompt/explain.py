@@ -20,8 +20,9 @@ from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import activity, episodic
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.kinds import SalienceWeights
+from recallog_schemas.models.prompt.views import Explanation
 from recallog_schemas.validation import is_text
-from recallog_schemas.views import Explanation, Salient
+from recallog_schemas.views import Salient
 from recallog_streams import dead_letters
 from recallog_streams.ledgers.ledger import Ledger, record_at
 

@@ -8,7 +8,7 @@ from recallog.operations.operation import GenAi, operation
 from recallog.operations.parameters import SalienceOptions
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import ContextView, Explanation
+    from recallog_schemas.models.prompt.views import ContextView, Explanation
 
 
 class Prompts(FacadePart):

@@ -25,17 +25,10 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import limits
+from recallog_schemas.models.beliefs.views import ReflectionView
+from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.shortening import cut, tokens
-from recallog_schemas.views import (
-    ContextView,
-    RecallHit,
-    RecallView,
-    ReflectionView,
-    Remembered,
-    are_dated,
-    continued,
-    one_line,
-)
+from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated, continued, one_line
 
 MEMORY_HEADING = "YOUR MEMORY"
 """The heading of the section that the window, or salience, fills."""

@@ -10,7 +10,7 @@ from recallog.operations.parameters import At
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import InsightsView, StreamRecall, StreamSummary
+    from recallog_schemas.models.stream.views import InsightsView, StreamRecall, StreamSummary
 
 _SUMMARY = "summary"
 _SOURCE = "stream"

@@ -25,8 +25,8 @@ from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import clock, episodic, settings
 from recallog_projections.views.words import words_of
 from recallog_schemas import Event, Position, codec, kinds, limits
+from recallog_schemas.models.stream.views import InsightsView, StreamHit, StreamMemory, StreamRecall, StreamSummary
 from recallog_schemas.timestamps import micros, moment_of
-from recallog_schemas.views import InsightsView, StreamHit, StreamMemory, StreamRecall, StreamSummary
 
 Class = Literal["observation", "reflection", "insight"]
 OBSERVATION: Class = "observation"

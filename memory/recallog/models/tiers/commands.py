@@ -19,7 +19,7 @@ from recallog_projections.views.due import Work
 from recallog_schemas import Event, Position, limits, triggers
 from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.models.tiers.triggers import SUMMARY
-from recallog_schemas.views import ArchivedEntry, Consolidation, TierMove
+from recallog_schemas.models.tiers.views import ArchivedEntry, Consolidation, TierMove
 
 
 async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetime | None) -> Consolidation:

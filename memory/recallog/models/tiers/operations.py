@@ -10,7 +10,7 @@ from recallog.operations.parameters import At
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import Consolidation, TierEntryFound, TierHits, TierPressure, TierStats
+    from recallog_schemas.models.tiers.views import Consolidation, TierEntryFound, TierHits, TierPressure, TierStats
 
 
 class Tiers(FacadePart):

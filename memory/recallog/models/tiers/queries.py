@@ -28,8 +28,7 @@ from recallog_projections.views import clock, settings
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.kinds.payload import Tier
-from recallog_schemas.timestamps import micros, moment_of
-from recallog_schemas.views import (
+from recallog_schemas.models.tiers.views import (
     TierEntry,
     TierEntryFound,
     TierHit,
@@ -38,6 +37,7 @@ from recallog_schemas.views import (
     TierPressure,
     TierStats,
 )
+from recallog_schemas.timestamps import micros, moment_of
 
 Strategy = Literal["weighted", "fast_first", "comprehensive"]
 Status = Literal["normal", "elevated", "high", "critical"]

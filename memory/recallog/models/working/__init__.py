@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from recallog_schemas.lazy_exports import lazy_submodules
+from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog.models.working import commands as commands
     from recallog.models.working import queries as queries
 else:
-    __getattr__ = lazy_submodules(__name__)
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -14,8 +14,8 @@ from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import ItemRow
 from recallog_schemas import Event
 from recallog_schemas.errors import Conflict, InvalidArgument, Refused
+from recallog_schemas.models.working.views import DocumentChange, Drained
 from recallog_schemas.validation import json_of
-from recallog_schemas.views import DocumentChange, Drained
 
 RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
 """Keys of scratchpads that are not for an agent's own notes."""

@@ -9,14 +9,8 @@ from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import (
-        BlocksView,
-        DocumentChange,
-        Drained,
-        ItemChange,
-        WorkingDocument,
-        WorkingText,
-    )
+    from recallog_schemas.models.items.views import ItemChange
+    from recallog_schemas.models.working.views import BlocksView, DocumentChange, Drained, WorkingDocument, WorkingText
 
 
 class Working(FacadePart):

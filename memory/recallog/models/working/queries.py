@@ -14,8 +14,9 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas.kinds import WorkingSettings
+from recallog_schemas.models.working.views import Block, BlocksView, WorkingDocument, WorkingText
 from recallog_schemas.timestamps import moment_of
-from recallog_schemas.views import Block, BlocksView, WorkingDocument, WorkingText, indented, one_line
+from recallog_schemas.views import indented, one_line
 
 _HEADING = "## Working Memory"
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")

@@ -25,7 +25,7 @@ from recallog_projections.models.items.projection import ItemRow
 from recallog_projections.models.workspace import documents as workspace
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import InvalidArgument
-from recallog_schemas.views import FileLeftOut, WorkspaceExport, WorkspaceImport
+from recallog_schemas.models.workspace.views import FileLeftOut, WorkspaceExport, WorkspaceImport
 
 _PART_DOCUMENTS = 64
 """How many documents are read, or published, at a time: at most 4 MiB."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.items.payloads import value_bytes
+from recallog_schemas.models.workspace.views import FileLeftOut
 from recallog_schemas.validation import is_text
-from recallog_schemas.views import FileLeftOut
 
 STATE = ".recallog-workspace.json"
 """The file in which a folder has the digests of its last import or export."""

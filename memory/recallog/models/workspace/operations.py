@@ -10,7 +10,7 @@ from recallog.operations.parameters import At
 from recallog_schemas import limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.views import WorkspaceExport, WorkspaceHits, WorkspaceImport
+    from recallog_schemas.models.workspace.views import WorkspaceExport, WorkspaceHits, WorkspaceImport
 
 
 class Workspace(FacadePart):

@@ -11,7 +11,8 @@ from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import KEYWORD, LATE_INTERACTION, SEMANTIC, Channel
 from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.term_cache import TermCache
-from recallog_schemas.views import RecallHit, WorkspaceHit, WorkspaceHits
+from recallog_schemas.models.workspace.views import WorkspaceHit, WorkspaceHits
+from recallog_schemas.views import RecallHit
 
 Mode = Literal["hybrid", "fts", "semantic"]
 HYBRID: Mode = "hybrid"

@@ -11,14 +11,14 @@ GIVEN = "given"
 _SPELLINGS = """\
   minilm                                  all-MiniLM-L6-v2 on this machine, without torch
   onnx:<folder>                           a sentence-transformer in ONNX form
-  sentence-transformers                   all-MiniLM-L6-v2 by sentence-transformers and torch
-  sentence-transformers:<folder or name>  a sentence-transformers model on this machine
+  sentence-transformers[:<folder or name>]
+                                          a model of that library and torch: package recallog-sentence-transformers
   https://<host>/v1#<model>               an OpenAI-compatible embeddings endpoint (http:// as well)
   <scheme>[:<anything>]                   an adapter that an installed package registers in the entry points
                                           recallog.embedders
 A folder, a name or a <model> may be followed by the prefixes of questions and of passages, as in
 onnx:<folder>?query=query:+&passage=passage:+ (spelt as in the query of a URL)."""
-_OWN_SCHEMES = frozenset({"minilm", "onnx", "sentence-transformers"})
+_OWN_SCHEMES = frozenset({"minilm", "onnx"})
 
 
 def embedder(
@@ -31,11 +31,11 @@ def embedder(
     """The embedder with this name. Its model is loaded at the first use.
 
     `api_key` is for endpoints, `deadline_seconds` their limit for a question, and `threads` is the number of threads of
-    models on this machine. Raises `SettingsError` for an unknown name, a folder without a model, and an invalid URL or
+    Recallog's own models. Raises `SettingsError` for an unknown name, a folder without a model, and an invalid URL or
     key.
     """
     name = name.strip()
-    kind, separator, rest = name.partition(":")
+    kind, _, rest = name.partition(":")
     if name == GIVEN:
         raise SettingsError(
             "the index was built by a program with an embedder of its own. Open the memory with it: "
@@ -48,10 +48,6 @@ def embedder(
         from recallog_projections.index.embedders.onnx import OnnxEmbedder
 
         return OnnxEmbedder(where or None, prefixes=prefixes, threads=threads)
-    if kind == "sentence-transformers" and bool(separator) == bool(where):
-        from recallog_projections.index.embedders.sentence_transformers import SentenceTransformersEmbedder
-
-        return SentenceTransformersEmbedder(where or None, prefixes=prefixes, threads=threads)
     factory = None if kind in _OWN_SCHEMES else plugins.load(plugins.EMBEDDERS, kind)
     if factory is None:
         raise SettingsError(f"{name!r} is not an embedder. It must be one of\n{_SPELLINGS}")

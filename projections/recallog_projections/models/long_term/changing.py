@@ -15,8 +15,7 @@ from recallog_projections.models.long_term.kinds import changed_ids
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure, Refusal
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_schemas import Record, kinds, limits, timestamps
-from recallog_schemas.models.long_term import entry_rule
+from recallog_schemas import Record, kinds, limits, rules, timestamps
 
 _LABELS = ("entity", "category", "source", "topic")
 
@@ -85,7 +84,7 @@ _ENDS: Mapping[str, tables.Status] = {"memory.retracted": tables.RETRACTED, "mem
 def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | None:
     """Give a live entry another form, or another owner."""
     after = _FORMS[record.event.kind](row, record)
-    refusal = _refusal(rows, row, after, entry_rule.rule_of(record.event))
+    refusal = _refusal(rows, row, after, rules.rule_of(record.event))
     if refusal is not None:
         return refusal
     linking.replace(rows, row, after)

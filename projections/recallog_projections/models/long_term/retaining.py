@@ -18,8 +18,7 @@ from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
-from recallog_schemas import Event, Record, kinds, limits, timestamps, triggers
-from recallog_schemas.models.long_term import entry_rule
+from recallog_schemas import Event, Record, kinds, limits, rules, timestamps, triggers
 from recallog_schemas.models.long_term.triggers import MIGRATION
 
 FACT = "fact"
@@ -161,7 +160,7 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     refusal = _refusal(rows, row)
     if refusal is not None:
         return EntryRef(row.owner, row.offset, tables.REFUSED, refusal)
-    twin = linking.twin(rows, row, entry_rule.rule_of(record.event))
+    twin = linking.twin(rows, row, rules.rule_of(record.event))
     if twin is not None:
         return EntryRef(row.owner, row.offset, tables.DUPLICATE, tables.EQUAL, twin, 1.0)
     if _is_migrated(record.event) and rows.get(tables.KEPT, *_kept_key(record.event)) is not None:
@@ -209,7 +208,7 @@ def _kept_key(event: Event) -> tuple[str, str, str]:
 
 def _nearest(event: Event) -> Mapping[str, Any] | None:
     """What an event of rule 1 says about its nearest entry."""
-    return event.payload.get("nearest") if entry_rule.rule_of(event) == 1 else None
+    return event.payload.get("nearest") if rules.rule_of(event) == 1 else None
 
 
 def _near(rows: Rows, row: EntryRow, nearest: Mapping[str, Any] | None) -> EntryRow | None:

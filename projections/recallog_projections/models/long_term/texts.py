@@ -1,6 +1,6 @@
 """Equal texts: the rules by which an entry is a duplicate of another one, and a migration of what was kept before.
 
-A rule has a number, which the event states (`recallog_schemas.models.long_term.entry_rule`). A rule never changes:
+A rule has a number, which the event states (`recallog_schemas.rules`). A rule never changes:
 entries of old ledgers are judged as they were. Rule 1 compares characters, after Unicode normalisation (NFC) and with
 white space collapsed. Rule 2 also ignores what says nothing about the content:
 

@@ -81,7 +81,7 @@ class FileLeftOut(View):
         return one_line(f"{self.path}: {self.reason}")
 
 
-class FolderExchange(View):
+class _FolderExchange(View):
     """What an import or an export did, document by document."""
 
     space: str
@@ -110,14 +110,14 @@ class FolderExchange(View):
         return "\n".join((numbers, *(f"left out {each.format()}" for each in self.left_out)))
 
 
-class WorkspaceImport(FolderExchange):
+class WorkspaceImport(_FolderExchange):
     """What an import of a folder made of its files."""
 
     position: Position | None
     """The position of the last event. None: nothing was written."""
 
 
-class WorkspaceExport(FolderExchange):
+class WorkspaceExport(_FolderExchange):
     """What an export made of the documents of a workspace."""
 
     known: bool

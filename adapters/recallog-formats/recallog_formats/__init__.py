@@ -1,0 +1,1 @@
+"""Readers of files that few people have: LangChain and LangGraph, SWE-agent."""

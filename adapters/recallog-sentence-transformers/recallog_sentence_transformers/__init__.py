@@ -1,0 +1,1 @@
+"""The embedder of models that the library sentence-transformers runs with torch."""

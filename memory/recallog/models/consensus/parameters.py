@@ -1,0 +1,112 @@
+"""The parameters of consensus and dissent."""
+
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from recallog.operations.operation import IN_BODY
+from recallog_schemas import limits
+from recallog_schemas.models.consensus import payloads
+
+
+def _topic(text: str) -> str:
+    if not text.split():
+        raise PydanticCustomError("blank", "give the topic in at least one word: topics are compared by their words")
+    return text
+
+
+def _optional_topic(text: str | None) -> str | None:
+    return None if text is None else _topic(text)
+
+
+Topic = Annotated[str, Field(min_length=1, description="What is debated."), AfterValidator(_topic), IN_BODY]
+HashedTopic = Annotated[
+    str,
+    Field(min_length=1, description="The topic, or its hash: 16 hexadecimal digits, as answers have it."),
+    AfterValidator(_topic),
+    IN_BODY,
+]
+Conclusion = Annotated[str, Field(pattern=r"\S", description="What the agents agree on.")]
+Certainty = Annotated[float, Field(ge=0, le=1, description="From 0 to 1: how certain it is.")]
+Participating = Annotated[
+    Sequence[str], Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that took part.")
+]
+Agreeing = Annotated[Sequence[str], Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that agree.")]
+ConsensusId = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus.")]
+Successor = Annotated[
+    str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that replaces it.")
+]
+Objection = Annotated[str, Field(pattern=r"\S", description="The objection.")]
+DissentType = Annotated[payloads.DissentType, Field(description="What sort of objection it is.")]
+OneDissentType = Annotated[
+    payloads.DissentType | None, Field(description="Only objections of this sort; default: all.")
+]
+ConsensusLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many, the most similar ones.")]
+DissentLimit = Annotated[
+    int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many, those with the highest confidence.")
+]
+MinConfidence = Annotated[float, Field(ge=0, le=1, description="Least confidence.")]
+
+
+class _DebateOptions(TypedDict, total=False):
+    """How the event of a debate is recorded."""
+
+    audience: Annotated[
+        Sequence[str] | None,
+        Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Agents that see it; default: all of the space."),
+    ]
+    session: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The session of the debate."),
+    ]
+
+
+class ConsensusOptions(_DebateOptions, total=False):
+    """What a consensus says besides its conclusion."""
+
+    dissenting: Annotated[
+        Sequence[str] | None,
+        Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that do not agree."),
+    ]
+    strength: Annotated[
+        payloads.ConsensusStrength | None,
+        Field(description="How strong the agreement is; default: by the share of the agents that agree."),
+    ]
+    key_claims: Annotated[
+        Sequence[str] | None,
+        Field(max_length=limits.CONSENSUS_CLAIMS_MAX, description="Claims that it rests on."),
+    ]
+    cruxes: Annotated[
+        Sequence[str] | None,
+        Field(max_length=limits.CONSENSUS_CRUXES_MAX, description="What would change the conclusion."),
+    ]
+    domain: Annotated[
+        str | None, Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="The field that it belongs to.")
+    ]
+    tags: Annotated[
+        Sequence[str] | None, Field(max_length=limits.CONSENSUS_TAGS_MAX, description="Words by which it is grouped.")
+    ]
+    rounds: Annotated[int | None, Field(ge=0, le=limits.INTEGER_MAX, description="How many rounds the debate had.")]
+    supersedes: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that it replaces."),
+    ]
+
+
+class DissentOptions(_DebateOptions, total=False):
+    """What a dissent says besides the objection."""
+
+    consensus_id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that it objects to."),
+    ]
+    topic: Annotated[
+        str | None,
+        Field(min_length=1, description="The topic whose consensus it objects to, instead of an id."),
+        AfterValidator(_optional_topic),
+    ]
+    reasoning: Annotated[str | None, Field(description="Why.")]
+    rebuttal: Annotated[str | None, Field(description="What was answered.")]
+    acknowledged: Annotated[bool | None, Field(description="Whether the others took note of it.")]

@@ -1,0 +1,72 @@
+"""The kinds of changes of entries."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recallog_schemas.kinds.kind import bookkeeping, entry
+from recallog_schemas.models.long_term.payloads import (
+    NEWEST_RULE,
+    Accessed,
+    Archived,
+    Erased,
+    Experience,
+    Metered,
+    Retained,
+    Retracted,
+    Transferred,
+    Updated,
+)
+from recallog_schemas.text_rules import first_of
+
+_CONTENT = "text entity category source topic metadata"
+_UNCOMPARED = frozenset({"nearest", "rule"})
+"""Publishing adds the rule, a later version of Recallog perhaps another one; old writers measured `nearest` for each
+try."""
+
+
+def _experience_text(payload: Mapping[str, Any]) -> str:
+    """`summary → outcome`; the summary alone without an outcome."""
+    summary, outcome = payload["summary"], payload.get("outcome")
+    return f"{summary} → {outcome}" if outcome else str(summary)
+
+
+_experience_text.__name__ = "{summary} → {outcome}"
+
+KINDS = (
+    entry(
+        "memory.retained",
+        "An agent keeps a text on purpose.",
+        Retained,
+        first_of("text"),
+        _CONTENT,
+        newest_rule=NEWEST_RULE,
+        uncompared=_UNCOMPARED,
+    ),
+    entry(
+        "experience.recorded",
+        "An agent keeps what it did and what came of it.",
+        Experience,
+        _experience_text,
+        "action_type summary outcome agent_role",
+    ),
+    bookkeeping(
+        "memory.updated",
+        "An entry was changed by its owner.",
+        Updated,
+        _CONTENT,
+        newest_rule=NEWEST_RULE,
+        uncompared=_UNCOMPARED,
+    ),
+    bookkeeping("memory.retracted", "An entry was taken back by its owner.", Retracted, "reason"),
+    bookkeeping("memory.archived", "An entry was put away by its owner.", Archived, "reason"),
+    bookkeeping("memory.erased", "Entries were forgotten by their owner.", Erased, "reason"),
+    bookkeeping(
+        "memory.transferred",
+        "Entries were given to another agent.",
+        Transferred,
+        newest_rule=NEWEST_RULE,
+        uncompared=_UNCOMPARED,
+    ),
+    bookkeeping("memory.metered", "Units were granted to an agent or used by it.", Metered, "reason"),
+    bookkeeping("memory.accessed", "Entries were read in a way that counts.", Accessed),
+)

@@ -1,0 +1,1 @@
+"""The prompt of an agent: what it is, knows and remembers, fitted to a budget."""

@@ -1,0 +1,10 @@
+"""The kinds of what moves entries between tiers."""
+
+from recallog_schemas.kinds.kind import bookkeeping
+from recallog_schemas.models.tiers.payloads import Consolidated, OutcomeReported, TierChanged
+
+KINDS = (
+    bookkeeping("memory.outcome_reported", "What came of using entries.", OutcomeReported, "cause"),
+    bookkeeping("memory.tier_changed", "An entry was moved to another tier.", TierChanged, "reason"),
+    bookkeeping("memory.consolidated", "A plan that moves and archives entries.", Consolidated),
+)

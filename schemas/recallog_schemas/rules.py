@@ -1,0 +1,35 @@
+"""The rule by which the fold judges an event: its number is `rule` of the payload, for kinds that have rules.
+
+The fold judges each event by the rule that it states, so that a later version of Recallog gives old ledgers the views
+that they had. Publishing states the newest rule. Events of writers that knew no rules state none: rule 1 holds for
+them.
+"""
+
+from recallog_schemas import kinds
+from recallog_schemas.event import Event
+
+FIELD = "rule"
+FIRST = 1
+
+
+def rule_of(event: Event) -> int:
+    """The rule that an event is judged by."""
+    rule: int | None = event.payload.get(FIELD)
+    return FIRST if rule is None else rule
+
+
+def with_newest_rule(event: Event) -> Event:
+    """`event` with the newest rule of its kind, unless it states one or its kind has none."""
+    newest = kinds.kind_of(event.kind).newest_rule
+    return event if newest is None else _with_rule(event, newest)
+
+
+def with_own_rule(event: Event) -> Event:
+    """`event` with the rule that it is judged by, also if it states none, unless its kind has none."""
+    return event if kinds.kind_of(event.kind).newest_rule is None else _with_rule(event, FIRST)
+
+
+def _with_rule(event: Event, rule: int) -> Event:
+    if event.payload.get(FIELD) is not None:
+        return event
+    return event.model_copy(update={"payload": {**event.payload, FIELD: rule}})

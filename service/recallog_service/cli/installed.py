@@ -1,0 +1,47 @@
+"""Commands of installed packages, found among the entry points `recallog.commands`."""
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import typer
+
+_GROUP = "recallog.commands"
+_PACKAGES = {"demo": "recallog-demo", "eval": "recallog-eval"}
+"""Packages of ours by their commands."""
+
+
+def names() -> list[str]:
+    return sorted(entry_points(group=_GROUP).names)
+
+
+def summary_of(name: str) -> str | None:
+    """What `recallog --help` says of a command: the summary of its distribution, so that the command is not imported.
+
+    None if no installed package has the command.
+    """
+    found: EntryPoint | None = next(iter(entry_points(group=_GROUP, name=name)), None)
+    if found is None:
+        return None
+    metadata = None if found.dist is None else found.dist.metadata
+    return metadata["Summary"] if metadata and "Summary" in metadata else ""
+
+
+def advice_on(name: str) -> str | None:
+    """What to do about a command that is not there; None if no package of ours has it."""
+    package = _PACKAGES.get(name)
+    return package and f"recallog {name} is a command of {package}; install that package"
+
+
+def commands_of(name: str) -> typer.Typer:
+    """The command, imported. If it cannot be, the error is printed and ends this command."""
+    from recallog_projections import plugins
+    from recallog_schemas.errors import SettingsError
+    from recallog_service.cli import terminal
+
+    commands = typer.Typer(rich_markup_mode="rich")
+    try:
+        register: Any = plugins.load(plugins.COMMANDS, name)
+    except SettingsError as error:
+        terminal.fail(error)
+    register(commands)
+    return commands

@@ -1,0 +1,38 @@
+"""Writes everything in the repository that is generated from the code: `make generate`."""
+
+from pathlib import Path
+
+from recallog import Memory
+from recallog.operations import schemas
+from recallog_schemas import export
+from recallog_service.cli.app import SUMMARIES
+from recallog_tools import reference, stubs, summarize
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def write(repository: Path) -> None:
+    """Write the JSON Schemas, the API reference, the summaries of commands and the stubs of derived classes.
+
+    Pages that are no longer generated are removed.
+    """
+    export.write(repository / "schemas" / "json", schemas.documents(Memory))
+    folder = repository / "docs" / "reference"
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = reference.pages(Memory)
+    for path in folder.glob("*.md"):
+        if path.name not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    summaries = repository / SUMMARIES.relative_to(REPOSITORY)
+    summaries.parent.mkdir(parents=True, exist_ok=True)
+    summaries.write_text(summarize.generated(), encoding="utf-8")
+    for file, text in stubs.generated().items():
+        stub = repository / file.relative_to(REPOSITORY)
+        stub.parent.mkdir(parents=True, exist_ok=True)
+        stub.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(REPOSITORY)
