@@ -9,10 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib.metadata import Distribution
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +21,9 @@ from recallog_projections.index.embedders.embedder import Passage
 from recallog_projections.index.embedders.registry import embedder
 from recallog_projections.stores.store import Generation, Store
 from recallog_schemas.errors import SettingsError
-from recallog_service.formats import registry
 from support.cli import recallog
 from support.events import event, run
+from support.installed import formats_read_again, without_ours
 
 ROOT = Path(__file__).parents[2]
 ADAPTERS = ROOT / "adapters"
@@ -327,39 +324,24 @@ def test_a_command_that_cannot_be_imported_is_named(install: Install) -> None:
     assert f"{target}, registered in recallog.commands, cannot be imported" in done.err
 
 
-@contextmanager
-def formats_read_again() -> Iterator[None]:
-    """The formats of the distributions that are installed meanwhile."""
-    registry.installed.cache_clear()
-    try:
-        yield
-    finally:
-        registry.installed.cache_clear()
-
-
 @pytest.fixture
-def without_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Only Recallog is installed, without the packages under `adapters`."""
-    discover = Distribution.discover
-
-    def others(**context: Any) -> Iterator[Distribution]:
-        return (each for each in discover(**context) if not each.name.startswith("recallog-"))
-
-    with formats_read_again():
-        monkeypatch.setattr(Distribution, "discover", others)
+def alone() -> Iterator[None]:
+    """Only Recallog is installed."""
+    with without_ours():
         yield
 
 
 MISSING = [
     ("recallog-eval", [{"sample_id": "a", "conversation": {}}]),
     ("recallog-formats", {"history": [], "trajectory": []}),
+    ("recallog-formats", {"history": [{"role": "user", "content": "Fix it.", "agent": "main"}]}),
     ("recallog-formats", {"messages": [{"type": "human", "content": "Hello."}]}),
     ("recallog-formats", [{"lc": 1, "type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": "Hello."}}]),
     ("recallog-formats", {"thread_id": "t", "values": {"messages": [{"type": "ai", "data": {"content": "Hello."}}]}}),
 ]
 
 
-@pytest.mark.usefixtures("without_ours")
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(("package", "document"), MISSING)
 def test_a_file_that_a_package_reads_is_refused_without_it_and_the_package_is_named(
     tmp_path: Path, package: str, document: object
@@ -371,14 +353,14 @@ def test_a_file_that_a_package_reads_is_refused_without_it_and_the_package_is_na
     assert f"{package} reads the format" in done.err
 
 
-@pytest.mark.usefixtures("without_ours")
+@pytest.mark.usefixtures("alone")
 def test_a_format_that_a_package_reads_is_wrong_use_without_it_and_the_package_is_named(tmp_path: Path) -> None:
     done = recallog("ingest", "--format", "langchain", tmp_path / "log.json", "--home", tmp_path / "home")
     assert done.code == 2
     assert "recallog-formats reads the format langchain; install that package" in done.err
 
 
-@pytest.mark.usefixtures("without_ours")
+@pytest.mark.usefixtures("alone")
 def test_eval_is_wrong_use_without_its_package_and_the_package_is_named() -> None:
     done = recallog("eval", "locomo", "locomo.json")
     assert done.code == 2

@@ -13,7 +13,9 @@ from recallog import Memory
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidInput
 from recallog_service.formats import Format, Options, Source, registry
+from recallog_service.formats.elsewhere import ELSEWHERE
 from recallog_service.ingest import Ingested, ingest
+from support.installed import without_ours
 from unit import (
     test_formats_chat,
     test_formats_claude_code,
@@ -66,6 +68,7 @@ SAMPLES: list[tuple[str, bytes]] = [
     ("langchain", whole({"thread_id": "t", "values": {"messages": test_formats_langchain.talk()}})),
     ("openai", in_lines(test_formats_logs.completion(1, MESSAGES[1]))),
     ("openai", in_lines({"request": {"messages": MESSAGES[:1]}, "response": None})),
+    ("openai", in_lines({**test_formats_logs.response(1, test_formats_logs.said("No.")), "conversation": {"id": "c"}})),
     ("openai", in_lines({"custom_id": "1", "method": "POST", "url": "/v1/chat", "body": {"messages": MESSAGES}})),
     ("openai", whole(test_formats_logs.response(1, test_formats_logs.said("No.")), indent=2)),
     ("anthropic", in_lines(test_formats_logs.message(1, {"type": "text", "text": "No."}))),
@@ -90,6 +93,13 @@ def source(data: bytes) -> Source:
 @pytest.mark.parametrize(("name", "data"), SAMPLES, ids=IDS)
 def test_a_file_is_recognised_by_its_content(name: str, data: bytes) -> None:
     assert registry.format_of(source(data).sample).name == name
+
+
+@pytest.mark.parametrize(("name", "data"), SAMPLES, ids=IDS)
+def test_without_the_packages_of_other_formats_a_file_is_recognised_alike_or_refused(name: str, data: bytes) -> None:
+    with without_ours():
+        found = registry.recognised(source(data).sample)
+    assert (found and found.name) == (None if name in {each.name for each in ELSEWHERE} else name)
 
 
 def test_every_format_has_a_sample() -> None:

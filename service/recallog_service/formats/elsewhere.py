@@ -23,11 +23,16 @@ class Elsewhere:
 
 
 def _of_locomo(document: object) -> bool:
-    return isinstance(document, dict) and isinstance(document.get("conversation"), dict)
+    """Whether it has a conversation and the name of a sample: a response of OpenAI has a conversation too."""
+    return isinstance(document, dict) and "sample_id" in document and isinstance(document.get("conversation"), dict)
 
 
 def _of_swe_agent(document: object) -> bool:
-    return isinstance(document, dict) and isinstance(document.get("trajectory"), list)
+    if not isinstance(document, dict):
+        return False
+    history = document.get("history")
+    has_agents = isinstance(history, list) and any(isinstance(each, dict) and "agent" in each for each in history)
+    return has_agents or isinstance(document.get("trajectory"), list)
 
 
 def _of_langchain(document: object, depth: int = _DEPTH_MAX) -> bool:
