@@ -79,5 +79,5 @@ def _model_of(module: str) -> str:
     return parts[2] if len(parts) > 2 and parts[1] == "models" else ""
 
 
-_TO_GO = {("items", "workspace"), ("long_term", "facts"), ("long_term", "tiers")}
+_TO_GO = {("long_term", "facts"), ("long_term", "tiers")}
 """Imports against the arrows, which pyproject.toml lists as those that are to go."""

@@ -17,9 +17,10 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
-from recallog_projections.index.documents import ALONE, CHUNK_KIND, entry_point_id, point_id
+from recallog_projections.index.documents import ALONE, point_id
 from recallog_projections.index.embedders.embedder import Embedding
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
+from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.reading import CAPTURED
 from recallog_projections.models.long_term.reading import KIND as ENTRY_KIND
 from recallog_projections.models.long_term.tables import EntryRow
@@ -157,8 +158,8 @@ async def events(
 
 async def without_points(index: IndexSnapshot, rows: Sequence[EntryRow]) -> list[EntryRow]:
     """Those of the entries that the index does not have in this form: it retains a limited number of ended ones."""
-    stored = await index.engine.retrieve(index.collection, [entry_point_id(row) for row in rows], payload=())
-    return [row for row in rows if entry_point_id(row) not in stored]
+    stored = await index.engine.retrieve(index.collection, [point_id_of(row) for row in rows], payload=())
+    return [row for row in rows if point_id_of(row) not in stored]
 
 
 def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:
@@ -401,7 +402,7 @@ def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
         length=payload["length"],
         text_key=payload["text_key"],
         is_entry=payload["ordinal"] == ALONE,
-        document=payload[_OF_CHUNK] if payload["kind"] == CHUNK_KIND else "",
+        document=payload[_OF_CHUNK] if payload["kind"] == "item.put" else "",
         semantic=cosine,
         keyword=keyword,
         coverage=words / worth.of_words if worth.of_words else 0.0,

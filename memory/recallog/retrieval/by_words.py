@@ -151,7 +151,7 @@ def _terms_of_entry(row: EntryRow, generation: str, cache: TermCache) -> MemoryT
 
 def _weights_of_entry(row: EntryRow, text: str) -> dict[str, float]:
     if row.offset < 0:  # it stands for a chunk of a document
-        return points.chunk_weights(text, row.at)
+        return points.part_weights(text, row.at)
     return terms.weights(points.terms_of(text, row.at))
 
 

@@ -11,7 +11,7 @@ from recallog.retrieval import dates, names
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Channel, Preset
 from recallog_projections.index import documents, points, terms
-from recallog_projections.index.engines.engine import EVERYBODY, Filter, documents_of
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, apart_from
 from recallog_projections.models.long_term.reading import CAPTURED, KIND
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_schemas import Position, limits
@@ -93,7 +93,7 @@ class RecallQuery:
 
     def of_documents(self) -> Self:
         """The query for documents alone: the index has them in a space of their own."""
-        return replace(self, space=documents_of(self.space), kinds=None, types=None, has_entries=False)
+        return replace(self, space=apart_from(self.space), kinds=None, types=None, has_entries=False)
 
     def visible(self) -> Filter:
         """The engine's filter for the memories that the agent may see."""

@@ -35,9 +35,9 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, qu
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
-from recallog_projections.index.documents import entry_point_id
 from recallog_projections.index.language import questions
 from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, clock, episodic, outline, salience, settings
@@ -214,7 +214,7 @@ async def _resolved_entries(gathered: _Gathered, reading: ReadSession, query: Re
     known = []
     for each in gathered.candidates:
         row = rows.get(each.offset)
-        if each.is_entry and (row is None or entry_point_id(row) != each.id):
+        if each.is_entry and (row is None or point_id_of(row) != each.id):
             continue
         if row is not None:
             gathered.entries[each.offset] = row

@@ -23,9 +23,9 @@ from recallog.retrieval.channels import ENTITY, HYBRID, KEYWORD, RRF, SEMANTIC, 
 from recallog.retrieval.fusing import RRF_K, fuse
 from recallog.retrieval.query import RecallQuery, query_terms
 from recallog.retrieval.term_cache import TermCache
-from recallog_projections.index.documents import entry_point_id
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import uses
+from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, settings
@@ -185,7 +185,7 @@ def _scores_by_index(found: _Rankings, indexed: EntriesByIndex) -> dict[Channel,
         scores[channel] = {}
         for each in entries:
             row = found.rows.get(each.offset)
-            if row is not None and entry_point_id(row) == each.point:
+            if row is not None and point_id_of(row) == each.point:
                 scores[channel][each.offset], found.points[each.offset] = each.score, each.point
     return scores
 

@@ -14,12 +14,13 @@ from recallog.reading.read_session import ReadSession
 from recallog.retrieval import by_words
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.term_cache import TermCache
-from recallog_projections.index.documents import CHUNK, CHUNK_KIND, chunks_of, text_key
+from recallog_projections.index.documents import text_key
+from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import ItemRow
 from recallog_projections.models.long_term.tables import EntryRow
-from recallog_projections.models.workspace import documents as workspace
 from recallog_projections.models.workspace.chunks import Chunk
+from recallog_projections.models.workspace.documents import KIND, TYPE, chunks_of
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event, limits
 from recallog_schemas.timestamps import moment_of
@@ -53,7 +54,7 @@ class DocumentChunk:
     @property
     def id(self) -> str:
         """The document and the lines: `workspace/notes.md:12-40`; of a longer key its digest."""
-        document = f"{'/'.join(workspace.NAMESPACE)}/{self.key}"
+        document = f"{'/'.join(fact_blocks.WORKSPACE)}/{self.key}"
         if len(document) > _NAMED_CHARS_MAX:
             document = hashlib.blake2b(document.encode(), digest_size=16).hexdigest()
         return f"{document}:{self.chunk.first}-{self.chunk.last}"
@@ -65,9 +66,9 @@ class DocumentChunk:
             id=self.id,
             space=self.space,
             agent=self.agent,
-            kind=CHUNK_KIND,
+            kind=KIND,
             at=moment_of(self.row.at),
-            payload={"namespace": list(workspace.NAMESPACE), "key": self.key, "value": self.chunk.lines},
+            payload={"namespace": list(fact_blocks.WORKSPACE), "key": self.key, "value": self.chunk.lines},
         )
 
     def as_entry(self) -> EntryRow:
@@ -79,7 +80,7 @@ class DocumentChunk:
             self.place,
             self.row.at,
             text=self.chunk.text,
-            type=CHUNK,
+            type=TYPE,
             source=self.key,
             version=self.row.version,
         )
@@ -109,7 +110,7 @@ async def of_candidates(
 async def newest(reading: ReadSession, space: str, agent: str, beyond: int) -> list[DocumentChunk]:
     """The chunks of the documents of `agent` that have changed after the offset `beyond`, of the newest first, at most
     `limits.DOCUMENT_CHUNKS_COMPARED` and those of one document more."""
-    prefix = items.newest_prefix(workspace.NAMESPACE)
+    prefix = items.newest_prefix(fact_blocks.WORKSPACE)
 
     async def read(session: ReadSession) -> list[DocumentChunk]:
         found: list[DocumentChunk] = []
@@ -142,12 +143,12 @@ def by_their_words(
     rows = [each.as_entry() for each in found]
     compared = by_words.candidates((), rows, generation, cache, searched, idf=idf)
     for each in compared.candidates:
-        each.kind, each.document = CHUNK_KIND, CHUNK
+        each.kind, each.document = KIND, TYPE
     return compared
 
 
 def _is_document(path: str) -> bool:
-    return tuple(items.names_of(path)[0]) == workspace.NAMESPACE
+    return tuple(items.names_of(path)[0]) == fact_blocks.WORKSPACE
 
 
 def _chunks(space: str, agent: str, path: str, row: ItemRow | None) -> list[DocumentChunk]:
