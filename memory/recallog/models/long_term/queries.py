@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import candidates as recalled
+from recallog.models.long_term import live_entries
+from recallog.models.long_term.additions import tiers_of
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.similar import similar
 from recallog.reading.read_session import ReadSession
@@ -52,7 +53,7 @@ async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> En
         snapshot = await snapshot_of(session, space, agent)
         found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
         row = None if found is None else found.readable_by(agent)
-        tier = {} if row is None else await recalled.tiers_of(session, [row])
+        tier = {} if row is None else await tiers_of(session, [row])
         entry = None
         if found is not None and row is not None:
             entry = entry_view(session.partition, row, found.ref.status, tier=tier.get(row.offset))
@@ -70,7 +71,7 @@ async def newest(
 
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await snapshot_of(session, space, agent)
-        page = (await recalled.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
+        page = (await live_entries.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
             entries=await _entry_views(session, [row for _, row in page.items]),
@@ -95,7 +96,7 @@ async def by_priority(
 
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await snapshot_of(session, space, agent)
-        page = await recalled.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
+        page = await live_entries.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
         end = first + fitting(_size(row) for row in shown[first : first + limit])
         return EntriesPage(
@@ -137,11 +138,11 @@ async def lessons(
         compared = [(each.row, each.similarity) for each in found.found]
     except IndexUnavailable:
         by = "words"
-        compared = _by_words(query, await recalled.newest_of_type(reading, space, agent, LESSON))
+        compared = _by_words(query, await live_entries.newest_of_type(reading, space, agent, LESSON))
     for row, similarity in compared:
         rows[row.offset], similarities[row.offset] = row, similarity
     ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[:limit]
-    tiers = await recalled.tiers_of(reading, [row for row, _ in ranked])
+    tiers = await tiers_of(reading, [row for row, _ in ranked])
     return LessonsView(
         **await of_agent(reading, snapshot, space, agent),
         lessons=tuple(
@@ -271,7 +272,7 @@ def _size(row: EntryRow) -> int:
 
 
 async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
-    tiers = await recalled.tiers_of(reading, rows)
+    tiers = await tiers_of(reading, rows)
     return tuple(entry_view(reading.partition, row, tier=tiers.get(row.offset)) for row in rows)
 
 

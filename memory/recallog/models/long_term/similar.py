@@ -11,7 +11,7 @@ import numpy as np
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import candidates as entries
+from recallog.models.long_term import live_entries
 from recallog.reading.read_session import ReadSession
 from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
@@ -173,7 +173,7 @@ class _Comparison:
         snapshot = await self.reading.snapshot(need for of_text in needs for need in of_text)
         newest: Sequence[EntryRow] = ()
         if self.index.checkpoint != snapshot.processed:
-            rows = await entries.newest(self.reading, self.space, self.agent, limits.SIMILAR_ENTRIES)
+            rows = await live_entries.newest(self.reading, self.space, self.agent, limits.SIMILAR_ENTRIES)
             newest = [row for row in rows if row.offset > self.index.checkpoint]
         found = []
         for asked, of_text in zip(texts, needs, strict=True):

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import candidates as entries
-from recallog.models.long_term import entry_presence
+from recallog.models.long_term import entry_presence, live_entries
 from recallog.models.long_term.similar import DECIMALS, STORED_ERROR, cosine
 from recallog.reading.read_session import ReadSession
 from recallog_projections.index import passages
@@ -109,7 +108,7 @@ async def _candidates(
     rows = [row for key in keys if (row := snapshot.row(tables.ROWS, *key)) is not None]
     stored = {row.offset: hits[row.offset].score for row in rows if hits[row.offset].payload["since"] == row.since}
     if is_behind:
-        newest = await entries.newest(reading, space, agent, limits.SIMILAR_ENTRIES)
+        newest = await live_entries.newest(reading, space, agent, limits.SIMILAR_ENTRIES)
         rows += [row for row in newest if row.offset > index.checkpoint]
     rows = [row for row in rows if entry_reading.may_read(agent, row)]
     in_tiers = await reading.snapshot(

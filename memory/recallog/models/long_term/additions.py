@@ -1,0 +1,48 @@
+"""What models that are built on long-term memory add to entries."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+
+from recallog.reading.read_session import ReadSession
+from recallog_projections import plugins
+from recallog_projections.models.long_term.tables import EntryRow
+
+
+class EntryAddition:
+    """What one model adds to entries. A model overrides what it needs."""
+
+    async def tiers_of(self, reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, str]:
+        """The tiers that live entries are in, by offset, of those that have one."""
+        return {}
+
+    async def linked(
+        self, session: ReadSession, space: str, agent: str, query: str, *, limit: int
+    ) -> Sequence[tuple[int, str]]:
+        """The offsets and owners of at most `limit` entries that are linked to what a query names, best first."""
+        return ()
+
+
+@cache
+def _built_in() -> Sequence[EntryAddition]:
+    return [module.ADDITION for module in plugins.parts_of_models("recallog", "entries")]
+
+
+async def tiers_of(reading: ReadSession, rows: Iterable[EntryRow]) -> Mapping[int, str]:
+    """The tiers that live entries are in, by offset, of those that have one."""
+    live, found = list(rows), dict[int, str]()
+    for addition in _built_in():
+        found |= await addition.tiers_of(reading, live)
+    return found
+
+
+async def in_tiers(reading: ReadSession, rows: Sequence[EntryRow], tiers: Collection[str] | None) -> Sequence[EntryRow]:
+    """Those of some live entries that are in one of `tiers`; all of them if that is None."""
+    if tiers is None:
+        return rows
+    tier_of = await tiers_of(reading, rows)
+    return [row for row in rows if tier_of.get(row.offset) in tiers]
+
+
+async def linked(session: ReadSession, space: str, agent: str, query: str, *, limit: int) -> Sequence[tuple[int, str]]:
+    """The offsets and owners of entries that are linked to what a query names, best first; `limit` of each model."""
+    return [each for one in _built_in() for each in await one.linked(session, space, agent, query, limit=limit)]
