@@ -34,7 +34,7 @@ IMPORTANCE_DECIMALS = 6
 """The embedded engine returns numbers of 16 digits and more with another last digit, so that a checksum fails."""
 
 
-class Document(msgspec.Struct, frozen=True):
+class Document(msgspec.Struct, frozen=True, kw_only=True):
     """One memory in the index."""
 
     space: str
@@ -43,24 +43,24 @@ class Document(msgspec.Struct, frozen=True):
     kind: str
     readers: tuple[str, ...]
     """The names of the agents that may see it, or `EVERYBODY`."""
-    session: str
+    session: str = ""
     """The session's id, "" without one: the documents of a space without a session form one session."""
-    ordinal: int
+    ordinal: int = ALONE
     """Its ordinal among the documents of its session; `ALONE` for a document of a model."""
-    is_action: bool
+    is_action: bool = False
     """Whether its kind has the role `action`, for example a tool call."""
-    is_question: bool
+    is_question: bool = False
     """Whether its text is a question: the next document is likely the answer."""
     length: int
     """`prose_length` of its text."""
-    turn: int
+    turn: int = 0
     at: int
     """Microseconds since 1970."""
     offset: int
-    event: str
+    event: str = ""
     """The JSON of the event in the ledger; of a text of a model that of the event that would keep it as it is now. A
     text without one is a part of a longer text, and its first line is a heading."""
-    before: str
+    before: str = ""
     """The end of "author: text" of the previous document of its session that all its readers may see; "" without one.
     """
     text_key: int

@@ -21,6 +21,10 @@ class EntryAddition:
         """The offsets and owners of at most `limit` entries that are linked to what a query names, best first."""
         return ()
 
+    async def count_links(self, session: ReadSession, space: str, agent: str) -> int:
+        """How many links there are between what the entries name that an agent keeps, or that a space shares."""
+        return 0
+
 
 @cache
 def _built_in() -> Sequence[EntryAddition]:
@@ -46,3 +50,8 @@ async def in_tiers(reading: ReadSession, rows: Sequence[EntryRow], tiers: Collec
 async def linked(session: ReadSession, space: str, agent: str, query: str, *, limit: int) -> Sequence[tuple[int, str]]:
     """The offsets and owners of entries that are linked to what a query names, best first; `limit` of each model."""
     return [each for one in _built_in() for each in await one.linked(session, space, agent, query, limit=limit)]
+
+
+async def count_links(session: ReadSession, space: str, agent: str) -> int:
+    """How many links there are between what entries name, in all models."""
+    return sum([await each.count_links(session, space, agent) for each in _built_in()])

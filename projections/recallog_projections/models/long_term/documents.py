@@ -11,7 +11,6 @@ import msgspec
 
 from recallog_projections.index import passages
 from recallog_projections.index.documents import (
-    ALONE,
     DOCUMENTS,
     IMPORTANCE_DECIMALS,
     SHARED,
@@ -141,15 +140,12 @@ def document_of(row: EntryRow, written: int) -> Document:
         kind=reading.CAPTURED if row.captured else event.kind,
         readers=SHARED if row.shared else tuple(sorted({row.owner, *row.audience})),
         session=row.session or "",
-        ordinal=ALONE,
-        is_action=False,
         is_question=questions.is_question(words),
         length=passages.length(words),
         turn=row.turn,
         at=row.at,
         offset=row.offset,
         event=codec.encode(event).decode(),
-        before="",
         text_key=text_key(words),
         importance=round(row.importance, IMPORTANCE_DECIMALS),
         entry=row.id,

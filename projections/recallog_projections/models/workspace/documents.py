@@ -11,7 +11,6 @@ import msgspec
 
 from recallog_projections.index import passages
 from recallog_projections.index.documents import (
-    ALONE,
     DOCUMENTS,
     Document,
     DocumentMaker,
@@ -112,16 +111,9 @@ def _document_of(space: str, agent: str, path: str, form: ChunkForm, chunk: Chun
         agent=agent,
         kind=KIND,
         readers=(agent,),
-        session="",
-        ordinal=ALONE,
-        is_action=False,
-        is_question=False,
         length=passages.length(chunk.text),
-        turn=0,
         at=form.since_at,
         offset=form.since,
-        event="",
-        before="",
         text_key=form.text_key,
         text=chunk.text,
         entry=path,
