@@ -13,7 +13,7 @@ from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections import plugins
 from recallog_projections.tables import RowKey
-from recallog_schemas import Event
+from recallog_schemas import Event, kinds
 from recallog_schemas.views import RecallView
 
 
@@ -49,6 +49,25 @@ class Text(Protocol):
     @property
     def version(self) -> int:
         """Another one for another text at the same offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """A text of a model whose rows are not texts as they are."""
+
+    space: str
+    owner: str
+    offset: int
+    at: int
+    kind: str
+    type: str
+    text: str
+    version: int
+    details: Any
+    """What its source needs besides to show it."""
+    session: None = None
+    turn: int = 0
+    importance: float = kinds.DEFAULT_IMPORTANCE
 
 
 class Shown(NamedTuple):

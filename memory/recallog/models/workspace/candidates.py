@@ -7,13 +7,13 @@ index processed them, the words are compared.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval import by_index, by_words
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import query_terms
-from recallog.retrieval.sources import Asked, CandidateSource, Found, Shown
+from recallog.retrieval.sources import Asked, CandidateSource, Found, PlainText, Shown
 from recallog_projections.index.documents import text_key
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
@@ -21,7 +21,7 @@ from recallog_projections.models.items.projection import ItemRow
 from recallog_projections.models.workspace.chunks import Chunk
 from recallog_projections.models.workspace.documents import KIND, TYPE, chunks_of
 from recallog_projections.tables import RowKey
-from recallog_schemas import Event, kinds, limits
+from recallog_schemas import Event, limits
 from recallog_schemas.timestamps import moment_of
 
 _NUMBERS = 1 << 12
@@ -31,60 +31,14 @@ _NAMED_CHARS_MAX = 100
 """With the lines, an id of at most `limits.ID_CHARS_MAX`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentChunk:
-    """A chunk of a present document, as a text of recall."""
+class _Place(NamedTuple):
+    """Where a chunk is."""
 
-    space: str
-    owner: str
     key: str
-    """The key of the document."""
-    row: ItemRow
-    number: int
-    """Its number in the document, from 0."""
+    """The key of its document."""
+    offset: int
+    """The offset of the last change of its document."""
     chunk: Chunk
-    session: None = None
-    turn: int = 0
-    kind: str = KIND
-    type: str = TYPE
-    importance: float = kinds.DEFAULT_IMPORTANCE
-
-    @property
-    def offset(self) -> int:
-        """A negative number, since it shares the offset of its document with the other chunks."""
-        return -1 - self.row.offset * _NUMBERS - self.number
-
-    @property
-    def at(self) -> int:
-        return self.row.at
-
-    @property
-    def version(self) -> int:
-        return self.row.version
-
-    @property
-    def text(self) -> str:
-        return self.chunk.text
-
-    @property
-    def id(self) -> str:
-        """The document and the lines: `workspace/notes.md:12-40`; of a longer key its digest."""
-        document = f"{'/'.join(fact_blocks.WORKSPACE)}/{self.key}"
-        if len(document) > _NAMED_CHARS_MAX:
-            document = hashlib.blake2b(document.encode(), digest_size=16).hexdigest()
-        return f"{document}:{self.chunk.first}-{self.chunk.last}"
-
-    @property
-    def event(self) -> Event:
-        """The event that would put the chunk alone in place of its document."""
-        return Event.model_construct(
-            id=self.id,
-            space=self.space,
-            agent=self.owner,
-            kind=self.kind,
-            at=moment_of(self.at),
-            payload={"namespace": list(fact_blocks.WORKSPACE), "key": self.key, "value": self.chunk.lines},
-        )
 
 
 class ChunkCandidates(CandidateSource):
@@ -97,7 +51,7 @@ class ChunkCandidates(CandidateSource):
         if not query.documents:
             return Found(idf=idf)
         candidates: list[Candidate] = []
-        chunks: list[DocumentChunk] = []
+        chunks: list[PlainText] = []
         beyond, words = -1, query_terms(query.text, ())  # a document may name an agent, and is no memory of it
         if index is not None:
             by_meaning = await by_index.find(index, query.in_space_apart(), words)
@@ -116,14 +70,24 @@ class ChunkCandidates(CandidateSource):
             idf = {**newer.idf, **idf}  # of memories, names of agents are no terms
         return Found(candidates, chunks, idf)
 
-    def shown(self, text: DocumentChunk) -> Shown:
-        return Shown(text.event, text.text, text.row.offset, (text.chunk.first, text.chunk.last))
+    def shown(self, text: PlainText) -> Shown:
+        """The chunk as the event that would put it alone in place of its document."""
+        key, offset, chunk = text.details
+        event = Event.model_construct(
+            id=_id_of(key, chunk),
+            space=text.space,
+            agent=text.owner,
+            kind=text.kind,
+            at=moment_of(text.at),
+            payload={"namespace": list(fact_blocks.WORKSPACE), "key": key, "value": chunk.lines},
+        )
+        return Shown(event, text.text, offset, (chunk.first, chunk.last))
 
 
 SOURCE = ChunkCandidates()
 
 
-async def _present(asked: Asked, candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[DocumentChunk]]:
+async def _present(asked: Asked, candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[PlainText]]:
     """Those of the candidates that documents of the agent have, and their chunks."""
     space, agent = asked.query.space, asked.query.agent
     by_path: dict[str, list[Candidate]] = {}
@@ -132,7 +96,7 @@ async def _present(asked: Asked, candidates: Iterable[Candidate]) -> tuple[list[
     rows = await _rows(asked.reading, space, agent, by_path)
     kept, found = [], []
     for path, of_document in by_path.items():
-        present: dict[int | None, list[DocumentChunk]] = {}
+        present: dict[int | None, list[PlainText]] = {}
         for chunk in _chunks(space, agent, path, rows[path]):
             present.setdefault(text_key(chunk.text), []).append(chunk)
         for each in of_document:
@@ -143,14 +107,14 @@ async def _present(asked: Asked, candidates: Iterable[Candidate]) -> tuple[list[
     return kept, found
 
 
-async def _newest(asked: Asked, beyond: int) -> list[DocumentChunk]:
+async def _newest(asked: Asked, beyond: int) -> list[PlainText]:
     """The chunks of the documents of the agent that have changed after the offset `beyond`, of the newest first, at
     most `limits.DOCUMENT_CHUNKS_COMPARED` and those of one document more."""
     prefix = items.newest_prefix(fact_blocks.WORKSPACE)
     space, agent = asked.query.space, asked.query.agent
 
-    async def read(session: ReadSession) -> list[DocumentChunk]:
-        found: list[DocumentChunk] = []
+    async def read(session: ReadSession) -> list[PlainText]:
+        found: list[PlainText] = []
         after: str | None = None
         while len(found) < limits.DOCUMENT_CHUNKS_COMPARED:
             page = await session.page(
@@ -173,11 +137,32 @@ def _is_document(path: str) -> bool:
     return tuple(items.names_of(path)[0]) == fact_blocks.WORKSPACE
 
 
-def _chunks(space: str, agent: str, path: str, row: ItemRow | None) -> list[DocumentChunk]:
+def _chunks(space: str, agent: str, path: str, row: ItemRow | None) -> list[PlainText]:
     if row is None:
         return []
     key = items.names_of(path)[1]
-    return [DocumentChunk(space, agent, key, row, number, chunk) for number, chunk in enumerate(chunks_of(path, row))]
+    return [
+        PlainText(
+            space=space,
+            owner=agent,
+            offset=-1 - row.offset * _NUMBERS - number,  # it shares the offset of its document with the other chunks
+            at=row.at,
+            kind=KIND,
+            type=TYPE,
+            text=chunk.text,
+            version=row.version,
+            details=_Place(key, row.offset, chunk),
+        )
+        for number, chunk in enumerate(chunks_of(path, row))
+    ]
+
+
+def _id_of(key: str, chunk: Chunk) -> str:
+    """The document and the lines: `workspace/notes.md:12-40`; of a longer key its digest."""
+    document = f"{'/'.join(fact_blocks.WORKSPACE)}/{key}"
+    if len(document) > _NAMED_CHARS_MAX:
+        document = hashlib.blake2b(document.encode(), digest_size=16).hexdigest()
+    return f"{document}:{chunk.first}-{chunk.last}"
 
 
 async def _rows(reading: ReadSession, space: str, agent: str, paths: Iterable[str]) -> dict[str, ItemRow | None]:

@@ -65,60 +65,40 @@ class EntryDocuments(DocumentMaker):
         more = 0
         for id_ in dict.fromkeys((*before, *after, *lost)):
             old, new = before.get(id_), after.get(id_)
-            forms = _Forms(rows, record, id_)
-            if old is not None and clean(old.text) and (new is None or new.since != old.since):
-                forms.end(old)
+            is_another = old is None or new is None or new.since != old.since
             if new is not None and clean(new.text):
-                forms.put(new, is_new=old is None or new.since != old.since)
-            if id_ in erased:
-                forms.erase()
-            more += forms.more
+                rows.put(DOCUMENTS, document_of(new, record.offset), "", key=point_id_of(new))
+                more += is_another
+            ends = old if old is not None and is_another and clean(old.text) else None
+            if ends is not None or id_ in erased:
+                more -= _end(rows, record, id_, ends, 0 if id_ in erased else limits.ENTRY_FORMS_ENDED)
         return more
 
 
 MAKER = EntryDocuments()
 
 
-class _Forms:
-    """The documents of one entry, for one record."""
+def _end(rows: Rows, record: Record, id_: str, ended: EntryRow | None, most: int) -> int:
+    """End the form of an entry that was `ended`, if any, and delete the ended forms beyond the newest `most`.
 
-    def __init__(self, rows: Rows, record: Record, id_: str) -> None:
-        self._rows, self._record = rows, record
-        self._address = (record.event.space, "", id_)
-        self.more = 0
-        """How many documents were added."""
-
-    def put(self, row: EntryRow, *, is_new: bool) -> None:
-        """Write the document of the present form."""
-        self._rows.put(DOCUMENTS, document_of(row, self._record.offset), "", key=point_id_of(row))
-        self.more += is_new
-
-    def end(self, row: EntryRow) -> None:
-        """End the form of `row`, and delete the oldest ended form if there are too many."""
-        offset, at = self._record.offset, timestamps.micros(self._record.event.at)
-        document = msgspec.structs.replace(document_of(row, offset), until=offset, until_at=at)
-        key = point_id_of(row)
-        self._rows.put(DOCUMENTS, document, "", key=key)
-        self._retain((*self._ended(), key)[-limits.ENTRY_FORMS_ENDED :])
-
-    def erase(self) -> None:
-        """Delete the documents of all ended forms."""
-        self._retain(())
-
-    def _ended(self) -> tuple[str, ...]:
-        known = self._rows.get(ENDED, *self._address)
-        return () if known is None else known.points
-
-    def _retain(self, points: tuple[str, ...]) -> None:
-        known = self._ended()
-        for key in known:
-            if key not in points:
-                self._rows.delete(DOCUMENTS, "", key=key)
-                self.more -= 1
-        if points:
-            self._rows.put(ENDED, EndedForms(points), *self._address)
-        elif known:
-            self._rows.delete(ENDED, *self._address)
+    Returns how many were deleted.
+    """
+    address = record.event.space, "", id_
+    known = rows.get(ENDED, *address)
+    points = () if known is None else known.points
+    if ended is not None:
+        offset, at = record.offset, timestamps.micros(record.event.at)
+        points = (*points, point_id_of(ended))
+        document = msgspec.structs.replace(document_of(ended, offset), until=offset, until_at=at)
+        rows.put(DOCUMENTS, document, "", key=points[-1])
+    excess = max(0, len(points) - most)
+    for key in points[:excess]:
+        rows.delete(DOCUMENTS, "", key=key)
+    if points[excess:]:
+        rows.put(ENDED, EndedForms(points[excess:]), *address)
+    elif known is not None:
+        rows.delete(ENDED, *address)
+    return excess
 
 
 def _named(event: Event) -> Iterable[str]:
