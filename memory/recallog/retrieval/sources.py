@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from recallog.index.indexer import IndexSnapshot
@@ -11,9 +10,8 @@ from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.term_cache import TermCache
-from recallog_projections import plugins
 from recallog_projections.tables import RowKey
-from recallog_schemas import Event, kinds
+from recallog_schemas import Event, kinds, models
 from recallog_schemas.views import RecallView
 
 
@@ -175,10 +173,9 @@ class Kept(NamedTuple):
     text: Text
 
 
-@cache
 def built_in() -> Sequence[CandidateSource]:
     """The sources of the built-in models."""
-    return [module.SOURCE for module in plugins.parts_of_models("recallog", "candidates")]
+    return [module.SOURCE for module in models.import_parts("recallog", "candidates")]
 
 
 def hidden_kinds(sources: Iterable[CandidateSource]) -> Sequence[str]:

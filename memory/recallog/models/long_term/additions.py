@@ -1,11 +1,10 @@
 """What models that are built on long-term memory add to entries."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
 
 from recallog.reading.read_session import ReadSession
-from recallog_projections import plugins
 from recallog_projections.models.long_term.tables import EntryRow
+from recallog_schemas import models
 
 
 class EntryAddition:
@@ -26,9 +25,8 @@ class EntryAddition:
         return 0
 
 
-@cache
 def _built_in() -> Sequence[EntryAddition]:
-    return [module.ADDITION for module in plugins.parts_of_models("recallog", "entries")]
+    return [module.ADDITION for module in models.import_parts("recallog", "entries")]
 
 
 async def tiers_of(reading: ReadSession, rows: Iterable[EntryRow]) -> Mapping[int, str]:
