@@ -10,7 +10,7 @@ import pytest
 from contract.test_index_entries import published
 from contract.test_index_store import Village, in_a_village, village
 from recallog import Event
-from recallog_projections.index.documents import OF_ENTRIES
+from recallog_projections.index.documents import COUNTS
 from recallog_projections.index.store import damage
 from recallog_projections.models.workspace.chunks import chunks
 from recallog_schemas import limits
@@ -36,8 +36,8 @@ async def forms(found: Village) -> list[tuple[str, str, int, int | None]]:
     assert active is not None
     assert await damage(found.rows, found.engine, active) == ""
     stored = [point.payload for point in (await found.points()).values() if "entry" in point.payload]
-    counted = (await found.rows.scan(active, OF_ENTRIES.name, limit=10)).items
-    assert sum(OF_ENTRIES.decode(item.data).documents for item in counted) == len(stored)
+    counted = (await found.rows.scan(active, COUNTS.name, limit=10)).items
+    assert sum(COUNTS.decode(item.data).documents for item in counted) == len(stored)
     assert all(payload["readers"] == [payload["agent"]] for payload in stored)
     of_points = [(payload["space"], payload["text"], payload["since"], payload["until"]) for payload in stored]
     return sorted(of_points, key=lambda one: (one[2], one[1]))

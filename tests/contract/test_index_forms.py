@@ -12,7 +12,7 @@ import pytest
 from contract.test_index_entries import changed, published, retained
 from contract.test_index_store import Village, in_a_village, village
 from recallog import Event, Position
-from recallog_projections.index.documents import OF_ENTRIES
+from recallog_projections.index.documents import COUNTS
 from recallog_projections.index.store import damage
 from recallog_schemas import codec, limits
 from support.events import MOMENT, event, run
@@ -30,8 +30,8 @@ async def forms(found: Village, entry: str) -> list[tuple[str, str, int, int | N
     assert await damage(found.rows, found.engine, active) == ""
     stored = [point.payload for point in (await found.points()).values()]
     of_entries = [payload for payload in stored if "entry" in payload]
-    counted = (await found.rows.scan(active, OF_ENTRIES.name, limit=10)).items
-    assert sum(OF_ENTRIES.decode(item.data).documents for item in counted) == len(of_entries)
+    counted = (await found.rows.scan(active, COUNTS.name, limit=10)).items
+    assert sum(COUNTS.decode(item.data).documents for item in counted) == len(of_entries)
     return sorted(
         (
             (payload["space"], Event.model_validate_json(payload["event"]).text, payload["since"], payload["until"])

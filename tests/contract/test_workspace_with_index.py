@@ -208,3 +208,14 @@ def test_a_key_of_any_characters_is_found(tmp_path: Path) -> None:
             assert Event.model_validate_json(hit.event.model_dump_json()) == hit.event
 
     in_a_village(tmp_path, work, events=[])
+
+
+def test_documents_and_memories_answer_one_question_that_names_an_agent(tmp_path: Path) -> None:
+    async def work(found: Village) -> None:
+        await put(found, "rye.md", PAGE)
+        await catch_up(found.indexing)
+        view = await found.memory.recall(*A, "What did the miller say about the mill?", types=["event", "document"])
+        assert view.degraded is None
+        assert {hit.lines is None for hit in view.hits} == {True, False}
+
+    in_a_village(tmp_path, work)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from recallog import Event, Memory
 from recallog.composition import assemble
 from recallog.models.workspace import daily_cues
+from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
-from recallog_projections.models.workspace import documents as workspace
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import limits, triggers
 from recallog_schemas.models.beliefs.triggers import REFLECTION
@@ -69,7 +69,9 @@ async def logged(memory: Memory, session: str | None = "x1") -> list[str]:
     return [line for key, lines in await appended(memory) if key.startswith("memory/") for line in lines]
 
 
-async def text_of(memory: Memory, key: str, namespace: Sequence[str] = workspace.NAMESPACE, agent: str = AGENT) -> Any:
+async def text_of(
+    memory: Memory, key: str, namespace: Sequence[str] = fact_blocks.WORKSPACE, agent: str = AGENT
+) -> Any:
     """The value of an item; None if there is none."""
     row = await memory.row(items.ROWS, SPACE, agent, items.path_of(namespace, key))
     return None if row is None else items.value_of(row)

@@ -217,7 +217,6 @@ def test_only_built_in_projections_are_trusted_to_write_valid_rows() -> None:
 
     ours = builtin.projections()
     assert builtin.all_builtin(ours)
-    assert builtin.all_builtin(builtin.of_index())
     assert not builtin.all_builtin([*ours, Twin()])
     assert not builtin.all_builtin([*ours, Derived()])
     assert not builtin.all_builtin(builtin.with_settings(Twin()))

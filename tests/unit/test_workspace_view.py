@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from recallog.testing import ProjectionDriver
+from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import Items
-from recallog_projections.models.workspace import documents as workspace
 from recallog_schemas import Event
 from support.events import event
 
@@ -70,8 +70,8 @@ def test_a_daily_document_gets_a_heading_with_the_date_of_the_event(documents: D
 
 
 def test_the_key_of_a_day_is_that_of_its_date() -> None:
-    assert workspace.daily_key(NOON) == TODAY
-    assert workspace.daily_key(NEXT_DAY.date()) == "memory/2026-11-24.md"
+    assert fact_blocks.daily_key(NOON) == TODAY
+    assert fact_blocks.daily_key(NEXT_DAY.date()) == "memory/2026-11-24.md"
 
 
 @pytest.mark.parametrize(("room", "fits"), [(0, True), (-1, False)])
@@ -97,16 +97,16 @@ def long_document(chars: int) -> tuple[str, str]:
 def test_a_daily_document_over_2000_characters_keeps_headings_and_first_bullets() -> None:
     text, left = long_document(2_001)
     assert len(text) == 2_001
-    assert workspace.compacted(text) == left
-    assert workspace.compacted(left) == left
+    assert fact_blocks.compacted(text) == left
+    assert fact_blocks.compacted(left) == left
     longer = left + "plain" * 100
-    assert workspace.compacted(longer) == longer
+    assert fact_blocks.compacted(longer) == longer
 
 
 def test_a_daily_document_of_2000_characters_stays_as_it_is() -> None:
     text, _ = long_document(2_000)
     assert len(text) == 2_000
-    assert workspace.compacted(text) == text
+    assert fact_blocks.compacted(text) == text
 
 
 @pytest.mark.parametrize(("chars", "shorter"), [(2_000, False), (2_001, True)])

@@ -8,9 +8,9 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -21,15 +21,13 @@ from recallog.index.questions import EmbeddedQuestions
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.view_access import CatchUpOnRead
 from recallog_projections.index import points
-from recallog_projections.index.documents import Index
+from recallog_projections.index.documents import DocumentMaker, Index, built_in_makers
 from recallog_projections.index.embedders.embedder import Embedder
 from recallog_projections.index.embedders.registry import GIVEN
 from recallog_projections.index.engines.engine import Engine
 from recallog_projections.index.store import IndexStore, MadeWith, collection_of, damage, made_with
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
-from recallog_projections.views import builtin
-from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas import limits
 from recallog_schemas.errors import (
     IndexDamaged,
@@ -96,6 +94,8 @@ class Indexer:
     """Loads another embedder of a name for queries, which then do not wait for a batch. None: queries use the same."""
     deadline_seconds: float = limits.DEADLINE_SECONDS
     """How long a query waits for an embedder on another machine."""
+    makers: Sequence[DocumentMaker] = field(default_factory=built_in_makers)
+    """What makes the documents of memory models."""
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, ProjectionGroup] = {}
@@ -193,6 +193,10 @@ class Indexer:
         """The index as a projection group, for `rebuild` and `verify`. Raises `IndexUnavailable`."""
         pointer = await self.rows.pointer(partition)
         return await self._views_of(await self._wanted(pointer))
+
+    def projections(self, made: Mapping[str, Any]) -> list[Projection]:
+        """The projections of an index that is made with `made`."""
+        return Index(made, self.makers).group()
 
     async def moved(self, name: str, *, token_vectors: bool | None = None) -> ProjectionGroup:
         """The index with the embedder `name`, as a projection group: a rebuild of it replaces the embedder."""
@@ -319,8 +323,7 @@ class Indexer:
             embedder = await self.embedder(made.embedder)
             check_model(embedder, made)
             store = IndexStore(self.rows, self.engine, embedder, token_vectors=made.token_vectors)
-            index = Index(msgspec.structs.asdict(made))
-            projections: list[Projection] = [*builtin.of_index(), index, SettingsProjection()]
+            projections = self.projections(msgspec.structs.asdict(made))
             projector = IndexProjector(
                 self.ledger,
                 store,

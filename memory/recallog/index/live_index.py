@@ -2,10 +2,7 @@
 
 from recallog.index.indexer import Indexer
 from recallog_projections.index import points
-from recallog_projections.index.documents import Index
 from recallog_projections.stores.store import Store
-from recallog_projections.views import builtin
-from recallog_projections.views.settings import SettingsProjection
 from recallog_schemas.errors import IndexUnavailable, RecallogError
 from recallog_streams.fold import Fold
 from recallog_streams.ledgers.ledger import Ledger
@@ -29,8 +26,7 @@ class LiveIndex:
     @property
     def code(self) -> str:
         """The versions of its code, whatever its model, which a cutover may change."""
-        projections = [*builtin.of_index(), Index({}), SettingsProjection()]
-        return f"{Fold(projections, unique_ids=self.ledger.unique_ids).code} {points.VERSION}"
+        return f"{Fold(self._indexer.projections({}), unique_ids=self.ledger.unique_ids).code} {points.VERSION}"
 
     async def projector(self, partition: int) -> Projector:
         """As in `LiveViews`. What the embedder of a user raises is an `IndexUnavailable`."""

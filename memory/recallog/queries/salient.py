@@ -115,7 +115,8 @@ async def related(
         opened = await index.open(snapshot.partition, start=False)
         if (behind := snapshot.processed - opened.checkpoint) > 0:
             return Related(None, f"{WORDS}: the index is {behind:,} positions behind")
-        found = await retrieval.by_index.nearest(opened, question, limits.RECALL_CANDIDATES)
+        events = replace(question, hidden=retrieval.sources.kinds_of_texts(retrieval.sources.built_in()))
+        found = await retrieval.by_index.nearest(opened, events, limits.RECALL_CANDIDATES)
     except IndexUnavailable as error:
         retrieval.attempts.note(index, snapshot.partition, error)
         return Related(None, f"{WORDS}: {error}")

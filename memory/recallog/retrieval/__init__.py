@@ -13,5 +13,6 @@ if TYPE_CHECKING:
     from recallog.retrieval import query as query
     from recallog.retrieval import recall as recall
     from recallog.retrieval import reranker as reranker
+    from recallog.retrieval import sources as sources
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

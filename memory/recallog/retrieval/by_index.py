@@ -17,19 +17,26 @@ from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
-from recallog_projections.index.documents import ALONE, CHUNK_KIND, entry_point_id, point_id
+from recallog_projections.index.documents import ALONE, point_id
 from recallog_projections.index.embedders.embedder import Embedding
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
-from recallog_projections.models.long_term.reading import CAPTURED
-from recallog_projections.models.long_term.reading import KIND as ENTRY_KIND
-from recallog_projections.models.long_term.tables import EntryRow
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
 
 _ORDINAL = ("session", "ordinal")
-_FIELDS = (*_ORDINAL, "offset", "agent", "kind", "turn", "at", "importance", "is_question", "length", "text_key")
-_OF_CHUNK = "entry"
-"""A field that the points of chunks, and of entries, have too."""
+_FIELDS = (
+    *_ORDINAL,
+    "offset",
+    "agent",
+    "kind",
+    "turn",
+    "at",
+    "importance",
+    "is_question",
+    "length",
+    "text_key",
+    "entry",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +120,10 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Nearest:
-    """The events with the highest cosine, or with the most of the query's words if the model cannot read it."""
+    """The memories with the highest cosine, or with the most of the query's words if the model cannot read it."""
     words = query_terms(query.text, ())
     embedding = await _embedded(index, query, words)
-    wanted = replace(query.wanted(), kinds_except=[ENTRY_KIND, CAPTURED])
+    wanted = query.wanted()
     if embedding is not None:
         search = Search(wanted, limit, dense=embedding.vector, payload=("offset",))
     elif words.terms:
@@ -135,7 +142,7 @@ async def events(
     """The bytes of the events of candidates, by the ids of their points, each with its declared text or None.
 
     Payloads and vectors are what the indexer wrote, by their checksums. That the agent may see them is checked again,
-    since the engine found them by files that have none. Entries are shown as the view of entries has them, and their
+    since the engine found them by files that have none. Texts of models are shown as the views have them, and their
     points may be replaced or deleted at any time. Raises `IndexDamaged`.
     """
     stored = await index.engine.retrieve(index.collection, [each.id for each in chosen], vectors=True)
@@ -153,12 +160,6 @@ async def events(
         for each in chosen
         if not each.is_entry
     }
-
-
-async def without_points(index: IndexSnapshot, rows: Sequence[EntryRow]) -> list[EntryRow]:
-    """Those of the entries that the index does not have in this form: it retains a limited number of ended ones."""
-    stored = await index.engine.retrieve(index.collection, [entry_point_id(row) for row in rows], payload=())
-    return [row for row in rows if entry_point_id(row) not in stored]
 
 
 def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:
@@ -296,8 +297,7 @@ async def _scored(
     idf: Mapping[str, float],
 ) -> list[Candidate]:
     """The points `ids` that the agent may see, scored by every channel."""
-    fields = (*_FIELDS, _OF_CHUNK) if query.documents else _FIELDS
-    fields = fields if late_interaction is None else (*fields, points.TOKENS, points.TOKEN_COUNTS)
+    fields = _FIELDS if late_interaction is None else (*_FIELDS, points.TOKENS, points.TOKEN_COUNTS)
     visible = query.visible()
     worth = _Worth.of(idf)
     found: list[Hit] = []
@@ -401,7 +401,7 @@ def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
         length=payload["length"],
         text_key=payload["text_key"],
         is_entry=payload["ordinal"] == ALONE,
-        document=payload[_OF_CHUNK] if payload["kind"] == CHUNK_KIND else "",
+        entry=payload["entry"] if payload["ordinal"] == ALONE else "",
         semantic=cosine,
         keyword=keyword,
         coverage=words / worth.of_words if worth.of_words else 0.0,

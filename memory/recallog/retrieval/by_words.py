@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import EVENT
+from recallog.retrieval.sources import Text
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, passages, points, terms
 from recallog_projections.index.identifiers import is_exact
 from recallog_projections.index.language import questions
-from recallog_projections.models.long_term import reading as entry_reading
-from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, kinds
 from recallog_schemas.timestamps import micros
@@ -37,22 +36,26 @@ class KeywordCandidates:
 
 def candidates(
     memories: Sequence[RememberedEvent],
-    entries: Sequence[EntryRow],
+    texts: Sequence[Text],
     generation: str,
     cache: TermCache,
     searched: Sequence[str],
     beyond: int = -1,
     idf: Mapping[str, float] | None = None,
+    *,
+    are_parts: bool = False,
 ) -> KeywordCandidates:
-    """The `memories` after the offset `beyond`, and the `entries`, that have words, scored by the terms `searched`.
+    """The `memories` after the offset `beyond`, and the `texts` of models, that have words, scored by the terms
+    `searched`.
 
     `memories` are those of one generation, in ledger order. Their ordinals count only events that the agent may see.
-    `idf` has the idf of terms; that of others is the one among the memories and entries.
+    `idf` has the idf of terms; that of others is the one among the memories and texts. With `are_parts`, the texts are
+    parts of longer ones, each below a heading.
     """
-    read: list[tuple[RememberedEvent | EntryRow, MemoryTerms]] = [
+    read: list[tuple[RememberedEvent | Text, MemoryTerms]] = [
         (memory, cache.get(generation, memory.offset) or _terms_of(memory, generation, cache)) for memory in memories
     ]
-    read += [(row, _terms_of_entry(row, generation, cache)) for row in entries]
+    read += [(text, _terms_of_text(text, generation, cache, is_part=are_parts)) for text in texts]
     worded = [
         (memory, about, weights, [term for term in searched if term in weights])
         for memory, about in read
@@ -68,15 +71,16 @@ def candidates(
     found = KeywordCandidates([], {}, dict(idf), {})
     spoken: dict[str, set[str]] = {}
     for memory, about, weights, matching in worded:
-        if isinstance(memory, EntryRow):
-            ordinal = documents.ALONE
-        else:
+        if isinstance(memory, RememberedEvent):
             ordinal = ordinals[about.session] + (_BEHIND_THE_INDEX if beyond >= 0 else 0)
             ordinals[about.session] += 1
             spoken.setdefault(about.session, set()).update(matching)
             if memory.offset <= beyond:
                 continue
             found.memories[memory.offset] = memory
+            type_ = EVENT
+        else:
+            ordinal, type_ = documents.ALONE, memory.type
         found.candidates.append(
             Candidate(
                 id="",
@@ -94,35 +98,35 @@ def candidates(
                 keyword=sum(idf[term] * weights[term] for term in matching),
                 coverage=sum(idf[term] for term in matching if not is_exact(term)) / whole,
                 exact=sum(idf[term] for term in matching if is_exact(term)) / exact,
-                is_entry=isinstance(memory, EntryRow),
-                type=memory.type if isinstance(memory, EntryRow) else EVENT,
+                is_entry=ordinal == documents.ALONE,
+                type=type_,
             )
         )
     found.sessions = {session: sum(idf[term] for term in matched) for session, matched in spoken.items()}
     return found
 
 
-def of_entries(
-    entries: Sequence[EntryRow],
+def scores(
+    texts: Sequence[Text],
     generation: str,
     cache: TermCache,
     searched: Sequence[str],
     idf: Mapping[str, float] | None,
 ) -> tuple[dict[int, float], Mapping[str, float]]:
-    """By offset: the BM25 scores of those of `entries` that have a term of `searched`; and the idf of the terms.
+    """By offset: the BM25 scores of those of `texts` that have a term of `searched`; and the idf of the terms.
 
-    It is `idf` or, if that is None, the idf among the entries.
+    It is `idf` or, if that is None, the idf among the texts.
     """
-    weights = [_terms_of_entry(row, generation, cache).weights or {} for row in entries]
+    weights = [_terms_of_text(text, generation, cache).weights or {} for text in texts]
     if idf is None:
         frequency = {term: sum(term in each for each in weights) for term in searched}
         idf = {term: inverse_frequency(sum(map(bool, weights)), frequency[term]) for term in searched}
-    scores = {
-        row.offset: sum(idf[term] * each[term] for term in shared)
-        for row, each in zip(entries, weights, strict=True)
+    found = {
+        text.offset: sum(idf[term] * each[term] for term in shared)
+        for text, each in zip(texts, weights, strict=True)
         if (shared := [term for term in searched if term in each])
     }
-    return scores, idf
+    return found, idf
 
 
 def inverse_frequency(texts: int, holding: int) -> float:
@@ -130,29 +134,27 @@ def inverse_frequency(texts: int, holding: int) -> float:
     return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 
-def _terms_of_entry(row: EntryRow, generation: str, cache: TermCache) -> MemoryTerms:
-    of_text = f"{generation}/{row.version}"  # an entry keeps its offset when its text changes
-    found = cache.get(of_text, row.offset)
+def _terms_of_text(kept: Text, generation: str, cache: TermCache, *, is_part: bool = False) -> MemoryTerms:
+    of_text = f"{generation}/{kept.version}"  # an entry keeps its offset when its text changes
+    found = cache.get(of_text, kept.offset)
     if found is None:
-        text = documents.clean(row.text)
+        text = documents.clean(kept.text)
         found = MemoryTerms(
-            row.owner,
-            entry_reading.KIND,
-            row.session or "",
-            row.at,
+            kept.owner,
+            kept.kind,
+            kept.session or "",
+            kept.at,
             questions.is_question(text),
             passages.length(text),
             documents.text_key(text),
-            _weights_of_entry(row, text) if text else None,
+            _weights_of_text(text, kept.at, is_part=is_part) if text else None,
         )
-        cache.put(of_text, row.offset, found)
-    return found if found.agent == row.owner else found._replace(agent=row.owner)
+        cache.put(of_text, kept.offset, found)
+    return found if found.agent == kept.owner else found._replace(agent=kept.owner)
 
 
-def _weights_of_entry(row: EntryRow, text: str) -> dict[str, float]:
-    if row.offset < 0:  # it stands for a chunk of a document
-        return points.chunk_weights(text, row.at)
-    return terms.weights(points.terms_of(text, row.at))
+def _weights_of_text(text: str, at: int, *, is_part: bool) -> dict[str, float]:
+    return points.part_weights(text, at) if is_part else terms.weights(points.terms_of(text, at))
 
 
 def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> MemoryTerms:

@@ -1,6 +1,6 @@
 """The input of ranking: memories with the scores of their channels, and the query; and the terms of scores."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED
 from recallog.retrieval.time_scope import TimeScope
-from recallog.retrieval.weights import LONG_TEXT_DISCOUNT
+from recallog.retrieval.weights import LONG_TEXT_DISCOUNT, REACH
 from recallog_projections.index.passages import PASSAGE_LENGTH
 from recallog_schemas import kinds
 
@@ -16,6 +16,9 @@ _LIKELY = 0.6
 """The assumed vector score of a memory that is not indexed yet and has all words of the query, so that memories
 published just now are not ranked below all indexed ones."""
 
+
+_ALONE = 1 << 41
+"""The ordinal of the first text of a model: after all of events."""
 
 Terms = dict[str, NDArray[np.float64]]
 """The terms of the scores of all candidates: by name a column, with NaN for candidates that do not have the term."""
@@ -28,12 +31,12 @@ class Candidate:
     id: str
     """The id of its point; "" if it is not indexed."""
     offset: int
-    """Of a chunk of a document its `DocumentChunk.place`."""
+    """Of a text of a model its `Text.offset`."""
     agent: str
     kind: str
     session: str
     ordinal: int
-    """Its number in the session, from 0. An entry has no number there (see `entries.set_apart`)."""
+    """Its number in the session, from 0. A text of a model has no number there (see `set_apart`)."""
     turn: int
     at: int
     """Microseconds since 1970."""
@@ -58,11 +61,11 @@ class Candidate:
     passage: int | None = None
     """The number, from 0, of the best of its embedded passages; None if it is unknown."""
     is_entry: bool = False
-    """Whether it is an entry, and not an event."""
+    """Whether it is a text that a model keeps, and not an event."""
     type: str = EVENT
-    """The type of an entry; `EVENT` for an event."""
-    document: str = ""
-    """Of a chunk of a document: what says which; "" for memories. A chunk counts as an entry."""
+    """The type of such a text; `EVENT` for an event."""
+    entry: str = ""
+    """The id of such a text in the index; "" if it is not indexed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +113,9 @@ def likely(each: Candidate) -> float:
 
 def late_interaction(each: Candidate) -> float:
     return likely(each) if each.late_interaction is None else sum(each.late_interaction)
+
+
+def set_apart(candidates: Iterable[Candidate]) -> None:
+    """Give the texts of models ordinals at which none of them has a neighbour."""
+    for number, each in enumerate(each for each in candidates if each.is_entry):
+        each.ordinal = _ALONE + number * (2 * REACH + 1)

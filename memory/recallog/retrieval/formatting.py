@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from recallog.retrieval.channels import DOCUMENT
-from recallog_projections.models.long_term import reading as entry_reading
 from recallog_schemas.shortening import CHARS_PER_TOKEN
 from recallog_schemas.views import RecallHit, one_line
 
@@ -29,6 +28,6 @@ def _label(hit: RecallHit) -> str:
     payload = hit.event.payload
     if hit.lines is not None:
         return DOCUMENT
-    if hit.event.kind != entry_reading.KIND:
+    if not hit.is_entry:
         return hit.event.kind
     return str(payload.get("category") or payload["type"])

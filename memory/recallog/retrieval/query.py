@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
+from recallog.reading.read_session import Snapshot
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval import dates, names
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Channel, Preset
 from recallog_projections.index import documents, points, terms
-from recallog_projections.index.engines.engine import EVERYBODY, Filter, documents_of
-from recallog_projections.models.long_term.reading import CAPTURED, KIND
-from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, apart_from
+from recallog_projections.views import clock
 from recallog_schemas import Position, limits
-from recallog_schemas.timestamps import micros
+from recallog_schemas.timestamps import micros, moment_of
 
 _ROUNDED = 10**-documents.IMPORTANCE_DECIMALS
 """By how much less the importance in the index may be."""
@@ -45,9 +45,11 @@ class RecallQuery:
     """The tiers whose entries are searched, and no events; None for all of them and what has none."""
     min_importance: float | None = None
     """The least importance of a memory: of an entry as its row has it, of an event that of its kind."""
-    has_entries: bool = False
-    """Whether the space has entries. Events and entries are then searched apart, or these would take places of those
-    among the candidates."""
+    apart: Collection[str] = ()
+    """The kinds of texts of models that are searched apart from events, which would take their places among the
+    candidates."""
+    hidden: Collection[str] = ()
+    """The kinds in the index that are not searched."""
     fusion: str = WEIGHTED
     channels: frozenset[str] = DEFAULT_CHANNELS
     preset: Preset | None = None
@@ -91,9 +93,9 @@ class RecallQuery:
         """Whether it is asked in the past, of which the index does not know the tiers and importances of entries."""
         return self.offset_until is not None or self.at_until is not None
 
-    def of_documents(self) -> Self:
-        """The query for documents alone: the index has them in a space of their own."""
-        return replace(self, space=documents_of(self.space), kinds=None, types=None, has_entries=False)
+    def in_space_apart(self) -> Self:
+        """The query for texts that the index has in a space of their own."""
+        return replace(self, space=apart_from(self.space), kinds=None, types=None, apart=())
 
     def visible(self) -> Filter:
         """The engine's filter for the memories that the agent may see."""
@@ -112,7 +114,7 @@ class RecallQuery:
             seen.readers,
             agents=None if self.author is None else [self.author],
             kinds=self.kinds,
-            kinds_except=[CAPTURED],
+            kinds_except=self.hidden,
             session=self.session,
             since=None if self.since is None else micros(self.since),
             until=None if self.until is None else micros(self.until),
@@ -122,44 +124,44 @@ class RecallQuery:
         )
 
     def searched(self) -> list[Filter]:
-        """The engine's filters for the memories that may answer; events and entries are searched apart."""
+        """The engine's filters for the memories that may answer; texts of models are searched apart from events."""
         wanted = self.wanted()
-        if self.types is None and self.tiers is None and not self.has_entries:
+        if not self.apart:
             return [wanted]
-        kept = [KIND] if wanted.kinds is None or KIND in wanted.kinds else []
-        entries = replace(wanted, kinds=kept, types=self.types, tiers=None if self.is_of_past else self.tiers)
+        kinds = [kind for kind in self.apart if wanted.kinds is None or kind in wanted.kinds]
+        texts = replace(wanted, kinds=kinds, types=self.types, tiers=None if self.is_of_past else self.tiers)
         with_events = self.tiers is None and (self.types is None or EVENT in self.types)
-        return [replace(wanted, kinds_except=[KIND, CAPTURED]), entries] if with_events else [entries]
+        return [replace(wanted, kinds_except=[*self.apart, *self.hidden]), texts] if with_events else [texts]
 
     def wants(self, candidate: Candidate) -> bool:
         """Whether a visible memory passes the filters, but for that of tiers. Memories that do not still count as
         neighbours."""
         return (
             (self.kinds is None or candidate.kind in self.kinds)
-            and (bool(candidate.document) or self.types is None or candidate.type in self.types)
+            and (self.types is None or candidate.type in self.types)
             and (self.min_importance is None or candidate.importance >= self.min_importance)
-            and self._is_within(candidate.agent, candidate.session, candidate.at)
+            and self.is_within(candidate.agent, candidate.session, candidate.at)
         )
 
-    def wants_entry(self, row: EntryRow) -> bool:
-        """Whether an entry passes the filters, those of time travel too, but for that of tiers."""
-        return (
-            not row.captured  # it is found as its event
-            and (self.kinds is None or KIND in self.kinds)
-            and (self.types is None or row.type in self.types)
-            and (self.min_importance is None or row.importance >= self.min_importance)
-            and (self.offset_until is None or row.offset <= self.offset_until)
-            and (self.at_until is None or row.at <= micros(self.at_until))
-            and self._is_within(row.owner, row.session, row.at)
-        )
-
-    def _is_within(self, author: str, session: str | None, at: int) -> bool:
+    def is_within(self, author: str, session: str | None, at: int) -> bool:
+        """Whether a memory passes the filters by author, session and time."""
         return (
             (self.author is None or author == self.author)
             and (self.session is None or session == self.session)
             and (self.since is None or at >= micros(self.since))
             and (self.until is None or at < micros(self.until))
         )
+
+
+def now_of(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
+    """The time of the query: `now` or `as_of`, else that of the newest event of its space; None without one.
+
+    The snapshot has the space's row of `clock.NOW`.
+    """
+    if query.now is not None or query.at_until is not None:
+        return query.now or query.at_until
+    newest = snapshot.row(clock.NOW, query.space)
+    return None if newest is None else moment_of(newest.at)
 
 
 @dataclass(frozen=True, slots=True)

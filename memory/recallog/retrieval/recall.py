@@ -3,17 +3,12 @@
 Candidates come from the index and, for records that the index has not processed yet, from the words of the views.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import candidates as entries_of
-from recallog.models.long_term import entry_presence, presets
-from recallog.models.working import candidates as blocks
-from recallog.models.workspace import candidates as documents
-from recallog.models.workspace.candidates import DocumentChunk
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import (
@@ -28,19 +23,18 @@ from recallog.retrieval import (
     said_once,
     time_scope,
 )
+from recallog.retrieval import sources as all_sources
 from recallog.retrieval.attempts import attempted
-from recallog.retrieval.candidates import Candidate, RankingQuery
+from recallog.retrieval.candidates import Candidate, RankingQuery, set_apart
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
-from recallog.retrieval.query import QueryTerms, RecallQuery, possible_names, query_terms
+from recallog.retrieval.query import QueryTerms, RecallQuery, now_of, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
+from recallog.retrieval.sources import Asked, CandidateSource, Kept
 from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
-from recallog_projections.index.documents import entry_point_id
 from recallog_projections.index.language import questions
-from recallog_projections.models.long_term import reading as entry_reading
-from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
-from recallog_projections.views import activity, clock, episodic, outline, salience, settings
+from recallog_projections.views import activity, clock, episodic, outline, salience
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import IndexUnavailable
@@ -50,24 +44,17 @@ from recallog_schemas.views import RecallHit, RecallView
 
 @dataclass(slots=True)
 class _Gathered:
-    """Candidates of both sources."""
+    """Candidates of the index and of the views."""
 
     candidates: list[Candidate] = field(default_factory=list)
     sessions: dict[str, float] = field(default_factory=dict)
-    idf: dict[str, float] = field(default_factory=dict)
+    idf: Mapping[str, float] = field(default_factory=dict)
     memories: dict[int, RememberedEvent] = field(default_factory=dict)
     """By offset: the memories that came from the views."""
-    entries: dict[int, EntryRow] = field(default_factory=dict)
-    """By offset: the rows of all candidates that are entries."""
-    chunks: dict[int, DocumentChunk] = field(default_factory=dict)
-    """By `place`: the candidates that are chunks of documents."""
+    texts: dict[int, Kept] = field(default_factory=dict)
+    """By offset: the texts of models, of all candidates that are not events."""
     index: IndexSnapshot | None = None
     """The generation of the index that answered; None if none did."""
-
-    @property
-    def index_checkpoint(self) -> int:
-        """The last offset that the index has processed; -1 if it did not answer."""
-        return -1 if self.index is None else self.index.checkpoint
 
 
 async def recall(
@@ -76,19 +63,25 @@ async def recall(
     cache: TermCache,
     query: RecallQuery,
     log_events: int,
+    sources: Sequence[CandidateSource] | None = None,
 ) -> RecallView:
     """The memories that answer the query best. `index` is None if the index is off; the result is then not degraded.
 
-    If the index fails at any step, only words are compared, and `degraded` says why.
+    `sources` are those of the models; None means the built-in ones. If the index fails at any step, only words are
+    compared, and `degraded` says why.
     """
+    sources = all_sources.built_in() if sources is None else sources
     if query.preset is not None:
-        return await presets.recall(reading, index, cache, query)
+        source = next(each for each in sources if query.preset in each.presets)
+        return await source.recall(reading, index, cache, query)
     if index is None:
-        return await _recalled(reading, None, cache, query, log_events)
-    answer = await attempted(index, reading.partition, lambda: _recalled(reading, index, cache, query, log_events))
+        return await _recalled(reading, None, cache, query, log_events, sources)
+    answer = await attempted(
+        index, reading.partition, lambda: _recalled(reading, index, cache, query, log_events, sources)
+    )
     if not isinstance(answer, IndexUnavailable):
         return answer
-    view = await _recalled(reading, None, cache, query, log_events)
+    view = await _recalled(reading, None, cache, query, log_events, sources)
     return view.model_copy(update={"degraded": f"only words were compared: {answer}"})
 
 
@@ -98,12 +91,13 @@ async def _recalled(
     cache: TermCache,
     query: RecallQuery,
     log_events: int,
+    sources: Sequence[CandidateSource],
 ) -> RecallView:
     spellings = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
-    rows += [RowKey(settings.AGENTS.name, query.space, query.agent), *entry_presence.rows(query.space)]
     rows.append(RowKey(clock.NOW.name, query.space))
+    rows += [row for source in sources for row in source.rows(query)]
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     times = dates.find(query.text) if query.asked and query.memories else []
@@ -114,32 +108,25 @@ async def _recalled(
     agents += [each.name for each in space.participants] if space is not None else []
     words = query_terms(query.text, agents if query.memories else ())
     scope = time_scope.scope(times, _now(snapshot, query), space) if times else None
-    query = replace(query, has_entries=entry_presence.has_entries(snapshot, query.space))
+    query = replace(query, apart=_kinds_apart(snapshot, query, sources), hidden=all_sources.hidden_kinds(sources))
     gathered = await _from_index(snapshot, index, query, words, scope)
-    entries = await _resolved_entries(gathered, reading, query)
+    asked = Asked(query, reading, snapshot, gathered.index, cache)
+    compared = await _take_present(gathered, asked, sources)
     memories: Sequence[RememberedEvent] = ()
     if query.text.strip() and query.memories:
-        if gathered.index_checkpoint < snapshot.processed:
+        if asked.index_checkpoint < snapshot.processed:
             if index is not None:
                 snapshot = await reading.snapshot(rows, logs)
+                asked = replace(asked, snapshot=snapshot)
             memories = snapshot.memories(query.space, query.agent)
-        same = query.at_until is None and entry_presence.are_as_at(snapshot, query.space, gathered.index_checkpoint)
-        if not same and entry_presence.has_entries(snapshot, query.space):
-            newest_entries = await entries_of.newest(reading, query.space, query.agent)
-            # A captured call of a tool is found as its event.
-            others = [row for row in newest_entries if row.offset not in gathered.entries and not row.captured]
-            if gathered.index is not None and gathered.index_checkpoint >= snapshot.processed:
-                # It has the forms of the past too, unless there were too many.
-                others = await by_index.without_points(gathered.index, others)
-            entries |= {row.offset: row for row in others}
-        own_settings = snapshot.row(settings.AGENTS, query.space, query.agent)
-        for block in await blocks.included(reading, query.space, query.agent, own_settings):
-            entries[block.offset] = block
-        if memories or entries:
-            _add_by_words(gathered, snapshot, memories, entries.values(), cache, query, words)
-    if query.text.strip() and query.documents:
-        await _add_documents(gathered, reading, snapshot, cache, query)
-    entries_of.set_apart(gathered.candidates)
+        for source in sources:
+            for text in await source.newer(asked, gathered.texts.keys()):
+                compared[text.offset] = Kept(source, text)
+        if memories or compared:
+            _add_by_words(gathered, asked, memories, compared, words)
+    if query.text.strip():
+        await _add_apart(gathered, asked, sources)
+    set_apart(gathered.candidates)
     lag = index_lag.of(gathered.index, snapshot)
     turn = snapshot.row(salience.CLOCK, query.space)
     context = RankingQuery(
@@ -158,8 +145,7 @@ async def _recalled(
     )
     ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0 and query.wants(one.candidate)]
     if query.tiers is not None:
-        in_tiers = await entries_of.in_tiers(reading, [*gathered.entries.values()], query.tiers)
-        wanted = {row.offset for row in in_tiers}
+        wanted = await _in_tiers(gathered, asked, sources)
         ranked = [one for one in ranked if one.candidate.is_entry and one.candidate.offset in wanted]
     least = query.min_similarity
     if least is not None:
@@ -171,7 +157,7 @@ async def _recalled(
         top_k=query.top_k,
         channels=_used(gathered.candidates, query),
         fusion=query.fusion,
-        now=presets.now_of(snapshot, query),
+        now=now_of(snapshot, query),
         hits=tuple(hits),
         considered=len(gathered.candidates),
         index=gathered.index.generation if gathered.index else None,
@@ -179,6 +165,12 @@ async def _recalled(
         index_behind=lag.positions,
         degraded=lag.degraded,
     )
+
+
+def _kinds_apart(snapshot: Snapshot, query: RecallQuery, sources: Sequence[CandidateSource]) -> Sequence[str]:
+    """The kinds of texts that are searched apart from events: those that there may be, or all if some are chosen."""
+    is_chosen = query.types is not None or query.tiers is not None
+    return [each.kind for each in sources if each.kind and (is_chosen or each.has_texts(snapshot, query.space))]
 
 
 async def _from_index(
@@ -205,84 +197,76 @@ def _now(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
     return codec.decode(newest[0].data).at if newest else None
 
 
-async def _resolved_entries(gathered: _Gathered, reading: ReadSession, query: RecallQuery) -> dict[int, EntryRow]:
-    """Drop the candidates that are no entries which the agent may read.
+async def _take_present(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> dict[int, Kept]:
+    """Drop the candidates that are texts of models which the agent may not read, or which are not there any more.
 
-    Returns the rows of those whose text is another one than the index has: they are compared by words.
+    Returns, by offset, those whose text is another one than the index has: they are compared by words.
     """
-    rows = await entries_of.of_candidates(reading, query.space, query.agent, gathered.candidates)
+    texts: dict[int, Kept] = {}
+    for source in sources:
+        of_kind = [each for each in gathered.candidates if each.is_entry and each.kind == source.kind]
+        if of_kind:
+            texts |= {offset: Kept(source, text) for offset, text in (await source.read(asked, of_kind)).items()}
     known = []
     for each in gathered.candidates:
-        row = rows.get(each.offset)
-        if each.is_entry and (row is None or entry_point_id(row) != each.id):
+        kept = texts.get(each.offset)
+        if each.is_entry and (kept is None or kept.source.point_of(kept.text) != each.id):
             continue
-        if row is not None:
-            gathered.entries[each.offset] = row
-            each.importance, each.type = row.importance, row.type
+        if kept is not None:
+            gathered.texts[each.offset] = kept
+            each.importance, each.type = kept.text.importance, kept.text.type
         known.append(each)
     gathered.candidates = known
-    return {offset: row for offset, row in rows.items() if offset not in gathered.entries}
+    return {offset: kept for offset, kept in texts.items() if offset not in gathered.texts}
 
 
 def _add_by_words(
     gathered: _Gathered,
-    snapshot: Snapshot,
+    asked: Asked,
     memories: Sequence[RememberedEvent],
-    entries: Collection[EntryRow],
-    cache: TermCache,
-    query: RecallQuery,
+    texts: Mapping[int, Kept],
     words: QueryTerms,
 ) -> None:
-    """Add those of `memories` that the index has not processed yet, and `entries`."""
-    generation = snapshot.computed_at["generation"]
+    """Add those of `memories` that the index has not processed yet, and `texts`."""
+    generation = asked.snapshot.computed_at["generation"]
+    query = asked.query
     until = query.offset_until
     newer = by_words.candidates(
         [memory for memory in memories if until is None or memory.offset <= until],
-        [row for row in entries if until is None or row.offset <= until],
+        [kept.text for kept in texts.values() if until is None or kept.text.offset <= until],
         generation,
-        cache,
+        asked.cache,
         words.terms,
-        gathered.index_checkpoint,
+        asked.index_checkpoint,
     )
     if query.at_until is not None:
         newer.candidates = [each for each in newer.candidates if each.at <= micros(query.at_until)]
     known = {each.offset for each in gathered.candidates}
     gathered.candidates += [each for each in newer.candidates if each.offset not in known]
     gathered.memories = newer.memories
-    gathered.entries |= {row.offset: row for row in entries}
+    gathered.texts |= texts
     gathered.idf = gathered.idf or newer.idf
     if gathered.index is None or gathered.sessions:
         best = {session: max(gathered.sessions.get(session, 0.0), idf) for session, idf in newer.sessions.items()}
         gathered.sessions = gathered.sessions | best
 
 
-async def _add_documents(
-    gathered: _Gathered,
-    reading: ReadSession,
-    snapshot: Snapshot,
-    cache: TermCache,
-    query: RecallQuery,
-) -> None:
-    """Add the chunks of documents: those that the index found, and others of documents that it does not have as they
-    are now, or were then."""
-    beyond, words = -1, query_terms(query.text, ())  # a document may name an agent, and is no memory of it
-    if gathered.index is not None:
-        found = await by_index.find(gathered.index, query.of_documents(), words)
-        candidates, chunks = await documents.of_candidates(reading, query.space, query.agent, found.candidates)
-        gathered.candidates += candidates
-        gathered.chunks = {chunk.place: chunk for chunk in chunks}
-        gathered.idf = found.idf | gathered.idf
-        # Of the past, it has the chunks of a limited number of changes.
-        is_past = query.at_until is not None or gathered.index.checkpoint > snapshot.processed
-        beyond = -1 if is_past else gathered.index.checkpoint
-    if beyond < snapshot.processed:
-        others = await documents.newest(reading, query.space, query.agent, beyond)
-        others = [chunk for chunk in others if chunk.place not in gathered.chunks]
-        generation = snapshot.computed_at["generation"]
-        newer = documents.by_their_words(others, generation, cache, words.terms, gathered.idf)
-        gathered.candidates += newer.candidates
-        gathered.chunks |= {chunk.place: chunk for chunk in others}
-        gathered.idf = newer.idf | gathered.idf  # of memories, names of agents are no terms
+async def _add_apart(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> None:
+    """Add what is not searched together with events."""
+    for source in sources:
+        found = await source.find(asked, gathered.idf)
+        gathered.candidates += found.candidates
+        gathered.texts |= {text.offset: Kept(source, text) for text in found.texts}
+        gathered.idf = found.idf
+
+
+async def _in_tiers(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> Collection[int]:
+    """The offsets of the texts that are in one of the tiers of the query."""
+    found: set[int] = set()
+    for source in sources:
+        texts = [kept.text for kept in gathered.texts.values() if kept.source is source]
+        found.update(await source.in_tiers(asked, texts))
+    return found
 
 
 def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, first: int) -> frozenset[int]:
@@ -311,21 +295,21 @@ async def _hits(
     hits = []
     for one in best:
         each = one.candidate
-        chunk = gathered.chunks.get(each.offset)
-        if chunk is not None:
-            event, text = chunk.event, chunk.chunk.text
-        elif each.is_entry:
-            event, text = entry_reading.event_of(gathered.entries[each.offset]), None
+        offset, lines = each.offset, None
+        if each.is_entry:
+            kept = gathered.texts[each.offset]
+            event, shown, offset, lines = kept.source.shown(kept.text)
         elif each.id:
             data, text = stored[each.id]
             event = codec.decode(data)
+            shown = event.text if text is None else text
         else:
             memory = gathered.memories[each.offset]
-            event, text = codec.decode(memory.data), memory.text
-        shown = event.text if text is None else text
+            event = codec.decode(memory.data)
+            shown = event.text if memory.text is None else memory.text
         hits.append(
             RecallHit.model_construct(
-                position=Position(partition, each.offset if chunk is None else chunk.row.offset),
+                position=Position(partition, offset),
                 event=event,
                 text=shown,
                 score=one.score,
@@ -333,7 +317,7 @@ async def _hits(
                 similarity=each.semantic,
                 source="index" if each.id else "views",
                 passage=quoting.quoted(shown, each.passage, gathered.idf),
-                lines=None if chunk is None else (chunk.chunk.first, chunk.chunk.last),
+                lines=lines,
                 weak=each.offset in weak,
             )
         )

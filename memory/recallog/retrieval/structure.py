@@ -94,8 +94,11 @@ def _around(candidates: Sequence[Candidate], turns: NDArray[np.int64]) -> NDArra
     What the turns around add to a long text counts in proportion to its brevity.
     """
     tokens = max((len(each.late_interaction or ()) for each in candidates), default=0)
-    rows = [each.late_interaction or [0.0] * tokens for each in candidates]
-    padded = np.array([*rows, [0.0] * tokens])
+    # A text that is searched apart may be compared with more tokens: with the names in the query, too.
+    padded = np.zeros((len(candidates) + 1, tokens))
+    for row, each in zip(padded, candidates, strict=False):
+        if each.late_interaction:
+            row[: len(each.late_interaction)] = each.late_interaction
     together = padded[turns[:, REACH - AROUND : REACH + AROUND + 1]].max(axis=1).sum(axis=1)
     own = np.array([late_interaction(each) for each in candidates])
     known = np.array([each.late_interaction is not None for each in candidates], bool)

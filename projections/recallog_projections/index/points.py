@@ -177,8 +177,8 @@ def weights_of(document: Document) -> dict[str, float]:
 
     The words of an action count in full: it is what the text before it announced.
     """
-    if document.kind == documents.CHUNK_KIND:
-        return chunk_weights(text_of(document), document.at)
+    if document.is_part:
+        return part_weights(text_of(document), document.at)
     preceding = frozenset() if document.is_action else frozenset(terms.terms(_AUTHOR.sub("", document.before)))
     found = terms_of(text_of(document), document.at)
     if kinds.kind_of(document.kind).details is not None:
@@ -186,9 +186,9 @@ def weights_of(document: Document) -> dict[str, float]:
     return terms.repeated_term_discount(terms.weights(found), preceding)
 
 
-def chunk_weights(text: str, at: int) -> dict[str, float]:
-    """The BM25 weight of each term of the text of a chunk, discounted for words that only its first line has: of the
-    chunks below a heading the one that says its words too is the better one."""
+def part_weights(text: str, at: int) -> dict[str, float]:
+    """The BM25 weight of each term of a part of a longer text, discounted for words that only its first line has: of
+    the parts below a heading the one that says its words too is the better one."""
     title, _, lines = text.partition("\n")
     above = frozenset(terms.terms(title)) - frozenset(terms.terms(lines))
     return terms.repeated_term_discount(terms.weights(terms_of(text, at)), above)

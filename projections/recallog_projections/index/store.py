@@ -22,7 +22,7 @@ from typing import ClassVar
 import msgspec
 
 from recallog_projections.index import documents, points
-from recallog_projections.index.documents import DOCUMENTS, OF_ENTRIES, SESSIONS, Document, Index
+from recallog_projections.index.documents import COUNTS, DOCUMENTS, SESSIONS, Document, Index
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engines.engine import Engine, Point, StoredPoint
 from recallog_projections.rows import Changes
@@ -341,8 +341,8 @@ async def damage(rows: Store, engine: Engine, generation: Generation) -> str:
         after = chunk.items[-1].row_key
     after = None
     while True:
-        chunk = await rows.scan(generation, OF_ENTRIES.name, after=after, limit=_CHUNK_ROWS)
-        documented += sum(OF_ENTRIES.decode(item.data).documents for item in chunk.items)
+        chunk = await rows.scan(generation, COUNTS.name, after=after, limit=_CHUNK_ROWS)
+        documented += sum(COUNTS.decode(item.data).documents for item in chunk.items)
         if chunk.last:
             break
         after = chunk.items[-1].row_key

@@ -20,12 +20,8 @@ def projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:
     """All built-in projections: those that every model reads, then those of the models, each after those that it is
     built on. Logs of events retain the newest `log_events`."""
     found: list[Projection] = [Episodic(log_events), Salience(), Scene(), Activity(), OutlineProjection(), Clock()]
-    return _compose([*found, *_make("PROJECTIONS")])
-
-
-def of_index() -> list[Projection]:
-    """The projections whose rows the index reads."""
-    return _make("OF_INDEX")
+    parts = models.import_parts("recallog_projections", "views")
+    return _compose([*found, *(make() for views in parts for make in views.PROJECTIONS)])
 
 
 def with_settings(projection: Projection) -> list[Projection]:
@@ -39,12 +35,6 @@ def all_builtin(projections: Sequence[Projection]) -> bool:
     return all(type(projection) in _built_in_types() for projection in projections)
 
 
-def _make(name: str) -> list[Projection]:
-    """The projections that the models name in a list of their modules `views`, if they have it."""
-    parts = models.import_parts("recallog_projections", "views")
-    return [make() for views in parts for make in getattr(views, name, ())]
-
-
 def _compose(projections: Sequence[Projection], reserved: Collection[str] = ()) -> list[Projection]:
     """`projections` with their due work, if one of them has a method `due`, and with the settings. These come last, so
     that the others apply those before the record."""
@@ -55,4 +45,4 @@ def _compose(projections: Sequence[Projection], reserved: Collection[str] = ()) 
 
 @cache
 def _built_in_types() -> frozenset[type]:
-    return frozenset(type(each) for each in (*projections(), *of_index()))
+    return frozenset(type(each) for each in projections())

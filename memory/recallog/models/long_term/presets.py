@@ -6,32 +6,31 @@ words. A channel that fails is left out, and the weights of the others stay as t
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.facts import by_entities
+from recallog.models.long_term import additions, by_recency, entry_presence, live_entries
 from recallog.models.long_term import by_index as entries_by_index
-from recallog.models.long_term import by_recency, entry_presence
-from recallog.models.long_term import candidates as entries_of
 from recallog.models.long_term.by_index import EntriesByIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
 from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import by_index, by_words, closeness, index_lag, quoting, said_once
 from recallog.retrieval.attempts import note
+from recallog.retrieval.candidates import set_apart
 from recallog.retrieval.channels import ENTITY, HYBRID, KEYWORD, RRF, SEMANTIC, TEMPORAL, Channel
 from recallog.retrieval.fusing import RRF_K, fuse
-from recallog.retrieval.query import RecallQuery, query_terms
+from recallog.retrieval.query import RecallQuery, now_of, query_terms
 from recallog.retrieval.term_cache import TermCache
-from recallog_projections.index.documents import entry_point_id
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import uses
+from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, settings
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import IndexUnavailable
-from recallog_schemas.timestamps import micros, moment_of
+from recallog_schemas.timestamps import micros
 from recallog_schemas.views import RecallHit, RecallView
 
 SIMILARITY_MIN = 0.5
@@ -59,6 +58,8 @@ async def recall(reading: ReadSession, index: SemanticIndex | None, cache: TermC
     `index` is None if the index is off: `semantic` then finds nothing, and `keyword` compares the newest entries, which
     is not degraded. Where the index fails, `degraded` names the channels that suffer.
     """
+    is_chosen = query.types is not None or query.tiers is not None
+    query = replace(query, apart=[entry_reading.KIND] if is_chosen else [], hidden=[entry_reading.CAPTURED])
     # The engine and the model work while the views are read.
     searching = asyncio.ensure_future(entries_by_index.find(index, reading.partition, query, _depth(query)))
     try:
@@ -70,17 +71,6 @@ async def recall(reading: ReadSession, index: SemanticIndex | None, cache: TermC
         return await _recalled(reading, cache, query, failed)
     finally:
         searching.cancel()
-
-
-def now_of(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
-    """The time of the query: `now` or `as_of`, else that of the newest event of its space; None without one.
-
-    The snapshot has the space's row of `clock.NOW`.
-    """
-    if query.now is not None or query.at_until is not None:
-        return query.now or query.at_until
-    newest = snapshot.row(clock.NOW, query.space)
-    return None if newest is None else moment_of(newest.at)
 
 
 def _depth(query: RecallQuery) -> int:
@@ -130,11 +120,11 @@ async def _rankings(
 ) -> _Rankings:
     """What the channels of the query find."""
     newest = await _newest(session, query) if TEMPORAL in query.weights else []
-    linked: Sequence[tuple[int, str, float]] = ()
+    linked: Sequence[tuple[int, str]] = ()
     if ENTITY in query.weights:
         # The filters of the query may leave few of them.
         limit = limits.RECALL_ENTRIES if query.is_filtered else _depth(query)
-        linked = await by_entities.ranked(session, query.space, query.agent, query.text, limit=limit)
+        linked = await additions.linked(session, query.space, query.agent, query.text, limit=limit)
     indexed = await searching
     # A past may also have entries that the index does not have any more.
     same = (
@@ -147,9 +137,9 @@ async def _rankings(
         newest = await _newest(session, query)
     found = _Rankings({row.offset: row for row in newest}, idf=indexed.idf)
     addresses = {(each.owner, each.offset) for entries in indexed.found.values() for each in entries}
-    addresses |= {(owner, offset) for offset, owner, _ in linked}
+    addresses |= {(owner, offset) for offset, owner in linked}
     unknown = [address for address in addresses if address[1] not in found.rows]
-    others = await entries_of.at(session, query.space, query.agent, unknown)
+    others = await live_entries.at(session, query.space, query.agent, unknown)
     found.rows |= {row.offset: row for row in await _wanted(session, query, others.values())}
     scores = _scores_by_index(found, indexed)
     if SEMANTIC in scores:
@@ -159,10 +149,10 @@ async def _rankings(
     if by_words_too:
         terms = query_terms(query.text, ()).terms
         generation = snapshot.computed_at["generation"]
-        by_words_alone, found.idf = by_words.of_entries(newest, generation, cache, terms, indexed.idf)
+        by_words_alone, found.idf = by_words.scores(newest, generation, cache, terms, indexed.idf)
         scores[KEYWORD] = by_words_alone | scores.get(KEYWORD, {})
     ranked: dict[Channel, list[int]] = {channel: _best_first(of) for channel, of in scores.items()}
-    ranked[ENTITY] = [offset for offset, _, _ in linked if offset in found.rows]
+    ranked[ENTITY] = [offset for offset, _ in linked if offset in found.rows]
     if TEMPORAL in query.weights:
         ranked[TEMPORAL] = await _by_recency(session, query, now_of(snapshot, query), found.rows)
     found.offsets = {channel: ranked[channel][: _depth(query)] for channel in query.weights if channel in ranked}
@@ -170,12 +160,25 @@ async def _rankings(
 
 
 async def _newest(session: ReadSession, query: RecallQuery) -> Sequence[EntryRow]:
-    return await _wanted(session, query, await entries_of.newest(session, query.space, query.agent))
+    return await _wanted(session, query, await live_entries.newest(session, query.space, query.agent))
 
 
 async def _wanted(session: ReadSession, query: RecallQuery, rows: Iterable[EntryRow]) -> Sequence[EntryRow]:
     """Those of some live entries that pass the filters of the query."""
-    return await entries_of.in_tiers(session, [row for row in rows if query.wants_entry(row)], query.tiers)
+    return await additions.in_tiers(session, [row for row in rows if _wants(query, row)], query.tiers)
+
+
+def _wants(query: RecallQuery, row: EntryRow) -> bool:
+    """Whether an entry passes the filters, those of time travel too, but for that of tiers."""
+    return (
+        not row.captured  # it is found as its event
+        and (query.kinds is None or row.kind in query.kinds)
+        and (query.types is None or row.type in query.types)
+        and (query.min_importance is None or row.importance >= query.min_importance)
+        and (query.offset_until is None or row.offset <= query.offset_until)
+        and (query.at_until is None or row.at <= micros(query.at_until))
+        and query.is_within(row.owner, row.session, row.at)
+    )
 
 
 def _scores_by_index(found: _Rankings, indexed: EntriesByIndex) -> dict[Channel, dict[int, float]]:
@@ -185,7 +188,7 @@ def _scores_by_index(found: _Rankings, indexed: EntriesByIndex) -> dict[Channel,
         scores[channel] = {}
         for each in entries:
             row = found.rows.get(each.offset)
-            if row is not None and entry_point_id(row) == each.point:
+            if row is not None and point_id_of(row) == each.point:
                 scores[channel][each.offset], found.points[each.offset] = each.score, each.point
     return scores
 
@@ -256,7 +259,7 @@ async def _weak(
     terms, generation = query_terms(query.text, ()).terms, snapshot.computed_at["generation"]
     rows = [found.rows[offset] for offset in offsets]
     measured = by_words.candidates((), rows, generation, cache, terms, idf=found.idf).candidates
-    entries_of.set_apart(measured)
+    set_apart(measured)
     for each in measured:
         each.id, each.semantic = found.points.get(each.offset, ""), found.cosines.get(each.offset)
     if indexed.index is not None and (pointed := [each for each in measured if each.id]):

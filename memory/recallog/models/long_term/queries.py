@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import candidates as recalled
+from recallog.models.long_term import additions, live_entries
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.similar import similar
 from recallog.reading.read_session import ReadSession
 from recallog.reading.subject import of_agent, own_log, snapshot_of
 from recallog_projections.index.terms import terms
-from recallog_projections.models.facts import tables as graph
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import LIVE, AgentEntries, EntryRow
@@ -52,7 +51,7 @@ async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> En
         snapshot = await snapshot_of(session, space, agent)
         found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
         row = None if found is None else found.readable_by(agent)
-        tier = {} if row is None else await recalled.tiers_of(session, [row])
+        tier = {} if row is None else await additions.tiers_of(session, [row])
         entry = None
         if found is not None and row is not None:
             entry = entry_view(session.partition, row, found.ref.status, tier=tier.get(row.offset))
@@ -70,7 +69,7 @@ async def newest(
 
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await snapshot_of(session, space, agent)
-        page = (await recalled.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
+        page = (await live_entries.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
         return EntriesPage(
             **await of_agent(session, snapshot, space, agent),
             entries=await _entry_views(session, [row for _, row in page.items]),
@@ -95,7 +94,7 @@ async def by_priority(
 
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await snapshot_of(session, space, agent)
-        page = await recalled.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
+        page = await live_entries.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
         end = first + fitting(_size(row) for row in shown[first : first + limit])
         return EntriesPage(
@@ -137,11 +136,11 @@ async def lessons(
         compared = [(each.row, each.similarity) for each in found.found]
     except IndexUnavailable:
         by = "words"
-        compared = _by_words(query, await recalled.newest_of_type(reading, space, agent, LESSON))
+        compared = _by_words(query, await live_entries.newest_of_type(reading, space, agent, LESSON))
     for row, similarity in compared:
         rows[row.offset], similarities[row.offset] = row, similarity
     ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[:limit]
-    tiers = await recalled.tiers_of(reading, [row for row, _ in ranked])
+    tiers = await additions.tiers_of(reading, [row for row, _ in ranked])
     return LessonsView(
         **await of_agent(reading, snapshot, space, agent),
         lessons=tuple(
@@ -169,15 +168,12 @@ async def stats(reading: ReadSession, space: str, agent: str) -> EntryStats:
     async def read(session: ReadSession) -> EntryStats:
         blocks = RowKey(items.NAMESPACES.name, space, agent, _WORKING_PREFIX)
         counts = [RowKey(tables.TYPES.name, space, agent, each) for each in _COUNTED]
-        graphs = [RowKey(graph.COUNTS.name, space, owner) for owner in (agent, "")]
         agents = [RowKey(settings.AGENTS.name, space, agent), RowKey(tables.AGENTS.name, space, agent)]
-        keys = [*agents, blocks, *counts, *graphs]
-        snapshot = await session.snapshot(keys, [own_log(space, agent)])
+        snapshot = await session.snapshot([*agents, blocks, *counts], [own_log(space, agent)])
         types = await session.page(tables.TYPES, space, agent, limit=limits.PAGE_ITEMS_MAX)
         facts, experiences, learned = (snapshot.row(tables.TYPES, *key[1:]) for key in counts)
         account = snapshot.row(tables.AGENTS, space, agent) or AgentEntries()
         working = snapshot.row(items.NAMESPACES, *blocks[1:])
-        sizes = [snapshot.row(graph.COUNTS, *key[1:]) for key in graphs]
         return EntryStats(
             **await of_agent(session, snapshot, space, agent),
             fact_count=0 if facts is None else facts.entries,
@@ -186,7 +182,7 @@ async def stats(reading: ReadSession, space: str, agent: str) -> EntryStats:
             types={name: row.entries for name, row in types.items if row.entries},
             pinned=account.pinned,
             working_block_count=0 if working is None else len(working.keys),
-            entity_link_count=sum(size.links for size in sizes if size is not None),
+            entity_link_count=await additions.count_links(session, space, agent),
             balance=account.balance,
             spent=account.spent,
             eur=account.eur,
@@ -271,7 +267,7 @@ def _size(row: EntryRow) -> int:
 
 
 async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
-    tiers = await recalled.tiers_of(reading, rows)
+    tiers = await additions.tiers_of(reading, rows)
     return tuple(entry_view(reading.partition, row, tier=tiers.get(row.offset)) for row in rows)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import candidates as entries
+from recallog.models.long_term import live_entries
 from recallog.reading.read_session import ReadSession
-from recallog_projections.index.documents import entry_point_id
 from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
+from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_schemas import limits
@@ -132,7 +132,7 @@ class _Comparison:
 
     async def stored(self, rows: Collection[EntryRow]) -> dict[int, Vectors | None]:
         """By offset: the vector of an entry's text, as the index has stored it; None for one that cannot be read."""
-        ids = {row.offset: entry_point_id(row) for row in rows}
+        ids = {row.offset: point_id_of(row) for row in rows}
         points = await self.index.engine.retrieve(self.index.collection, list(ids.values()), payload=(), vectors=True)
         found: dict[int, Vectors | None] = {}
         for row in rows:
@@ -173,7 +173,7 @@ class _Comparison:
         snapshot = await self.reading.snapshot(need for of_text in needs for need in of_text)
         newest: Sequence[EntryRow] = ()
         if self.index.checkpoint != snapshot.processed:
-            rows = await entries.newest(self.reading, self.space, self.agent, limits.SIMILAR_ENTRIES)
+            rows = await live_entries.newest(self.reading, self.space, self.agent, limits.SIMILAR_ENTRIES)
             newest = [row for row in rows if row.offset > self.index.checkpoint]
         found = []
         for asked, of_text in zip(texts, needs, strict=True):

@@ -7,11 +7,12 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import candidates as recalled
+from recallog.models.long_term import live_entries
 from recallog.models.long_term import queries as long_term
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.tiers import plan as planning
 from recallog.models.tiers import retrieval as in_tiers
+from recallog.models.tiers.entries import ADDITION
 from recallog.models.tiers.plan import Aging, Plan
 from recallog.models.tiers.retrieval import EntryInTier, Order
 from recallog.reading.read_session import ReadSession, Snapshot
@@ -152,8 +153,8 @@ async def _by_words(reading: ReadSession, space: str, agent: str, query: str) ->
     keys = [RowKey(entries.ROWS.name, space, agent, key) for key, _ in page.items]
     snapshot = await reading.snapshot(keys)
     own = [row for key in keys if (row := snapshot.row(entries.ROWS, *key[1:])) is not None]
-    others = [row for row in await recalled.newest(reading, space, agent) if row.owner != agent]
-    tier_of = {row.offset: row.tier for _, row in page.items} | await recalled.tiers_of(reading, others)
+    others = [row for row in await live_entries.newest(reading, space, agent) if row.owner != agent]
+    tier_of = {row.offset: row.tier for _, row in page.items} | await ADDITION.tiers_of(reading, others)
     asked = set(terms(query))
     return [
         EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import candidates as entries
-from recallog.models.long_term import entry_presence
+from recallog.models.long_term import entry_presence, live_entries
 from recallog.models.long_term.similar import DECIMALS, STORED_ERROR, cosine
+from recallog.models.tiers.entries import ADDITION
 from recallog.reading.read_session import ReadSession
 from recallog_projections.index import passages
 from recallog_projections.index.embedders.embedder import Vectors
@@ -21,7 +21,6 @@ from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import EntryRow
-from recallog_projections.models.tiers import tables as tier_tables
 from recallog_projections.tables import RowKey
 from recallog_schemas import limits
 
@@ -109,17 +108,15 @@ async def _candidates(
     rows = [row for key in keys if (row := snapshot.row(tables.ROWS, *key)) is not None]
     stored = {row.offset: hits[row.offset].score for row in rows if hits[row.offset].payload["since"] == row.since}
     if is_behind:
-        newest = await entries.newest(reading, space, agent, limits.SIMILAR_ENTRIES)
+        newest = await live_entries.newest(reading, space, agent, limits.SIMILAR_ENTRIES)
         rows += [row for row in newest if row.offset > index.checkpoint]
     rows = [row for row in rows if entry_reading.may_read(agent, row)]
-    in_tiers = await reading.snapshot(
-        RowKey(tier_tables.ROWS.name, *_key(space, row.owner, row.offset)) for row in rows
-    )
-    found = []
-    for row in {row.offset: row for row in rows}.values():
-        tier = in_tiers.row(tier_tables.ROWS, *_key(space, row.owner, row.offset))
-        if tier is not None and tier.tier in tiers:
-            found.append(EntryInTier(row, tier.tier, round(stored.get(row.offset, 0.0), DECIMALS)))
+    tier_of = await ADDITION.tiers_of(reading, rows)
+    found = [
+        EntryInTier(row, tier, round(stored.get(row.offset, 0.0), DECIMALS))
+        for row in {row.offset: row for row in rows}.values()
+        if (tier := tier_of.get(row.offset)) is not None and tier in tiers
+    ]
     unknown = [each for each in found if each.row.offset not in stored]
     return [*(each for each in found if each.row.offset in stored), *await _exactly(index, asked, unknown)]
 

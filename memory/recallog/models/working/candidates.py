@@ -1,43 +1,78 @@
 """The blocks of working memory that recall finds: those of agents whose setting `working.include_in_rag` says so."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from recallog.models.long_term.candidates import standing_for
 from recallog.models.working.blocks import WORKING, content_of, rows_of
 from recallog.reading.read_session import ReadSession
+from recallog.retrieval.query import RecallQuery
+from recallog.retrieval.sources import Asked, CandidateSource, PlainText, Shown
 from recallog_projections.models.items.projection import ItemRow
-from recallog_projections.models.long_term.tables import EntryRow
-from recallog_projections.views.settings import AgentSettings
+from recallog_projections.models.long_term.linking import NORMAL
+from recallog_projections.tables import RowKey
+from recallog_projections.views import settings
+from recallog_schemas import Event, kinds
 from recallog_schemas.kinds import WorkingSettings
+from recallog_schemas.timestamps import moment_of
 
-BLOCK = "block"
-"""The type of the entries that stand for blocks."""
-
-
-async def included(reading: ReadSession, space: str, agent: str, own: AgentSettings | None) -> Sequence[EntryRow]:
-    """The blocks of `agent`, each as an entry that says its label and its content; none if `own` excludes them."""
-    set_to = None if own is None or own.working is None else WorkingSettings.model_validate(own.working)
-    if set_to is None or not (set_to.enabled and set_to.include_in_rag):
-        return ()
-
-    async def read(session: ReadSession) -> Sequence[EntryRow]:
-        _, found = await rows_of(session, space, agent, WORKING, None)
-        return [_as_entry(space, agent, label, row) for label, row in found.items()]
-
-    return await reading.steady(read)
+TYPE = "block"
+"""The type of the entries that blocks are shown as."""
 
 
-def _as_entry(space: str, agent: str, label: str, row: ItemRow) -> EntryRow:
-    digest = hashlib.blake2b(f"{agent}\n{label}".encode(), digest_size=16).hexdigest()
-    return standing_for(
-        space,
-        agent,
-        f"{BLOCK}/{digest}",
-        row.offset,
-        row.at,
+class BlockCandidates(CandidateSource):
+    """Finds blocks by their words."""
+
+    def rows(self, query: RecallQuery) -> Iterable[RowKey]:
+        return [RowKey(settings.AGENTS.name, query.space, query.agent)]
+
+    async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[PlainText]:
+        space, agent = asked.query.space, asked.query.agent
+        own = asked.snapshot.row(settings.AGENTS, space, agent)
+        set_to = None if own is None or own.working is None else WorkingSettings.model_validate(own.working)
+        if set_to is None or not (set_to.enabled and set_to.include_in_rag):
+            return ()
+
+        async def read(session: ReadSession) -> Sequence[PlainText]:
+            _, found = await rows_of(session, space, agent, WORKING, None)
+            return [_text_of(space, agent, label, row) for label, row in found.items()]
+
+        return await asked.reading.steady(read)
+
+    def shown(self, text: PlainText) -> Shown:
+        """The block as the event that would retain it."""
+        digest = hashlib.blake2b(f"{text.owner}\n{text.details}".encode(), digest_size=16).hexdigest()
+        event = Event(
+            id=f"{TYPE}/{digest}",
+            space=text.space,
+            agent=text.owner,
+            kind=text.kind,
+            turn=text.turn,
+            at=moment_of(text.at),
+            payload={
+                "text": text.text,
+                "type": text.type,
+                "importance": text.importance,
+                "confidence": 1.0,
+                "priority": NORMAL,
+                "source": f"{text.owner}_working_memory",
+            },
+        )
+        return Shown(event, text.text, text.offset)
+
+
+SOURCE = BlockCandidates()
+
+
+def _text_of(space: str, agent: str, label: str, row: ItemRow) -> PlainText:
+    """A block as its label and its content."""
+    return PlainText(
+        space=space,
+        owner=agent,
+        offset=row.offset,
+        at=row.at,
+        kind=kinds.RETAINED,
+        type=TYPE,
         text=f"{label}: {content_of(row)}",
-        type=BLOCK,
-        source=f"{agent}_working_memory",
         version=row.version,
+        details=label,
     )

@@ -6,20 +6,20 @@ index processed them, the words are compared.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from recallog.models.long_term import candidates as entries_of
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval import by_words
+from recallog.retrieval import by_index, by_words
 from recallog.retrieval.candidates import Candidate
-from recallog.retrieval.term_cache import TermCache
-from recallog_projections.index.documents import CHUNK, CHUNK_KIND, chunks_of, text_key
+from recallog.retrieval.query import query_terms
+from recallog.retrieval.sources import Asked, CandidateSource, Found, PlainText, Shown
+from recallog_projections.index.documents import text_key
+from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import ItemRow
-from recallog_projections.models.long_term.tables import EntryRow
-from recallog_projections.models.workspace import documents as workspace
 from recallog_projections.models.workspace.chunks import Chunk
+from recallog_projections.models.workspace.documents import KIND, TYPE, chunks_of
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event, limits
 from recallog_schemas.timestamps import moment_of
@@ -31,88 +31,90 @@ _NAMED_CHARS_MAX = 100
 """With the lines, an id of at most `limits.ID_CHARS_MAX`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentChunk:
-    """A chunk of a present document."""
+class _Place(NamedTuple):
+    """Where a chunk is."""
 
-    space: str
-    agent: str
     key: str
-    """The key of the document."""
-    row: ItemRow
-    number: int
-    """Its number in the document, from 0."""
+    """The key of its document."""
+    offset: int
+    """The offset of the last change of its document."""
     chunk: Chunk
 
-    @property
-    def place(self) -> int:
-        """What stands for it where memories have their offsets: a negative number, since it shares the offset of its
-        document with the other chunks."""
-        return -1 - self.row.offset * _NUMBERS - self.number
 
-    @property
-    def id(self) -> str:
-        """The document and the lines: `workspace/notes.md:12-40`; of a longer key its digest."""
-        document = f"{'/'.join(workspace.NAMESPACE)}/{self.key}"
-        if len(document) > _NAMED_CHARS_MAX:
-            document = hashlib.blake2b(document.encode(), digest_size=16).hexdigest()
-        return f"{document}:{self.chunk.first}-{self.chunk.last}"
+class ChunkCandidates(CandidateSource):
+    """Finds chunks, which the index has in a space of their own."""
 
-    @property
-    def event(self) -> Event:
-        """The event that would put the chunk alone in place of its document."""
-        return Event.model_construct(
-            id=self.id,
-            space=self.space,
-            agent=self.agent,
-            kind=CHUNK_KIND,
-            at=moment_of(self.row.at),
-            payload={"namespace": list(workspace.NAMESPACE), "key": self.key, "value": self.chunk.lines},
+    async def find(self, asked: Asked, idf: Mapping[str, float]) -> Found:
+        """The chunks that the index found, and others of documents that it does not have as they are now, or were
+        then."""
+        query, index, processed = asked.query, asked.index, asked.snapshot.processed
+        if not query.documents:
+            return Found(idf=idf)
+        candidates: list[Candidate] = []
+        chunks: list[PlainText] = []
+        beyond, words = -1, query_terms(query.text, ())  # a document may name an agent, and is no memory of it
+        if index is not None:
+            by_meaning = await by_index.find(index, query.in_space_apart(), words)
+            candidates, chunks = await _present(asked, by_meaning.candidates)
+            idf = {**by_meaning.idf, **idf}
+            # Of the past, it has the chunks of a limited number of changes.
+            is_past = query.at_until is not None or index.checkpoint > processed
+            beyond = -1 if is_past else index.checkpoint
+        if beyond < processed:
+            known = {chunk.offset for chunk in chunks}
+            others = [chunk for chunk in await _newest(asked, beyond) if chunk.offset not in known]
+            generation = asked.snapshot.computed_at["generation"]
+            newer = by_words.candidates((), others, generation, asked.cache, words.terms, idf=idf, are_parts=True)
+            candidates += newer.candidates
+            chunks += others
+            idf = {**newer.idf, **idf}  # of memories, names of agents are no terms
+        return Found(candidates, chunks, idf)
+
+    def shown(self, text: PlainText) -> Shown:
+        """The chunk as the event that would put it alone in place of its document."""
+        key, offset, chunk = text.details
+        event = Event.model_construct(
+            id=_id_of(key, chunk),
+            space=text.space,
+            agent=text.owner,
+            kind=text.kind,
+            at=moment_of(text.at),
+            payload={"namespace": list(fact_blocks.WORKSPACE), "key": key, "value": chunk.lines},
         )
-
-    def as_entry(self) -> EntryRow:
-        """It as an entry, whose words can be compared."""
-        return entries_of.standing_for(
-            self.space,
-            self.agent,
-            self.id,
-            self.place,
-            self.row.at,
-            text=self.chunk.text,
-            type=CHUNK,
-            source=self.key,
-            version=self.row.version,
-        )
+        return Shown(event, text.text, offset, (chunk.first, chunk.last))
 
 
-async def of_candidates(
-    reading: ReadSession, space: str, agent: str, candidates: Iterable[Candidate]
-) -> tuple[list[Candidate], list[DocumentChunk]]:
-    """Those of the candidates that documents of `agent` have, each at its `place`, and their chunks."""
+SOURCE = ChunkCandidates()
+
+
+async def _present(asked: Asked, candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[PlainText]]:
+    """Those of the candidates that documents of the agent have, and their chunks."""
+    space, agent = asked.query.space, asked.query.agent
     by_path: dict[str, list[Candidate]] = {}
     for each in candidates:
-        by_path.setdefault(each.document, []).append(each)
-    rows = await _rows(reading, space, agent, by_path)
+        by_path.setdefault(each.entry, []).append(each)
+    rows = await _rows(asked.reading, space, agent, by_path)
     kept, found = [], []
     for path, of_document in by_path.items():
-        present: dict[int | None, list[DocumentChunk]] = {}
+        present: dict[int | None, list[PlainText]] = {}
         for chunk in _chunks(space, agent, path, rows[path]):
-            present.setdefault(text_key(chunk.chunk.text), []).append(chunk)
+            present.setdefault(text_key(chunk.text), []).append(chunk)
         for each in of_document:
             if same := present.get(each.text_key):
                 found.append(same.pop(0))
-                each.offset = found[-1].place
+                each.offset, each.type = found[-1].offset, TYPE
                 kept.append(each)
     return kept, found
 
 
-async def newest(reading: ReadSession, space: str, agent: str, beyond: int) -> list[DocumentChunk]:
-    """The chunks of the documents of `agent` that have changed after the offset `beyond`, of the newest first, at most
-    `limits.DOCUMENT_CHUNKS_COMPARED` and those of one document more."""
-    prefix = items.newest_prefix(workspace.NAMESPACE)
+async def _newest(asked: Asked, beyond: int) -> list[PlainText]:
+    """The chunks of the documents of the agent that have changed after the offset `beyond`, of the newest first, at
+    most `limits.DOCUMENT_CHUNKS_COMPARED` and those of one document more."""
+    prefix = items.newest_prefix(fact_blocks.WORKSPACE)
+    space, agent = asked.query.space, asked.query.agent
 
-    async def read(session: ReadSession) -> list[DocumentChunk]:
-        found: list[DocumentChunk] = []
+    async def read(session: ReadSession) -> list[PlainText]:
+        found: list[PlainText] = []
         after: str | None = None
         while len(found) < limits.DOCUMENT_CHUNKS_COMPARED:
             page = await session.page(
@@ -128,33 +130,39 @@ async def newest(reading: ReadSession, space: str, agent: str, beyond: int) -> l
                 break
         return found
 
-    return await reading.steady(read)
-
-
-def by_their_words(
-    found: Sequence[DocumentChunk],
-    generation: str,
-    cache: TermCache,
-    searched: Sequence[str],
-    idf: Mapping[str, float] | None,
-) -> by_words.KeywordCandidates:
-    """Chunks scored by the terms `searched`; `idf` as in `by_words.candidates`."""
-    rows = [each.as_entry() for each in found]
-    compared = by_words.candidates((), rows, generation, cache, searched, idf=idf)
-    for each in compared.candidates:
-        each.kind, each.document = CHUNK_KIND, CHUNK
-    return compared
+    return await asked.reading.steady(read)
 
 
 def _is_document(path: str) -> bool:
-    return tuple(items.names_of(path)[0]) == workspace.NAMESPACE
+    return tuple(items.names_of(path)[0]) == fact_blocks.WORKSPACE
 
 
-def _chunks(space: str, agent: str, path: str, row: ItemRow | None) -> list[DocumentChunk]:
+def _chunks(space: str, agent: str, path: str, row: ItemRow | None) -> list[PlainText]:
     if row is None:
         return []
     key = items.names_of(path)[1]
-    return [DocumentChunk(space, agent, key, row, number, chunk) for number, chunk in enumerate(chunks_of(path, row))]
+    return [
+        PlainText(
+            space=space,
+            owner=agent,
+            offset=-1 - row.offset * _NUMBERS - number,  # it shares the offset of its document with the other chunks
+            at=row.at,
+            kind=KIND,
+            type=TYPE,
+            text=chunk.text,
+            version=row.version,
+            details=_Place(key, row.offset, chunk),
+        )
+        for number, chunk in enumerate(chunks_of(path, row))
+    ]
+
+
+def _id_of(key: str, chunk: Chunk) -> str:
+    """The document and the lines: `workspace/notes.md:12-40`; of a longer key its digest."""
+    document = f"{'/'.join(fact_blocks.WORKSPACE)}/{key}"
+    if len(document) > _NAMED_CHARS_MAX:
+        document = hashlib.blake2b(document.encode(), digest_size=16).hexdigest()
+    return f"{document}:{chunk.first}-{chunk.last}"
 
 
 async def _rows(reading: ReadSession, space: str, agent: str, paths: Iterable[str]) -> dict[str, ItemRow | None]:

@@ -20,9 +20,9 @@ from recallog.models.workspace.folder import State, Unfit
 from recallog.operations.parameters import At
 from recallog.reading.read_session import Page, ReadSession
 from recallog.reading.subject import of_agent, snapshot_of
+from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import ItemRow
-from recallog_projections.models.workspace import documents as workspace
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.workspace.views import FileLeftOut, WorkspaceExport, WorkspaceImport
@@ -97,7 +97,7 @@ async def import_folder(
             if decision == "same":
                 report.is_equal(key, digest)
             elif decision == "write" or overwrite:
-                address = Address(space, agent, workspace.NAMESPACE, key)
+                address = Address(space, agent, fact_blocks.WORKSPACE, key)
                 events.append(changes.event(address, "put", value=text, base=version))
             else:
                 report.leave_out(key, Unfit(decision, _WHY["deleted" if document is None else decision]))
@@ -147,12 +147,12 @@ def _export(folder: Path, key: str, row: ItemRow, state: State, report: _Report,
 
 
 async def _published(access: MemoryAccess, events: Sequence[Event], report: _Report) -> Position:
-    addresses = [Address(each.space, each.agent, workspace.NAMESPACE, each.payload["key"]) for each in events]
+    addresses = [Address(each.space, each.agent, fact_blocks.WORKSPACE, each.payload["key"]) for each in events]
     *_, position = await access.append(events)
     snapshot, reasons = await changes.verdicts(access, events, position, addresses)
     for event, reason in zip(events, reasons, strict=True):
         key, digest = event.payload["key"], items.sha256_of(event.payload["value"])
-        path = items.path_of(workspace.NAMESPACE, key)
+        path = items.path_of(fact_blocks.WORKSPACE, key)
         if reason is None:
             report.has_written(key, digest, is_new=event.payload["base"] == 0)
         elif (row := snapshot.row(items.ROWS, event.space, event.agent, path)) is not None and row.sha256 == digest:
@@ -185,7 +185,7 @@ def _keep(state: State, folder: Path, report: _Report) -> None:
 
 async def _documents(access: MemoryAccess, space: str, agent: str) -> AsyncIterator[tuple[str, ItemRow]]:
     """The keys and rows of the documents of an agent, in pages."""
-    prefix, after = items.prefix_of(workspace.NAMESPACE), None
+    prefix, after = items.prefix_of(fact_blocks.WORKSPACE), None
     while True:
 
         async def page(reading: ReadSession, after: str | None = after) -> Page[ItemRow]:
@@ -194,7 +194,7 @@ async def _documents(access: MemoryAccess, space: str, agent: str) -> AsyncItera
         found = await access.of_space(space, page, At())
         for path, row in found.items:
             namespace, key = items.names_of(path)
-            if tuple(namespace) == workspace.NAMESPACE:
+            if tuple(namespace) == fact_blocks.WORKSPACE:
                 yield key, row
         if found.next is None:
             return

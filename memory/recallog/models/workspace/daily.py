@@ -7,8 +7,8 @@ from recallog.access import MemoryAccess
 from recallog.models.workspace import daily_cues, daily_queries
 from recallog.models.workspace.daily_cues import Speaker
 from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
-from recallog_projections.models.workspace import documents as workspace
 from recallog_schemas import Event, limits
 from recallog_schemas.models.workspace.triggers import DAILY
 
@@ -48,10 +48,10 @@ class Daily(Reactor):
         lines, subjects = list(found), {event.subject for event in found.values()}
         subject = subjects.pop() if len(subjects) == 1 else None
         places: list[tuple[Sequence[str], str, Sequence[str]]] = [
-            (workspace.NAMESPACE, workspace.daily_key(trigger.at), lines),
+            (fact_blocks.WORKSPACE, fact_blocks.daily_key(trigger.at), lines),
             (items.session_namespace(trigger.session), FACTS, lines),
         ]
-        places += [(workspace.NAMESPACE, key, lines[: limits.MEMORY_LINES_MAX]) for key in trigger.entries]
+        places += [(fact_blocks.WORKSPACE, key, lines[: limits.MEMORY_LINES_MAX]) for key in trigger.entries]
         return [
             Event(
                 space=trigger.space,

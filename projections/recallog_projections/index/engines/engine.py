@@ -18,7 +18,7 @@ from recallog_schemas.errors import IndexUnavailable
 EVERYBODY = "*"
 """The reader in points that all agents of a space may see. It is not a valid name of an agent."""
 
-_PAST, _DOCUMENTS = "-", "+"
+_PAST, _APART = "-", "+"
 """No name of a space begins with them."""
 
 KeywordField = Literal["space", "readers", "agent", "kind", "type", "tier", "session"]
@@ -37,9 +37,10 @@ def past_of(space: str) -> str:
     return f"{_PAST}{space}"
 
 
-def documents_of(space: str) -> str:
-    """The space in points of the documents of workspaces in `space`, which only queries for documents search."""
-    return f"{_DOCUMENTS}{space}"
+def apart_from(space: str) -> str:
+    """The space in points of texts of `space` that only queries for such texts search, so that queries for other
+    memories do not pass them."""
+    return f"{_APART}{space}"
 
 
 class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):

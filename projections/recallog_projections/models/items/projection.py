@@ -6,7 +6,7 @@ the order of the ledger and never by an exception: a refused change alters nothi
 Two namespaces have rules of their own. The blocks of `working` and the keys of each `session/<id>` (a scratchpad) are
 few, and a row lists them. In a session texts are cut, and a list is a queue: a text that is appended becomes its last
 element, and it keeps its newest elements. What a block of facts makes of a document of `workspace` is in
-`views.workspace`.
+`fact_blocks`.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from recallog_projections.models.workspace import documents as workspace
+from recallog_projections.models.items import fact_blocks
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas import Record, limits, timestamps
@@ -268,10 +268,10 @@ class _Change:
     def _with_block(self, key: str, row: ItemRow | None, lines: str) -> str:
         before = value_of(row) if row is not None else None
         try:
-            return workspace.with_block(self._namespace, key, before, lines, timestamps.moment_of(self._at).date())
-        except workspace.NoDocument:
+            return fact_blocks.with_block(self._namespace, key, before, lines, timestamps.moment_of(self._at).date())
+        except fact_blocks.NoDocument:
             raise _Refused(UNKNOWN) from None
-        except workspace.NoRoom:
+        except fact_blocks.NoRoom:
             raise _Refused(TOO_LARGE) from None
 
     def _set(self, key: str, before: ItemRow | None, value: Any, added: Sequence[int], index: bool | None) -> None:

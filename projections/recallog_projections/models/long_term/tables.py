@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from recallog_projections.tables import Log, RowKey, Table
-from recallog_schemas import limits
+from recallog_schemas import kinds, limits
 
 Status = Literal["live", "duplicate", "refused", "retracted", "archived", "erased"]
 """What became of an event that would retain an entry. "duplicate" and "refused" never were entries."""
@@ -76,6 +76,11 @@ class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """When that event happened, in microseconds since 1970."""
     captured: bool = False
     """Whether it is a call of a tool, which its event answers for too."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the event that stands for it."""
+        return kinds.RETAINED
 
 
 class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):

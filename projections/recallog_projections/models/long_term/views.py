@@ -6,10 +6,9 @@ from recallog_projections.models.long_term.uses import Uses
 from recallog_schemas import models
 
 
-def _entries() -> Entries:
+def make_entries() -> Entries:
     """A plan archives what a model that is built on entries says, in its module `judging`; without one, nothing."""
     return Entries(next(iter(models.import_parts("recallog_projections", "judging")), None))
 
 
-PROJECTIONS = (_entries, Uses, Migrations, Retractions)
-OF_INDEX = (_entries, Uses)
+PROJECTIONS = (make_entries, Uses, Migrations, Retractions)

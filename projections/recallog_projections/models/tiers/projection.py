@@ -26,7 +26,7 @@ from recallog_schemas.kinds import TierSettings
 from recallog_schemas.models.tiers.triggers import CONSOLIDATION
 
 _OUTCOME = "memory.outcome_reported"
-_OWN_MOVE = "memory.tier_changed"
+OWN_MOVE = "memory.tier_changed"
 _CONFIGURED = "agent.configured"
 _ERASED = "memory.erased"
 
@@ -36,7 +36,7 @@ class Tiers:
 
     name: ClassVar[str] = "tiers"
     version: ClassVar[int] = 3
-    kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, _OWN_MOVE, _CONFIGURED}
+    kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, OWN_MOVE, _CONFIGURED}
     tables = (tables.ROWS, tables.AGENTS, tables.MOVES, due.AT)
 
     def needs(self, record: Record) -> Iterable[RowKey]:
@@ -57,7 +57,7 @@ class Tiers:
         for id_ in _named(event):
             yield from judging.needs(rows, event.space, id_)
             ref = rows.get(entries.IDS, event.space, "", id_)
-            if ref is not None and event.kind in (_OUTCOME, _OWN_MOVE):
+            if ref is not None and event.kind in (_OUTCOME, OWN_MOVE):
                 yield RowKey(entries.ROWS.name, event.space, ref.owner, entries.key_of(ref.offset))
             if event.kind == _ERASED and (dependents := rows.get(entries.SOURCES, event.space, "", id_)) is not None:
                 for dependent in dependents.ids:
@@ -73,7 +73,7 @@ class Tiers:
             _plan(rows, record)
         elif event.kind == _OUTCOME:
             _learn(rows, record)
-        elif event.kind == _OWN_MOVE:
+        elif event.kind == OWN_MOVE:
             _move_by_owner(rows, record)
         elif event.kind == _CONFIGURED:
             _reschedule(rows, event)
@@ -88,7 +88,7 @@ def _named(event: Event) -> Sequence[str]:
     payload = event.payload
     if event.kind == PLAN:
         return list(dict.fromkeys(each["id"] for each in (*payload.get("moves", ()), *payload.get("archived", ()))))
-    if event.kind not in CHANGING and event.kind not in (_OUTCOME, _OWN_MOVE):
+    if event.kind not in CHANGING and event.kind not in (_OUTCOME, OWN_MOVE):
         return ()
     return list(dict.fromkeys(payload["entries"])) if "entries" in payload else [payload["entry"]]
 

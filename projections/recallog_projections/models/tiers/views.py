@@ -4,4 +4,3 @@ from recallog_projections.models.tiers.due import Summaries
 from recallog_projections.models.tiers.projection import Tiers
 
 PROJECTIONS = (Tiers, Summaries)
-OF_INDEX = (Tiers,)

@@ -11,8 +11,8 @@ import msgspec
 
 from recallog_projections.models.conversations.projection import SHARED
 from recallog_projections.models.conversations.tables import SAID
+from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
-from recallog_projections.models.workspace import documents as workspace
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings
@@ -36,7 +36,7 @@ _NEVER = Logged(0, -1)
 LOGGED = Table("due.logged", Logged)
 """At (space, agent, session)."""
 
-_MEMORY = items.path_of(workspace.NAMESPACE, workspace.MEMORY)
+_MEMORY = items.path_of(fact_blocks.WORKSPACE, fact_blocks.MEMORY)
 
 
 class DailyLogs:
@@ -86,7 +86,7 @@ def _documents(rows: Rows, event: Event) -> tuple[str, ...]:
     row = rows.get(items.ROWS, event.space, event.agent, _MEMORY)
     text = None if row is None else items.value_of(row)
     has_room = isinstance(text, str) and len(text) < limits.MEMORY_DOCUMENT_CHARS
-    return (workspace.MEMORY,) if has_room else ()
+    return (fact_blocks.MEMORY,) if has_room else ()
 
 
 def settings_of(agent: settings.AgentSettings | None) -> DailySettings:

@@ -1,78 +1,129 @@
-"""Documents of the workspace: what a block of facts makes of one, and how a daily document stays short.
+"""The documents of workspaces in the semantic index, in chunks: one document of the index for each form of a chunk.
 
-A document is an item of the namespace `workspace`; its key is its path. Pure functions of texts and dates, for the view
-of items. Characters are those of Python: code points.
+A chunk whose text leaves its document ends. Chunks are in a space of the engine of their own, so that queries for other
+memories do not pass them.
 """
 
-import re
-from collections.abc import Sequence
-from datetime import date
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
-from recallog_schemas import limits
+import msgspec
 
-NAMESPACE = ("workspace",)
-"""The namespace of documents."""
-MEMORY = "MEMORY.md"
-"""The document of what is worth to be known always."""
+from recallog_projections.index import passages
+from recallog_projections.index.documents import (
+    DOCUMENTS,
+    Document,
+    DocumentMaker,
+    text_key,
+    uuid_of,
+    without_surrogates,
+)
+from recallog_projections.index.engines.engine import apart_from
+from recallog_projections.models.items import fact_blocks
+from recallog_projections.models.items import projection as items
+from recallog_projections.models.items.projection import ItemRow, Items
+from recallog_projections.models.workspace import chunk_forms
+from recallog_projections.models.workspace.chunk_forms import ChunkForm, DocumentChunks
+from recallog_projections.models.workspace.chunks import Chunk, chunks
+from recallog_projections.projection import Projection
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey, Table
+from recallog_schemas import Event, Record, timestamps
 
-_DAILY = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
-_BULLET = "- "
+TYPE = "document"
+"""The type of chunks."""
+KIND = "item.put"
+"""The kind of chunks: of no event and of no entry."""
 
-
-class NoDocument(Exception):
-    """Facts are added to this document only if it exists."""
-
-
-class NoRoom(Exception):
-    """The document is too long for more facts."""
-
-
-def daily_key(day: date) -> str:
-    """The key of the document of a day: `memory/2026-11-23.md`. Times are those of UTC."""
-    return f"memory/{day:%Y-%m-%d}.md"
-
-
-def with_block(namespace: Sequence[str], key: str, before: str | None, lines: str, day: date) -> str:
-    """The text of an item with a block of facts behind it.
-
-    `before` is its text, None if it does not exist; `lines` are the facts, without a line break at the end; `day` is
-    the date of the event that brings them. A daily document gets a heading and the lines, and is compacted;
-    `MEMORY.md` gets a heading and the lines; any other item the lines.
-
-    Raises `NoRoom` and `NoDocument`.
-    """
-    in_workspace = tuple(namespace) == NAMESPACE
-    if in_workspace and _DAILY.fullmatch(key):
-        # An edited document may end within a line.
-        start = f"{before}\n" if before and not before.endswith("\n") else before or ""
-        whole = f"{start}## Session Facts ({day:%Y-%m-%d})\n{lines}\n\n"
-        if len(whole) > limits.DAILY_CHARS_MAX:
-            raise NoRoom
-        return compacted(whole)
-    if in_workspace and key == MEMORY:
-        if before is None:
-            raise NoDocument
-        if len(before) >= limits.MEMORY_DOCUMENT_CHARS:
-            raise NoRoom
-        return f"{before}\n## Auto-extracted ({day:%Y-%m-%d})\n{lines}"
-    return f"{before}\n{lines}" if before else lines
+CHUNKS = Table("index.chunks", DocumentChunks)
+"""At (space, agent, path of the row of a document)."""
 
 
-def compacted(text: str) -> str:
-    """A daily document without the bullets that it has had already; up to 2,000 characters as it is.
+class ChunkDocuments(DocumentMaker):
+    """Makes the documents of chunks, from the rows of items."""
 
-    Two bullets are equal if their first 80 characters are, case-folded, `- ` among them. The first one stays, and so do
-    headings and all other lines.
-    """
-    if len(text) <= limits.DAILY_CHARS_UNCOMPACTED:
-        return text
-    seen = set[str]()
-    kept = []
-    for line in text.split("\n"):
-        if line.startswith(_BULLET):
-            beginning = line[: limits.DAILY_BULLET_CHARS].casefold()
-            if beginning in seen:
-                continue
-            seen.add(beginning)
-        kept.append(line)
-    return "\n".join(kept)
+    version = 1
+    kinds: ClassVar[frozenset[str]] = Items.kinds
+    tables = (CHUNKS,)
+
+    def projections(self) -> Sequence[Projection]:
+        return [Items(fact_blocks.WORKSPACE)]
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return [RowKey(CHUNKS.name, record.event.space, record.event.agent, path) for path in _changed(record.event)]
+
+    def apply(self, rows: Rows, record: Record) -> int:
+        return sum(_apply(rows, record, path) for path in _changed(record.event))
+
+
+MAKER = ChunkDocuments()
+
+
+def _changed(event: Event) -> Iterable[str]:
+    """The paths of the rows of the documents of its workspace that an event may change."""
+    if event.payload["namespace"] != list(fact_blocks.WORKSPACE):
+        return ()
+    keys = (event.payload["key"], event.payload["to"]) if event.kind == "item.moved" else (event.payload["key"],)
+    return dict.fromkeys(items.path_of(fact_blocks.WORKSPACE, key) for key in keys)
+
+
+def _apply(rows: Rows, record: Record, path: str) -> int:
+    """Write the chunks that the record has brought to a document, and end those that it has taken away."""
+    space, agent = record.event.space, record.event.agent
+    before, after = rows.before(items.ROWS, space, agent, path), rows.get(items.ROWS, space, agent, path)
+    if before is after:
+        return 0
+    known = rows.get(CHUNKS, space, agent, path) or DocumentChunks((), ())
+    at = timestamps.micros(record.event.at)
+    changed = chunk_forms.changes(
+        known.present, _keyed(chunks_of(path, before)), _keyed(chunks_of(path, after)), record.offset, at
+    )
+    for form, chunk in changed.begun:
+        document = _document_of(space, agent, path, form, chunk)
+        rows.put(DOCUMENTS, document, "", key=_point_id_of(space, agent, path, form))
+    points = list(known.ended)
+    for form, chunk in changed.ended:
+        points.append(_point_id_of(space, agent, path, form))
+        document = _document_of(space, agent, path, form, chunk)
+        document = msgspec.structs.replace(document, until=record.offset, until_at=at, written=record.offset)
+        rows.put(DOCUMENTS, document, "", key=points[-1])
+    retained = chunk_forms.retained(points)
+    for key in points[: len(points) - len(retained)]:
+        rows.delete(DOCUMENTS, "", key=key)
+    if changed.present or retained:
+        rows.put(CHUNKS, DocumentChunks(changed.present, retained), space, agent, path)
+    return len(changed.begun) - (len(points) - len(retained))
+
+
+def chunks_of(path: str, row: ItemRow | None) -> list[Chunk]:
+    """The chunks of the document with this row, at this path of rows; none of one that is no text."""
+    value = None if row is None or row.index is False else items.value_of(row)
+    return chunks(items.names_of(path)[1], without_surrogates(value)) if isinstance(value, str) else []
+
+
+def _keyed(found: Sequence[Chunk]) -> list[tuple[int, Chunk]]:
+    return [(text_key(chunk.text), chunk) for chunk in found]
+
+
+def _document_of(space: str, agent: str, path: str, form: ChunkForm, chunk: Chunk) -> Document:
+    return Document(
+        space=apart_from(space),
+        agent=agent,
+        kind=KIND,
+        readers=(agent,),
+        length=passages.length(chunk.text),
+        at=form.since_at,
+        offset=form.since,
+        text_key=form.text_key,
+        text=chunk.text,
+        entry=path,
+        type=TYPE,
+        since=form.since,
+        since_at=form.since_at,
+        written=form.since,
+    )
+
+
+def _point_id_of(space: str, agent: str, path: str, form: ChunkForm) -> str:
+    """The id (a UUID) of the point of a form of a chunk."""
+    return uuid_of(f"{space}\0{agent}\0{form.since}\0{form.number}\0{path}", b"chunk")

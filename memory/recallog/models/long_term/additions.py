@@ -1,0 +1,55 @@
+"""What models that are built on long-term memory add to entries."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from recallog.reading.read_session import ReadSession
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_schemas import models
+
+
+class EntryAddition:
+    """What one model adds to entries. A model overrides what it needs."""
+
+    async def tiers_of(self, reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, str]:
+        """The tiers that live entries are in, by offset, of those that have one."""
+        return {}
+
+    async def linked(
+        self, session: ReadSession, space: str, agent: str, query: str, *, limit: int
+    ) -> Sequence[tuple[int, str]]:
+        """The offsets and owners of at most `limit` entries that are linked to what a query names, best first."""
+        return ()
+
+    async def count_links(self, session: ReadSession, space: str, agent: str) -> int:
+        """How many links there are between what the entries name that an agent keeps, or that a space shares."""
+        return 0
+
+
+def _built_in() -> Sequence[EntryAddition]:
+    return [module.ADDITION for module in models.import_parts("recallog", "entries")]
+
+
+async def tiers_of(reading: ReadSession, rows: Iterable[EntryRow]) -> Mapping[int, str]:
+    """The tiers that live entries are in, by offset, of those that have one."""
+    live, found = list(rows), dict[int, str]()
+    for addition in _built_in():
+        found |= await addition.tiers_of(reading, live)
+    return found
+
+
+async def in_tiers(reading: ReadSession, rows: Sequence[EntryRow], tiers: Collection[str] | None) -> Sequence[EntryRow]:
+    """Those of some live entries that are in one of `tiers`; all of them if that is None."""
+    if tiers is None:
+        return rows
+    tier_of = await tiers_of(reading, rows)
+    return [row for row in rows if tier_of.get(row.offset) in tiers]
+
+
+async def linked(session: ReadSession, space: str, agent: str, query: str, *, limit: int) -> Sequence[tuple[int, str]]:
+    """The offsets and owners of entries that are linked to what a query names, best first; `limit` of each model."""
+    return [each for one in _built_in() for each in await one.linked(session, space, agent, query, limit=limit)]
+
+
+async def count_links(session: ReadSession, space: str, agent: str) -> int:
+    """How many links there are between what entries name, in all models."""
+    return sum([await each.count_links(session, space, agent) for each in _built_in()])

@@ -1,0 +1,71 @@
+"""Live entries that an agent may read: by their addresses, the newest, and pages of them."""
+
+from collections.abc import Collection, Sequence
+from operator import attrgetter
+
+from recallog.reading.read_session import Page, ReadSession
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term import tables
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.tables import RowKey
+from recallog_schemas import limits
+
+
+async def at(
+    reading: ReadSession, space: str, agent: str, addresses: Collection[tuple[str, int]]
+) -> dict[int, EntryRow]:
+    """By offset: the rows of those live entries at these owners and offsets that `agent` may read."""
+    needs = [RowKey(tables.ROWS.name, space, owner, tables.key_of(offset)) for owner, offset in addresses]
+    if not needs:
+        return {}
+    snapshot = await reading.snapshot(needs)
+    rows = [snapshot.row(tables.ROWS, *need[1:]) for need in needs]
+    return {row.offset: row for row in rows if row is not None and entry_reading.may_read(agent, row)}
+
+
+async def page_of(
+    session: ReadSession, space: str, agent: str, entry_type: str | None, after: str | None, limit: int
+) -> Page[EntryRow]:
+    """The live entries of an agent, of one type or of all, newest first, behind the key `after`."""
+    if entry_type is None:
+        return await session.page(tables.ROWS, space, agent, newest_first=True, after=after, limit=limit)
+    prefix = f"{entry_type}/"
+    behind = None if after is None else f"{prefix}{after}"
+    page = await session.page(tables.OF_TYPE, space, agent, prefix=prefix, newest_first=True, after=behind, limit=limit)
+    keys = [key.removeprefix(prefix) for key, _ in page.items]
+    snapshot = await session.snapshot([RowKey(tables.ROWS.name, space, agent, key) for key in keys])
+    rows = [(key, snapshot.row(tables.ROWS, space, agent, key)) for key in keys]
+    return Page([(key, row) for key, row in rows if row is not None], page.last)
+
+
+async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_type: str) -> Sequence[EntryRow]:
+    """The newest live entries of a type: of the agent's own, and of all that it may read, `limits.RECALL_ENTRIES`."""
+
+    async def read(session: ReadSession) -> list[EntryRow]:
+        own = await page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
+        return [*(row for _, row in own.items), *await _newest(session, space, agent, limits.RECALL_ENTRIES)]
+
+    found = {row.offset: row for row in await reading.steady(read) if row.type == entry_type}
+    return [row for row in found.values() if entry_reading.may_read(agent, row)]
+
+
+async def newest(reading: ReadSession, space: str, agent: str, most: int = limits.RECALL_ENTRIES) -> Sequence[EntryRow]:
+    """The newest live entries that `agent` may read, at most `most`, in ledger order."""
+    found = await reading.steady(lambda session: _newest(session, space, agent, most))
+    return [row for row in found if entry_reading.may_read(agent, row)]
+
+
+async def _newest(session: ReadSession, space: str, agent: str, most: int) -> list[EntryRow]:
+    own = await session.page(tables.ROWS, space, agent, newest_first=True, limit=most)
+    found = {row.offset: row for _, row in own.items}
+    needs = []
+    for reader in (agent, ""):
+        others = await session.page(tables.READERS, space, reader, newest_first=True, limit=most)
+        needs += [RowKey(tables.ROWS.name, space, of.owner, key) for key, of in others.items]
+    chosen = sorted(needs, key=attrgetter("key"))[-most:]
+    snapshot = await session.snapshot(chosen)
+    for need in chosen:
+        row = snapshot.row(tables.ROWS, *need[1:])
+        if row is not None:
+            found[row.offset] = row
+    return sorted(found.values(), key=attrgetter("offset"))[-most:]

@@ -1,0 +1,78 @@
+"""Blocks of facts: what one makes of the text of an item, and how the document of a day stays short.
+
+A document is an item of the namespace `workspace`; its key is its path. Pure functions of texts and dates. Characters
+are those of Python: code points.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import date
+
+from recallog_schemas import limits
+
+WORKSPACE = ("workspace",)
+"""The namespace of documents."""
+MEMORY = "MEMORY.md"
+"""The document of what is worth to be known always."""
+
+_DAILY = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
+_BULLET = "- "
+
+
+class NoDocument(Exception):
+    """Facts are added to this document only if it exists."""
+
+
+class NoRoom(Exception):
+    """The document is too long for more facts."""
+
+
+def daily_key(day: date) -> str:
+    """The key of the document of a day: `memory/2026-11-23.md`. Times are those of UTC."""
+    return f"memory/{day:%Y-%m-%d}.md"
+
+
+def with_block(namespace: Sequence[str], key: str, before: str | None, lines: str, day: date) -> str:
+    """The text of an item with a block of facts behind it.
+
+    `before` is its text, None if it does not exist; `lines` are the facts, without a line break at the end; `day` is
+    the date of the event that brings them. A daily document gets a heading and the lines, and is compacted;
+    `MEMORY.md` gets a heading and the lines; any other item the lines.
+
+    Raises `NoRoom` and `NoDocument`.
+    """
+    in_workspace = tuple(namespace) == WORKSPACE
+    if in_workspace and _DAILY.fullmatch(key):
+        # An edited document may end within a line.
+        start = f"{before}\n" if before and not before.endswith("\n") else before or ""
+        whole = f"{start}## Session Facts ({day:%Y-%m-%d})\n{lines}\n\n"
+        if len(whole) > limits.DAILY_CHARS_MAX:
+            raise NoRoom
+        return compacted(whole)
+    if in_workspace and key == MEMORY:
+        if before is None:
+            raise NoDocument
+        if len(before) >= limits.MEMORY_DOCUMENT_CHARS:
+            raise NoRoom
+        return f"{before}\n## Auto-extracted ({day:%Y-%m-%d})\n{lines}"
+    return f"{before}\n{lines}" if before else lines
+
+
+def compacted(text: str) -> str:
+    """A daily document without the bullets that it has had already; up to 2,000 characters as it is.
+
+    Two bullets are equal if their first 80 characters are, case-folded, `- ` among them. The first one stays, and so do
+    headings and all other lines.
+    """
+    if len(text) <= limits.DAILY_CHARS_UNCOMPACTED:
+        return text
+    seen = set[str]()
+    kept = []
+    for line in text.split("\n"):
+        if line.startswith(_BULLET):
+            beginning = line[: limits.DAILY_BULLET_CHARS].casefold()
+            if beginning in seen:
+                continue
+            seen.add(beginning)
+        kept.append(line)
+    return "\n".join(kept)

@@ -1,0 +1,69 @@
+"""The tiers of entries in the semantic index: the document of an entry says which tier the entry is in."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from recallog_projections.index.documents import DOCUMENTS, DocumentMaker, clean
+from recallog_projections.models.long_term import tables as entries
+from recallog_projections.models.long_term.documents import document_of, point_id_of
+from recallog_projections.models.long_term.kinds import PLAN, RETAINING
+from recallog_projections.models.long_term.projection import Entries
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.models.long_term.uses import Uses
+from recallog_projections.models.tiers import tables
+from recallog_projections.models.tiers.projection import OWN_MOVE, Tiers
+from recallog_projections.projection import Projection
+from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
+from recallog_schemas import Event, Record
+
+
+class TiersInDocuments(DocumentMaker):
+    """Adds the tier of an entry to its document, whenever the entry or its tier changes."""
+
+    version = 1
+    kinds: ClassVar[frozenset[str]] = Entries.kinds | {OWN_MOVE}
+
+    def projections(self) -> Sequence[Projection]:
+        return [Uses(), Tiers()]
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return ()
+
+    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
+        for id_ in _moved(record.event):
+            ref = rows.get(entries.IDS, record.event.space, "", id_)
+            if ref is not None:
+                yield RowKey(entries.ROWS.name, record.event.space, ref.owner, entries.key_of(ref.offset))
+
+    def apply(self, rows: Rows, record: Record) -> int:
+        written = [row for _, row in rows.written(entries.ROWS) if row is not None]
+        if record.event.kind in RETAINING:  # what it has just retained without a tier has none
+            written = [row for row in written if row.tier is not None]
+        for row in {row.offset: row for row in (*written, *_in_other_tiers(rows))}.values():
+            tier = rows.get(tables.ROWS, row.space, row.owner, entries.key_of(row.offset))
+            if tier is not None and clean(row.text):
+                document = msgspec.structs.replace(document_of(row, record.offset), tier=tier.tier)
+                rows.put(DOCUMENTS, document, "", key=point_id_of(row))
+        return 0
+
+
+MAKER = TiersInDocuments()
+
+
+def _in_other_tiers(rows: Rows) -> Iterable[EntryRow]:
+    """The live entries that the record has moved to another tier, or given one."""
+    for before, now in rows.written(tables.ROWS):
+        if now is not None and (before is None or before.tier != now.tier):
+            row = rows.get(entries.ROWS, now.space, now.owner, entries.key_of(now.offset))
+            if row is not None:
+                yield row
+
+
+def _moved(event: Event) -> Iterable[str]:
+    """The ids of the entries that an event may move to another tier."""
+    if event.kind == PLAN:
+        return [each["id"] for each in event.payload.get("moves", ())]
+    return [event.payload["entry"]] if event.kind == OWN_MOVE else ()

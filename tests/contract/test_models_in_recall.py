@@ -1,0 +1,209 @@
+"""A memory model that adds its texts to the index and to recall."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+
+from recallog import Memory
+from recallog.index.indexer import Indexer
+from recallog.operations.parameters import At
+from recallog.retrieval import recall, sources
+from recallog.retrieval.candidates import Candidate
+from recallog.retrieval.query import RecallQuery
+from recallog.retrieval.sources import Asked, CandidateSource, Shown
+from recallog.retrieval.term_cache import TermCache
+from recallog_projections.index.documents import (
+    DOCUMENTS,
+    Document,
+    DocumentMaker,
+    Index,
+    built_in_makers,
+    text_key,
+    uuid_of,
+)
+from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.projection import Projection
+from recallog_projections.rows import Rows
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.tables import RowKey, Table
+from recallog_schemas import Event, Record, codec, timestamps
+from recallog_schemas.views import RecallView
+from recallog_streams.ledgers.ledger import Ledger
+from support.events import event, run
+from support.indexing import indexed, memory_with, toys
+
+PROMISE = "I promise: "
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """What an agent has promised last."""
+
+    space: str
+    owner: str
+    offset: int
+    at: int
+    text: str
+    session: None = None
+    turn: int = 0
+    kind: str = "toy.promised"
+    type: str = "promise"
+    importance: float = 0.5
+    version: int = 1
+
+    @property
+    def point(self) -> str:
+        return uuid_of(f"{self.space}\0{self.owner}\0{self.offset}", b"promise")
+
+    @property
+    def event(self) -> Event:
+        return event("agent.thought", agent=self.owner, id=f"promise-{self.offset}", payload={"text": self.text})
+
+
+PROMISES = Table("promises", Promise)
+
+
+class Promises:
+    name: ClassVar[str] = "promises"
+    version: ClassVar[int] = 1
+    kinds = frozenset({"agent.spoke"})
+    tables = (PROMISES,)
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return [RowKey(PROMISES.name, record.event.space, record.event.agent)]
+
+    def apply(self, rows: Rows, record: Record) -> None:
+        spoken = record.event
+        if spoken.text.startswith(PROMISE):
+            at, text = timestamps.micros(spoken.at), spoken.text.removeprefix(PROMISE)
+            rows.put(PROMISES, Promise(spoken.space, spoken.agent, record.offset, at, text), spoken.space, spoken.agent)
+
+
+class PromiseDocuments(DocumentMaker):
+    version = 1
+    kinds = Promises.kinds
+
+    def projections(self) -> Sequence[Projection]:
+        return [Promises()]
+
+    def needs(self, record: Record) -> Iterable[RowKey]:
+        return ()
+
+    def apply(self, rows: Rows, record: Record) -> int:
+        more = 0
+        for before, now in rows.written(PROMISES):
+            if before is not None:
+                rows.delete(DOCUMENTS, "", key=before.point)
+                more -= 1
+            if now is not None:
+                rows.put(DOCUMENTS, document_of(now), "", key=now.point)
+                more += 1
+        return more
+
+
+def document_of(promise: Promise) -> Document:
+    return Document(
+        space=promise.space,
+        agent=promise.owner,
+        kind=promise.kind,
+        readers=(promise.owner,),
+        length=len(promise.text),
+        at=promise.at,
+        offset=promise.offset,
+        event=codec.encode(promise.event).decode(),
+        text_key=text_key(promise.text),
+        entry=f"promise-{promise.offset}",
+        type=promise.type,
+        since=promise.offset,
+        written=promise.offset,
+    )
+
+
+class PromiseCandidates(CandidateSource):
+    """Finds the promises that `present` has, by their offsets."""
+
+    kind = "toy.promised"
+
+    def __init__(self, present: Mapping[int, Promise]) -> None:
+        self.present = present
+
+    async def read(self, asked: Asked, found: Sequence[Candidate]) -> Mapping[int, Promise]:
+        return {each.offset: self.present[each.offset] for each in found if each.offset in self.present}
+
+    def point_of(self, text: Promise) -> str:
+        return text.point
+
+    async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[Promise]:
+        return [promise for offset, promise in self.present.items() if offset not in known]
+
+    def shown(self, text: Promise) -> Shown:
+        return Shown(text.event, text.text, text.offset)
+
+
+def indexer_of(ledger: Ledger, folder: Path) -> Indexer:
+    makers = [*built_in_makers(), PromiseDocuments()]
+    return Indexer(ledger, MemoryStore(), EdgeEngine(folder / "engine"), toys().__getitem__, "toy", makers=makers)
+
+
+async def ask(memory: Memory, *present: Promise, agent: str = "baker", **how: Any) -> RecallView:
+    query = RecallQuery.create("village", agent, "Who mends the mill?", None, **how)
+    models = [*sources.built_in(), PromiseCandidates({each.offset: each for each in present})]
+    index = memory._components.index
+    return await memory._access.of_space(
+        "village", lambda reading: recall.recall(reading, index, TermCache(), query, 100, models), At()
+    )
+
+
+def spoke(text: str) -> Event:
+    return event(payload={"text": f"{PROMISE}{text}"})
+
+
+def promise(offset: int, text: str) -> Promise:
+    return Promise("village", "baker", offset, 0, text)
+
+
+MILL, ROOF = "I mend the mill.", "I mend the roof of the mill."
+
+
+def answers(tmp_path: Path, work: Callable[[Memory], Awaitable[list[RecallView]]]) -> list[list[tuple[str, str]]]:
+    """The texts and sources of the promises among the hits of some answers, after one promise has taken the place of
+    another and both are indexed."""
+
+    async def asked() -> list[RecallView]:
+        async with memory_with(tmp_path, lambda ledger: indexer_of(ledger, tmp_path)) as memory:
+            await memory.publish_many([spoke(MILL), spoke(ROOF)])
+            await indexed(memory)
+            return await work(memory)
+
+    return [
+        [(hit.text, hit.source) for hit in view.hits if hit.event.id.startswith("promise")] for view in run(asked())
+    ]
+
+
+def test_a_text_of_a_model_is_found_by_the_index_as_it_is_now(tmp_path: Path) -> None:
+    async def work(memory: Memory) -> list[RecallView]:
+        return [await ask(memory, promise(1, ROOF)), await ask(memory, promise(1, ROOF), types=["promise"])]
+
+    assert answers(tmp_path, work) == [[(ROOF, "index")]] * 2
+
+
+def test_a_text_that_the_index_does_not_have_is_found_by_its_words(tmp_path: Path) -> None:
+    async def work(memory: Memory) -> list[RecallView]:
+        return [await ask(memory, promise(7, "I mend the wheel of the mill."))]
+
+    assert answers(tmp_path, work) == [[("I mend the wheel of the mill.", "views")]]
+
+
+def test_a_text_that_its_model_does_not_name_is_not_found(tmp_path: Path) -> None:
+    async def work(memory: Memory) -> list[RecallView]:
+        return [await ask(memory)]
+
+    assert answers(tmp_path, work) == [[]]
+
+
+def test_another_version_of_a_maker_builds_the_index_again() -> None:
+    class Newer(PromiseDocuments):
+        version = 2
+
+    assert Index({}, [Newer()]).version == Index({}, [PromiseDocuments()]).version + 1
