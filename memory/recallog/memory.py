@@ -12,10 +12,10 @@ import msgspec
 from recallog import model, queries, reactors, retrieval
 from recallog.access import MemoryAccess, add_parts
 from recallog.admin import Admin
-from recallog.models.long_term import preset_weights
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, GenAi, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
+from recallog.retrieval import preset_weights
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog_projections.tables import Log, LogName, RowKey, Table

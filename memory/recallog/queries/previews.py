@@ -7,10 +7,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import ModuleType
 from typing import Any
 
-from recallog.models.long_term import entry_presence
-from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries import event_lookup
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.timeline import bytes_of
@@ -18,12 +17,10 @@ from recallog.reading import time_travel
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
-from recallog_projections.models.long_term import reading as entry_reading
-from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.episodic import RememberedEvent
-from recallog_schemas import Event, codec, limits
+from recallog_schemas import Event, codec, limits, models
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.shortening import tokens
 from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, Remembered, SearchHit, SearchPage
@@ -83,10 +80,10 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
     """
     visible = await _VisibleEvents.by(reading, scope)
     offset = (await event_lookup.offsets_of(reading, scope.ledger, scope.space, [request.id])).get(request.id)
-    entry = (await visible.entries(reading, scope, [request.id])).get(request.id)
-    if entry is not None:
-        row = entry.readable_by(scope.agent)
-        shown = None if row is None else await _around(visible, scope, request, row.offset, _as_memory(row))
+    forms = await visible.present_forms(reading, scope, [request.id])
+    if request.id in forms:
+        form = forms[request.id]
+        shown = None if form is None else await _around(visible, scope, request, form.offset, form)
     elif offset is not None and offset <= visible.snapshot.processed:
         shown = await _around(visible, scope, request, offset)
     else:
@@ -108,10 +105,10 @@ async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest
 async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -> EntriesView:
     """The events with these ids that the agent may see, and its entries in their present form, each once."""
     visible = await _VisibleEvents.by(reading, scope)
-    kept = await visible.entries(reading, scope, ids)
-    offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, [id_ for id_ in ids if id_ not in kept])
+    forms = await visible.present_forms(reading, scope, ids)
+    events = [id_ for id_ in ids if id_ not in forms]
+    offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, events)
     memories = {memory.offset: memory for memory in visible.all}
-    readable = {id_: row for id_, entry in kept.items() if (row := entry.readable_by(scope.agent)) is not None}
     past: PastMemory | None = None
     for offset in sorted(set(offsets.values()) - memories.keys()):
         if offset < visible.kept_from:
@@ -119,7 +116,7 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -
             newest = await past.until(offset, newest=1)
             memories |= {memory.offset: memory for memory in newest if memory.offset == offset}
     by_id = {id_: memories[offset] for id_, offset in offsets.items() if offset in memories}
-    by_id |= {id_: _as_memory(row) for id_, row in readable.items()}
+    by_id |= {id_: form for id_, form in forms.items() if form is not None}
     found = [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
     missing = [each for each in dict.fromkeys(ids) if each not in by_id]
     count = fitting(bytes_of(memory) for memory in found)
@@ -146,18 +143,21 @@ class _VisibleEvents:
     @classmethod
     async def by(cls, reading: ReadSession, scope: AgentScope) -> "_VisibleEvents":
         rows = [RowKey(activity.SPACES.name, scope.space), RowKey(settings.AGENTS.name, scope.space, scope.agent)]
-        rows += entry_presence.rows(scope.space)
+        rows += [row for module in _presenting() for row in module.rows(scope.space)]
         snapshot = await reading.snapshot(rows, episodic.logs(scope.space, scope.agent, scope.log_events))
         tails = snapshot.tail(episodic.OWN, scope.space, scope.agent), snapshot.tail(episodic.SHARED, scope.space)
         row = snapshot.row(activity.SPACES, scope.space)
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
 
-    async def entries(self, reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -> Mapping[str, FoundEntry]:
-        """Those of `ids` that stand for entries, or for events which would retain one."""
-        if not entry_presence.has_entries(self.snapshot, scope.space):
-            return {}
-        found = await entries_by_id(reading, scope.space, ids)
-        return {id_: entry for id_, entry in found.items() if entry.is_shown_to(scope.agent)}
+    async def present_forms(
+        self, reading: ReadSession, scope: AgentScope, ids: Sequence[str]
+    ) -> Mapping[str, RememberedEvent | None]:
+        """By id, of those that stand for a text that a model keeps: the text as it is now; None if the agent may not
+        read it."""
+        found: dict[str, RememberedEvent | None] = {}
+        for module in _presenting():
+            found |= await module.find(reading, self.snapshot, scope.space, scope.agent, ids)
+        return found
 
     def past(self, scope: AgentScope) -> PastMemory:
         """Access to older events. Raises `OutOfRange` if the space is too large to be folded for one query."""
@@ -168,10 +168,9 @@ class _VisibleEvents:
         return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data, memory.text), chars))
 
 
-def _as_memory(row: EntryRow) -> RememberedEvent:
-    """The entry as a memory at the offset of the event that retained it."""
-    event = entry_reading.event_of(row)
-    return RememberedEvent(row.offset, codec.encode(event), row.turn, row.importance, None)
+def _presenting() -> Sequence[ModuleType]:
+    """The modules of the models that keep texts."""
+    return models.import_parts("recallog", "present_forms")
 
 
 _Shown = tuple[list[RememberedEvent], RememberedEvent, list[RememberedEvent]]
