@@ -15,7 +15,6 @@ from recallog.admin import Admin
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, GenAi, Operation, Scope, checked, operation
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
-from recallog.retrieval import preset_weights
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog_projections.tables import Log, LogName, RowKey, Table
@@ -576,7 +575,7 @@ class Memory(Parts):
             )
             return await retrieval.reranker.reranked(self._reranker, found, top_k)
         preset, channels, types = options.get("preset"), options.get("channels"), options.get("types")
-        weights = preset_weights.of_preset(
+        weights = retrieval.preset_weights.of_preset(
             preset, channels, types, options.get("vector_weight"), options.get("recency_weight")
         )
         recall_query = retrieval.query.RecallQuery.create(

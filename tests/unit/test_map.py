@@ -83,4 +83,4 @@ def test_no_module_of_the_kernel_of_the_schemas_imports_a_model() -> None:
     graph = grimp.build_graph("recallog_schemas")
     kernel = [module for module in graph.modules if not module.startswith("recallog_schemas.models")]
     found = {(each, to) for each in kernel for to in graph.find_modules_directly_imported_by(each)}
-    assert [pair for pair in sorted(found) if pair[1].startswith("recallog_schemas.models")] == []
+    assert [pair for pair in sorted(found) if pair[1].startswith("recallog_schemas.models.")] == []

@@ -34,7 +34,7 @@ from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.language import questions
 from recallog_projections.tables import RowKey
-from recallog_projections.views import activity, clock, episodic, outline, salience
+from recallog_projections.views import activity, clock, episodic, outline, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import Position, codec
 from recallog_schemas.errors import IndexUnavailable
@@ -96,7 +96,7 @@ async def _recalled(
     spellings = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
-    rows.append(RowKey(clock.NOW.name, query.space))
+    rows += [RowKey(clock.NOW.name, query.space), RowKey(settings.AGENTS.name, query.space, query.agent)]
     rows += [row for source in sources for row in source.rows(query)]
     logs = episodic.logs(query.space, query.agent, log_events)
     # The logs have thousands of entries, and few queries need them while the index is served.
