@@ -11,8 +11,8 @@ else:
     __getattr__, __dir__ = lazy_exports(__name__)
 ```
 
-A name may be a module of the package itself. A star stands for the `__all__` of a module, else for its public classes
-and functions, which are found without importing it.
+A name may be a module of the package itself. A star means the `__all__` of a module, else its public classes and
+functions, which are found without importing it.
 """
 
 import re
