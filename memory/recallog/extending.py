@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from recallog.access import FacadePart as FacadePart
+    from recallog.access import MemoryAccess as MemoryAccess
     from recallog.components import Components as Components
     from recallog.components import Lock as Lock
     from recallog.composition import assemble as assemble
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from recallog.models import Summarizer as Summarizer
     from recallog.models import Synthesizer as Synthesizer
     from recallog.models import Utterance as Utterance
+    from recallog.operations import parameters as parameters
+    from recallog.operations.operation import Scope as Scope
+    from recallog.operations.operation import operation as operation
+    from recallog.operations.parameters import At as At
     from recallog.reactors.reactor import DueTrigger as DueTrigger
     from recallog.reactors.reactor import Reactor as Reactor
     from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
@@ -59,6 +65,12 @@ if TYPE_CHECKING:
     from recallog_projections.tables import Tail as Tail
     from recallog_projections.views.due import Due as Due
     from recallog_schemas.event import Record as Record
+    from recallog_schemas.kinds import Kind as Kind
+    from recallog_schemas.kinds import Payload as Payload
+    from recallog_schemas.kinds.kind import bookkeeping as bookkeeping
+    from recallog_schemas.kinds.kind import entry as entry
+    from recallog_schemas.kinds.kind import episode as episode
+    from recallog_schemas.views import View as View
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.ledgers.ledger import Ledger as Ledger
     from recallog_streams.ledgers.ledger import Manifest as Manifest

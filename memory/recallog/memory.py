@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpac
 import msgspec
 
 from recallog import model, queries, reactors, retrieval
-from recallog.access import MemoryAccess, add_parts
+from recallog.access import FacadePart, MemoryAccess, add_parts
 from recallog.admin import Admin
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, GenAi, Operation, Scope, checked, operation
@@ -285,17 +285,18 @@ class Memory(Parts):
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
+        execute = super(FacadePart, self)._perform  # this method is in place of that of a part
         is_here = (self._reranker is not None and operation.name in _RERANKED) or (
             self._index is not None and operation.name in _RELATED
         )
         if is_here:
             self._access.check_open()
-            return await self._access.answered(operation, valid, await super()._perform(operation, valid, callbacks))
+            return await self._access.answered(operation, valid, await execute(operation, valid, callbacks))
         wait = None
         if valid.get("wait_index") and self._access.served_home is not None:
             partition = await self.admin.partition_of(valid["space"])
             wait = partial(self.catch_up_index, partition=partition)
-        return await self._access.perform(operation, valid, callbacks, super()._perform, wait)
+        return await self._access.perform(operation, valid, callbacks, execute, wait)
 
     # Producers
 

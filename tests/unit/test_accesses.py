@@ -10,6 +10,7 @@ import pytest
 
 from recallog import Event, Memory
 from recallog.composition import assemble
+from recallog.models.long_term.accesses import AccessCounter
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import StorageReadOnly, StorageUnavailable
@@ -86,8 +87,8 @@ def test_reads_are_published_before_the_next_event_of_the_process() -> None:
 
 def test_many_entries_are_published_at_once() -> None:
     async def work(memory: Memory) -> None:
-        accesses = memory._access._accesses
-        assert accesses is not None
+        (accesses,) = memory._access.observers
+        assert isinstance(accesses, AccessCounter)
         accesses.counted("village", "baker", [f"e-{n}" for n in range(limits.ACCESSED_IDS_MAX - 1)])
         await asyncio.sleep(0)
         assert await accessed(memory) == []
@@ -102,8 +103,8 @@ def test_many_entries_are_published_at_once() -> None:
 
 def test_a_query_counts_at_its_own_time() -> None:
     async def work(memory: Memory) -> None:
-        accesses = memory._access._accesses
-        assert accesses is not None
+        (accesses,) = memory._access.observers
+        assert isinstance(accesses, AccessCounter)
         then = datetime(2020, 1, 1, tzinfo=UTC)
         accesses.counted("village", "baker", ["sift"], then)
         await asyncio.sleep(1.01)

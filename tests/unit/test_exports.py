@@ -69,15 +69,14 @@ PUBLIC = sorted(
 )
 
 EXTENDING = [
-    "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Due", "DueTrigger", "Embedder", "Embedding",
-    "Engine", "Evidence",
-    "ExtractionRequest", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Ledger", "Lock", "Log",
-    "LogName", "Manifest", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage", "Point", "Pointer",
-    "Projection", "Reactor", "ReadResult", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker",
-    "RowKey", "Rows", "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow",
-    "Summarizer", "Synthesizer",
-    "Table", "Tail", "Utterance", "Vectors", "assemble", "check_repeat", "encode_events", "is_beyond",
-    "ordinal_key", "outcome_of",
+    "At", "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Due", "DueTrigger", "Embedder", "Embedding",
+    "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact", "FactExtractor", "Filter", "Generation",
+    "Hit", "Kind", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger",
+    "MemoryStore", "Outcome", "Passage", "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult",
+    "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker", "RowKey", "Rows", "Scope",
+    "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer",
+    "Synthesizer", "Table", "Tail", "Utterance", "Vectors", "View", "assemble", "bookkeeping", "check_repeat",
+    "encode_events", "entry", "episode", "is_beyond", "operation", "ordinal_key", "outcome_of", "parameters",
 ]  # fmt: skip
 
 TESTING = ["ProjectionDriver", "ReactorDriver"]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from recallog import Memory, Progress
-from recallog.operations.operation import FROM_FILE, Operation, Scope, all_operations
+from recallog.operations.operation import FROM_FILE, Facade, Operation, Scope, all_operations
 from recallog_projections import notices
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
@@ -54,7 +54,7 @@ class Line:
         return next((name for name in required if name not in self.operation.parameters), None)
 
 
-def lines(facade: type[Memory] = Memory) -> list[Line]:
+def lines(facade: type[Facade] = Memory) -> list[Line]:
     """The commands of a facade's operations, in the order of their declaration."""
     found: dict[tuple[str, ...], Line] = {}
     selected = []
@@ -76,7 +76,7 @@ def names(facade: type[Memory] = Memory) -> list[str]:
 
 def register(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None:
     """Add the command `name`, or the group of commands of this name, to `app`."""
-    summary = _summary(name, facade)
+    summary = summary_of(name, facade)
     if summary is not None:
         group = typer.Typer(help=summary, no_args_is_help=True)
         app.add_typer(group, name=name)
@@ -92,7 +92,7 @@ def add(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None:
             app.command(line.words[-1], help=command.help, epilog=f"Example: {line.operation.example}")(command.made())
 
 
-def _summary(name: str, facade: type[Memory]) -> str | None:
+def summary_of(name: str, facade: type[Memory] = Memory) -> str | None:
     """The summary of a group of commands; None for a single command."""
     part = facade.facades.get(name.replace("-", "_"))
     return _GROUPS.get(name) if part is None else paragraphs(part)[0]

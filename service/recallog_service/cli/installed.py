@@ -1,4 +1,4 @@
-"""Commands of installed packages, found among the entry points `recallog.commands`."""
+"""Commands of installed packages: those of the entry points `recallog.commands`, and operations of memory models."""
 
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -11,7 +11,21 @@ _PACKAGES = {"demo": "recallog-demo", "eval": "recallog-eval"}
 
 
 def names() -> list[str]:
-    return sorted(entry_points(group=_GROUP).names)
+    return sorted({*entry_points(group=_GROUP).names, *_of_models()})
+
+
+def _of_models() -> list[str]:
+    """The commands that are derived from the operations of installed memory models."""
+    from recallog_projections import plugins
+
+    if not entry_points(group=plugins.MODELS):
+        return []
+    from recallog import model
+    from recallog_service.cli import derived
+
+    parts = model.facades([each for each in model.installed() if not each.is_built_in])
+    words = {line.words[0] for part in parts.values() for line in derived.lines(part)}
+    return sorted(words)
 
 
 def summary_of(name: str) -> str | None:
@@ -21,9 +35,17 @@ def summary_of(name: str) -> str | None:
     """
     found: EntryPoint | None = next(iter(entry_points(group=_GROUP, name=name)), None)
     if found is None:
-        return None
+        return _summary_of_model(name)
     metadata = None if found.dist is None else found.dist.metadata
     return metadata["Summary"] if metadata and "Summary" in metadata else ""
+
+
+def _summary_of_model(name: str) -> str | None:
+    if name not in _of_models():
+        return None
+    from recallog_service.cli import derived
+
+    return derived.summary_of(name)
 
 
 def advice_on(name: str) -> str | None:
@@ -39,6 +61,11 @@ def commands_of(name: str) -> typer.Typer:
     from recallog_service.cli import terminal
 
     commands = typer.Typer(rich_markup_mode="rich")
+    if name in _of_models():
+        from recallog_service.cli import derived
+
+        derived.register(commands, name)
+        return commands
     try:
         register: Any = plugins.load(plugins.COMMANDS, name)
     except SettingsError as error:
