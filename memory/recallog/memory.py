@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpac
 import msgspec
 
 from recallog import model, queries, reactors, retrieval
-from recallog.access import FacadePart, MemoryAccess, add_parts
+from recallog.access import MemoryAccess, add_parts
 from recallog.admin import Admin
 from recallog.operations import parameters
 from recallog.operations.operation import IN_PROCESS, Facade, GenAi, Operation, Scope, checked, operation
@@ -285,7 +285,7 @@ class Memory(Parts):
 
     async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        execute = super(FacadePart, self)._perform  # this method is in place of that of a part
+        execute = partial(Facade._perform, self)  # this method is in place of that of a part
         is_here = (self._reranker is not None and operation.name in _RERANKED) or (
             self._index is not None and operation.name in _RELATED
         )

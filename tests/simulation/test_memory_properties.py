@@ -17,7 +17,7 @@ from recallog.models.beliefs import queries as reflections
 from recallog.models.prompt import explain
 from recallog.models.prompt import queries as context
 from recallog.models.prompt.queries import ContextRequest
-from recallog.queries import salient
+from recallog.queries import salient, scene
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession
@@ -204,7 +204,7 @@ def test_beliefs_are_an_agent_s_reflections_that_the_reader_could_see_when_they_
 @given(recordings())
 def test_the_scene_is_the_newest_shared_event_of_each_of_its_kinds(recorded: Recorded) -> None:
     for space in SPACES:
-        view = finish(context.scene_of(recorded.reading, space))
+        view = finish(scene.scene_of(recorded.reading, space))
         assert list(view.kinds) == recorded.expected.scene_kinds(space)
         assert shown_at(view.events) == expected_at(recorded.expected.scene(space))
 
@@ -346,7 +346,7 @@ def test_an_answer_as_of_a_time_contains_no_later_events(
     then = Recorded(recorded.values, recorded.unique_ids, recorded.batch_records, happened_by=by)
     check_all_reflections(then)
     for space in SPACES:
-        assert shown_at(finish(context.scene_of(then.reading, space)).events) == expected_at(then.expected.scene(space))
+        assert shown_at(finish(scene.scene_of(then.reading, space)).events) == expected_at(then.expected.scene(space))
         for agent in READERS:
             check_salience(then, space, agent, query)
             beliefs = finish(reflections.beliefs_of(then.reading, space, agent, None)).beliefs

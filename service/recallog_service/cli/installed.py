@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-_GROUP = "recallog.commands"
+_GROUP, _MODELS = "recallog.commands", "recallog.models"
 _PACKAGES = {"demo": "recallog-demo", "eval": "recallog-eval"}
 """Packages of ours by their commands."""
 
@@ -16,9 +16,7 @@ def names() -> list[str]:
 
 def _of_models() -> list[str]:
     """The commands that are derived from the operations of installed memory models."""
-    from recallog_projections import plugins
-
-    if not entry_points(group=plugins.MODELS):
+    if not entry_points(group=_MODELS):
         return []
     from recallog import model
     from recallog_service.cli import derived
