@@ -141,7 +141,7 @@ def test_no_level_shows_the_details_of_libraries(capsys: pytest.CaptureFixture[s
     with same_log():
         for level, expected in (("debug", {"ours": 4, "theirs": 3}), ("error", {"ours": 1, "theirs": 1})):
             logs.to_stderr(level)
-            for name, logger in (("ours", "recallog.http"), ("theirs", "aiokafka.conn")):
+            for name, logger in (("ours", "recallog.http"), ("theirs", "library.conn")):
                 for severity in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
                     logging.getLogger(logger).log(severity, name)
             lines = [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()]

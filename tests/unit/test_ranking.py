@@ -295,7 +295,7 @@ def test_a_score_is_the_sum_of_its_parts_and_the_best_comes_first(
     ranked = rank(candidates, query)
     assert sorted(offsets(ranked)) == sorted(each.offset for each in candidates)
     for one in ranked:
-        assert one.score == sum(one.parts.values())
+        assert one.score == pytest.approx(sum(one.parts.values()), rel=1e-12)
         assert math.isfinite(one.score)
         assert all(part >= 0 for name, part in one.parts.items() if name != "question")
     assert ranked == sorted(ranked, key=lambda one: (-one.score, -one.candidate.offset))
