@@ -94,8 +94,7 @@ def compose(
 
 def _projections_of(models: "Sequence[Model] | None") -> list[Projection]:
     """The projections of models that are not built in."""
-    chosen = model.installed() if models is None else models
-    return [projection for each in chosen if not each.is_built_in for projection in each.projections()]
+    return [projection for each in model.chosen(models) if not each.is_built_in for projection in each.projections()]
 
 
 def _traced(processed: Callable[[ProcessedBatch], None] | None, tracing: "Tracing") -> Callable[[ProcessedBatch], None]:

@@ -121,7 +121,7 @@ class Memory(Parts):
         _check_index(index)
         _check_reactors(reactors)
         given = {"reflector": reflector, "extractor": extractor, "synthesizer": synthesizer, "summarizer": summarizer}
-        chosen = model.installed() if models is None else model.checked(models)
+        chosen = model.chosen(models)
         self._access = MemoryAccess(components, progress, self, self._wake_reactor)
         self._access.given = given
         self._access.sections = [each.prompt for each in chosen if each.prompt is not None]
@@ -130,7 +130,6 @@ class Memory(Parts):
         if count_accesses:
             self._access.observers = [each.observer(self._access) for each in chosen if each.observer is not None]
         self._access.relevance = index
-        self._index = index
         self._reranker = reranker
         self._own_reactors: Sequence[Reactor] = () if isinstance(reactors, bool) else tuple(reactors)
         self._in_background = reactors is not False
@@ -287,7 +286,7 @@ class Memory(Parts):
         """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
         execute = partial(Facade._perform, self)  # this method is in place of that of a part
         is_here = (self._reranker is not None and operation.name in _RERANKED) or (
-            self._index is not None and operation.name in _RELATED
+            self._access.relevance is not None and operation.name in _RELATED
         )
         if is_here:
             self._access.check_open()

@@ -88,6 +88,11 @@ def installed() -> "tuple[Model, ...]":
     return checked([*built_in(), *plugins.load_all(plugins.MODELS)])
 
 
+def chosen(given: "Sequence[Model] | None") -> "tuple[Model, ...]":
+    """The models of a memory: those that a program gives, else all that are installed. Raises as `checked`."""
+    return installed() if given is None else checked(given)
+
+
 def checked(given: "Sequence[Model]") -> "tuple[Model, ...]":
     """`given`, each model after those that it is built on. Their kinds are registered.
 
