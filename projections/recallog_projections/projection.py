@@ -1,30 +1,36 @@
 """The protocol of a projection: a pure fold of records into the rows of tables and the entries of logs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Log, RowKey, Table
+from recallog_projections.tables import Log, Table
 from recallog_schemas import Record
 
 
 class Projection(Protocol):
     """A pure function from records to changes of rows.
 
-    It uses no I/O, no clock and no randomness; the time is the record's `at`. The result must not depend on the
-    boundaries of batches. A projection writes only its own tables. It may read those of the projections that are folded
-    with it: the ones folded before it have already applied the record. If it raises an exception, the record becomes a
-    dead letter for all projections and the fold continues.
+    It uses no I/O, no clock and no randomness; the time is the record's `at`. A projection writes only its own tables.
+    It may read those of the projections that are folded with it: the ones folded before it have already applied the
+    run. If it raises an exception, the record becomes a dead letter for all projections and the fold continues.
+
+    A *run* is consecutive records of one space. Where runs end is not fixed, and the rows must not depend on it.
 
     An optional attribute `kinds` names the only kinds of events that it is called for.
 
-    A projection whose rows follow from those that the record has changed in others (`Rows.written`) names them by
-    `Rows.require`.
+    An optional attribute `ends_runs` names those of its kinds whose events end a run: only the last record of a run is
+    of these kinds, so that the rows of other projections are as they are after that record. Without the attribute these
+    are all its kinds, and each of its runs is one record. A projection that reads no rows but its own and the settings
+    has an empty `ends_runs`, which makes its fold several times as fast.
+
+    An optional attribute `independent` is true if moreover no other projection reads its rows, and it reads no
+    settings.
 
     An optional method `due(rows, record)` names triggers that the record makes due, see `views.due`.
 
-    An optional method `further_needs(rows, record)` names rows that depend on the values of others. It is a hint, and
-    is called when the rows that `needs` names are loaded.
+    The fold may call a projection with rows that are not loaded, which then seem not to exist. It drops what comes of
+    that, errors too, loads them, and calls the projection again.
     """
 
     @property
@@ -42,10 +48,6 @@ class Projection(Protocol):
         """The tables and logs that it writes."""
         ...
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        """The rows that `apply` will read or write, so that those of a batch are loaded in one call."""
-        ...
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        """Fold one record. If it uses a row that `needs` did not name, it is undone, and runs again with that row."""
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        """Fold the records of a run, of which there is at least one."""
         ...

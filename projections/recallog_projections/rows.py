@@ -1,4 +1,8 @@
-"""The rows that projections read and write while they fold a batch, in memory."""
+"""The rows that projections read and write while they fold a batch, in memory.
+
+A row that is not loaded is read as if it did not exist, and its address is noted. Whoever folds then undoes what has
+been written, fetches the noted rows, and folds again.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,10 +10,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recallog_projections.tables import Log, RowKey, Table
+from recallog_projections.tables import Log, LogName, RowKey, Table
+from recallog_schemas import limits
 from recallog_schemas.errors import ProjectionError
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+_Address = tuple[str, str, str, str]
+"""Table, space, owner and key."""
+_LogAddress = tuple[str, str, str]
+
+_NOT_LOADED: Any = object()
 
 
 @dataclass(slots=True)
@@ -24,90 +34,92 @@ class Changes:
     """By log name: how many of the newest entries are retained."""
 
 
-class RowNotLoaded(BaseException):
-    """A projection used rows that are not loaded. Not an `Exception`, so that no projection catches it by accident."""
-
-    def __init__(self, *row_keys: RowKey) -> None:
-        super().__init__(*row_keys)
-        self.row_keys = row_keys
+class EndlessReads(BaseException):
+    """Projections read more rows that are not loaded than any batch needs. Not an `Exception`, so that no projection
+    catches it by accident."""
 
 
 class Rows:
-    """The current rows of a batch, with an undo for the record being folded.
+    """The current rows of a batch, with an undo for the run being folded and for the whole batch.
 
     Rows are encoded once, at the end of the batch. With `strict` each row is checked when it is written, so that an
     invalid row fails the record that wrote it and not the batch.
     """
 
-    def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True) -> None:
+    def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True, complete: bool = False) -> None:
+        """`complete` says that no row exists but those that this object has written."""
         self._tables = {table.name: table for table in tables}
+        self._not_cached = frozenset(name for name, table in self._tables.items() if _is_write_only(table))
         self.strict = strict
         self.writable: Collection[str] | None = None
         """The names of the tables that may be written now; None means all. Checked only with `strict`."""
         self.clear()
+        self._complete = complete
 
     def clear(self) -> None:
         """Drop all rows and changes."""
-        self._values: dict[tuple[str, str, str, str], Any] = {}
-        self._totals: dict[tuple[str, str, str], int] = {}
-        self._appended: dict[tuple[str, str, str], int] = {}
-        self._changed: dict[tuple[str, str, str, str], Any] = {}
-        """The keys of the rows that were written; the values are not used."""
-        self._entries: list[tuple[tuple[str, str, str], Log[Any], Any]] = []
-        self._undo: dict[tuple[str, str, str, str], Any] = {}
-        """The previous values of the rows that the record being folded has written."""
-        self._entries_before = 0
+        self._complete = False
+        self._values: dict[_Address, Any] = {}
+        self._totals: dict[_LogAddress, int] = {}
+        self._before: dict[_Address, Any] = {}
+        """The rows that the batch has written, as they were before it."""
+        self._before_run: dict[_Address, Any] = {}
+        """The rows that the run being folded has written, as they were before it."""
+        self._entries: dict[_LogAddress, list[Any]] = {}
+        """What the batch has appended."""
+        self._appended: list[tuple[list[Any], int]] = []
+        """The lists to which the run being folded has appended, and how long they were."""
+        self._entries_count = 0
+        self._wanted: dict[_Address | _LogAddress, None] = {}
+        self._read_absent = 0
 
     def get(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
-        """The row, None if it does not exist. Raises `RowNotLoaded` if it is not loaded."""
-        row_key = (table.name, space, owner, key)
-        try:
-            return self._values[row_key]  # type: ignore[no-any-return]
-        except KeyError:
-            raise self._not_loaded(row_key) from None
+        """The row, None if it does not exist."""
+        address = (table.name, space, owner, key)
+        row = self._values.get(address, _NOT_LOADED)
+        if row is _NOT_LOADED:
+            self._want(table, address)
+            return None
+        return row  # type: ignore[no-any-return]
 
     def put(self, table: Table[Row], row: Row, space: str, owner: str = "", key: str = "") -> None:
-        """Write the row. Raises `ProjectionError` if it does not fit the table, `RowNotLoaded` if it is not loaded."""
+        """Write the row. Raises `ProjectionError` if it does not fit the table."""
+        address = (table.name, space, owner, key)
         if self.strict:
             self._check_writable(table)
+            _check_address(address)
             table.check(row)
-        row_key = (table.name, space, owner, key)
         values = self._values
-        before = values.get(row_key)
-        if before is None and row_key not in values and not self._is_new(table, row_key):
-            raise self._not_loaded(row_key)
-        self._undo.setdefault(row_key, before)
-        values[row_key] = row
-
-    def _is_new(self, table: Table[Any], row_key: tuple[str, str, str, str]) -> bool:
-        """Whether a row may be written that was not loaded. Built-in projections have their addresses from valid
-        events."""
-        return table.write_only and (not self.strict or _is_address(row_key))
+        self._before_run.setdefault(address, values.get(address, _NOT_LOADED))
+        values[address] = row
 
     def delete(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> None:
-        """Delete the row if it exists. Raises `RowNotLoaded` if it is not loaded."""
+        """Delete the row if it exists."""
+        address = (table.name, space, owner, key)
         if self.strict:
             self._check_writable(table)
-        row_key = (table.name, space, owner, key)
-        if row_key not in self._values and not (table.write_only and _is_address(row_key)):
-            raise self._not_loaded(row_key)
-        self._undo.setdefault(row_key, self._values.get(row_key))
-        self._values[row_key] = None
+            _check_address(address)
+        self._before_run.setdefault(address, self._values.get(address, _NOT_LOADED))
+        self._values[address] = None
 
     def append(self, log: Log[Row], entry: Row, space: str, owner: str = "") -> None:
         """Append `entry` to a log. The commit drops the oldest entries beyond `log.keep`."""
-        if self._tables.get(log.name) is not log:
-            raise _unknown("log", log.name)
+        self.extend(log, (entry,), space, owner)
+
+    def extend(self, log: Log[Row], entries: Sequence[Row], space: str, owner: str = "") -> None:
+        """Append `entries` to a log, in their order."""
+        address = (log.name, space, owner)
         if self.strict:
-            self._check_writable(log)
-            if not isinstance(log, Log):
-                raise ProjectionError(f"{log.name!r} is a table, not a log")
-            if not _is_address((space, owner)):
-                raise ProjectionError(f"{(space, owner)!r} is not the address of a log: space and owner must be text")
-            log.check(entry)
-        log_name = (log.name, space, owner)
-        self._entries.append((log_name, log, entry))
-        self._appended[log_name] = self._appended.get(log_name, 0) + 1
+            self._check_appendable(log, address)
+            for entry in entries:
+                log.check(entry)
+        try:
+            appended = self._entries[address]
+        except KeyError:
+            appended = self._entries[address] = []
+        self._appended.append((appended, len(appended)))
+        appended += entries
+        self._entries_count += len(entries)
 
     def _check_writable(self, table: Table[Any] | Log[Any]) -> None:
         if self._tables.get(table.name) is not table:
@@ -117,133 +129,180 @@ class Rows:
                 f"the table {table.name!r} belongs to another projection; it may be read, not written"
             )
 
-    def total(self, log: Log[Row], space: str, owner: str = "") -> int:
-        """How many entries were ever appended to a log, including those of the record being folded.
-
-        Raises `RowNotLoaded` if the total is not loaded.
-        """
-        log_name = (log.name, space, owner)
-        try:
-            return self._totals[log_name] + self._appended.get(log_name, 0)
-        except KeyError:
-            pass
-        if not isinstance(self._tables.get(log.name), Log):
+    def _check_appendable(self, log: Log[Any], address: _LogAddress) -> None:
+        if self._tables.get(log.name) is not log:
             raise _unknown("log", log.name)
-        if not _is_address(log_name):
-            raise ProjectionError(f"{log_name[1:]!r} is not the address of a log: space and owner must be text")
-        raise RowNotLoaded(RowKey(*log_name))
+        self._check_writable(log)
+        self._check_log(log.name, address)
 
-    def _not_loaded(self, row_key: tuple[str, str, str, str]) -> BaseException:
-        if not isinstance(self._tables.get(row_key[0]), Table):
-            return _unknown("table", row_key[0])
-        if not _is_address(row_key):
-            return ProjectionError(f"{row_key[1:]!r} is not the address of a row: space, owner and key must be text")
-        return RowNotLoaded(RowKey(*row_key))
+    def _check_log(self, name: str, address: _LogAddress) -> None:
+        if not isinstance(self._tables.get(name), Log):
+            raise ProjectionError(f"{name!r} is a table, not a log") if name in self._tables else _unknown("log", name)
+        if not _is_address(address):
+            raise ProjectionError(f"{address[1:]!r} is not the address of a log: space and owner must be text")
 
-    def require(self, needs: Iterable[RowKey]) -> None:
-        """Raise `RowNotLoaded` for all rows of `needs` that are not loaded, so that they are loaded in one call.
+    def total(self, log: Log[Row], space: str, owner: str = "") -> int:
+        """How many entries were ever appended to a log, including those of the run being folded."""
+        address = (log.name, space, owner)
+        before = self._totals.get(address)
+        if before is None:
+            self._check_log(log.name, address)
+            before = 0
+            if not self._complete:
+                self._wanted[address] = None
+        return before + len(self._entries.get(address, ()))
 
-        For a projection whose rows follow from what the record has changed in others, so that no need names them.
-        """
-        missing = self.missing(needs)
-        if missing:
-            raise RowNotLoaded(*missing)
+    def _want(self, table: Table[Any], address: _Address) -> None:
+        """Read a row that is not loaded."""
+        if self.strict or not self._complete:
+            if not isinstance(self._tables.get(table.name), Table):
+                raise _unknown("table", table.name)
+            _check_address(address)
+            self._read_absent += 1
+            if max(self._read_absent, len(self._wanted)) > limits.ROWS_WANTED_MAX:
+                raise EndlessReads
+        if not self._complete or table.name in self._not_cached:
+            self._wanted[address] = None
 
-    def missing(self, needs: Iterable[RowKey]) -> list[RowKey]:
-        """Those of `needs` that are not loaded, without duplicates. Invalid addresses are ignored."""
-        missing = {need: None for need in needs if need not in self._values}
-        return [need for need in missing if isinstance(need, RowKey) and self._is_missing(need)]
+    @property
+    def is_wanting(self) -> bool:
+        """Whether rows, or totals of logs, were read that are not loaded: what was written since is not to be used."""
+        return bool(self._wanted)
 
-    def _is_missing(self, need: RowKey) -> bool:
-        return need.table in self._tables and need[:3] not in self._totals and _is_address(need)
+    def take_wanted(self) -> tuple[list[RowKey], list[LogName]]:
+        """The rows, and the logs whose totals, were read since the last call and are not loaded."""
+        wanted, self._wanted = self._wanted, {}
+        return (
+            [RowKey(*address) for address in wanted if len(address) == 4],
+            [LogName(*address) for address in wanted if len(address) == 3],
+        )
 
-    def is_log(self, need: RowKey) -> bool:
-        """Whether `need` names a log, of which the total is loaded, and not a row."""
-        return isinstance(self._tables[need.table], Log)
-
-    def load(self, need: RowKey, data: bytes | None) -> None:
-        """Add a row as the store holds it, None if it does not exist. A row that is loaded already stays."""
-        if need not in self._values:
-            self._values[need] = None if data is None else self._tables[need.table].decode(data)
-
-    def load_total(self, need: RowKey, total: int) -> None:
-        """Add the total of a log as the store holds it, without the entries of this batch."""
-        self._totals.setdefault(need[:3], total)
+    def load(self, rows: Iterable[tuple[RowKey, bytes | None]], totals: Iterable[tuple[LogName, int]] = ()) -> None:
+        """Add rows as the store holds them, None for those that do not exist, and totals of logs, without the entries
+        of this batch. A row that is here already stays."""
+        for address, data in rows:
+            if address not in self._values:
+                self._values[address] = None if data is None else self._tables[address.table].decode(data)
+        for log_name, total in totals:
+            self._totals.setdefault(log_name, total)
 
     def written(self, table: Table[Row]) -> list[tuple[Row | None, Row | None]]:
-        """The rows of `table` that the record being folded has written so far: each before this record, and now."""
-        return [(before, self._values[row_key]) for row_key, before in self._undo.items() if row_key[0] == table.name]
+        """The rows of `table` that the run being folded has written so far: each before this run, and now."""
+        name = table.name
+        return [
+            (self._loaded(table, address, before), self._values[address])
+            for address, before in self._before_run.items()
+            if address[0] == name
+        ]
 
     def before(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
-        """The row as it was before the record being folded. Raises `RowNotLoaded` if it is not loaded."""
-        row_key = (table.name, space, owner, key)
-        return self._undo[row_key] if row_key in self._undo else self.get(table, space, owner, key)
+        """The row as it was before the run being folded."""
+        address = (table.name, space, owner, key)
+        if address not in self._before_run:
+            return self.get(table, space, owner, key)
+        return self._loaded(table, address, self._before_run[address])
 
-    def commit_record(self) -> None:
-        """Finish the record being folded: its writes can no longer be undone."""
-        self._changed.update(self._undo)
-        self._undo.clear()
-        self._entries_before = len(self._entries)
+    def _loaded(self, table: Table[Row], address: _Address, before: Any) -> Row | None:
+        """The row as it was before it was written."""
+        if before is _NOT_LOADED:
+            self._want(table, address)
+            return None
+        return before  # type: ignore[no-any-return]
 
-    def undo(self) -> None:
-        """Undo the writes of the record being folded."""
-        self._values.update(self._undo)
-        for log, _, _ in self._entries[self._entries_before :]:
-            self._appended[log] -= 1
-        del self._entries[self._entries_before :]
-        self._undo.clear()
+    def finish_run(self) -> None:
+        """Finish the run being folded: it can no longer be undone without the rest of the batch."""
+        if self._before:
+            for address, before in self._before_run.items():
+                self._before.setdefault(address, before)
+            self._before_run.clear()
+        else:
+            self._before, self._before_run = self._before_run, self._before
+        self._appended.clear()
+        self._read_absent, self.writable = 0, None
+
+    def undo_run(self) -> None:
+        """Undo what the run being folded has written."""
+        self._restore(self._before_run)
+        while self._appended:
+            entries, length = self._appended.pop()
+            self._entries_count -= len(entries) - length
+            del entries[length:]
+        self._read_absent, self.writable = 0, None
+
+    def undo_batch(self) -> None:
+        """Undo what the batch has written since the last call of `changes`."""
+        self.finish_run()
+        self._restore(self._before)
+        self._entries, self._entries_count = {}, 0
+
+    def _restore(self, before: dict[_Address, Any]) -> None:
+        for address, row in before.items():
+            if row is _NOT_LOADED:
+                del self._values[address]
+            else:
+                self._values[address] = row
+        before.clear()
 
     def changes(self) -> Changes:
         """The encoded changes since the last call, for one commit.
 
         Raises `ProjectionError` if a row cannot be encoded; `clear` must be called then.
         """
-        self.commit_record()
+        self.finish_run()
+        tables, values = self._tables, self._values
         rows = {
-            row_key: None if (row := self._values[row_key]) is None else self._tables[row_key[0]].encode(row)
-            for row_key in self._changed
+            address: None if (row := values[address]) is None else tables[address[0]].encode(row)
+            for address in self._before
         }
-        logs: dict[tuple[str, str, str], list[bytes]] = {}
+        logs: dict[_LogAddress, Sequence[bytes]] = {}
         keep: dict[str, int] = {}
-        for log_name, log, entry in self._entries:
-            data = log.encode(entry)
-            try:
-                logs[log_name].append(data)
-            except KeyError:
-                logs[log_name] = [data]
+        for log_address, entries in self._entries.items():
+            log = tables[log_address[0]]
+            if entries and isinstance(log, Log):
+                logs[log_address] = log.encode_all(entries)
                 keep[log.name] = log.keep
-        for log_name in self._totals.keys() & self._appended.keys():
-            self._totals[log_name] += self._appended[log_name]
-        for written in rows:
-            if getattr(self._tables[written[0]], "write_only", False):
-                del self._values[written]
-        self._changed, self._entries, self._entries_before, self._appended = {}, [], 0, {}
+                if self._complete or log_address in self._totals:
+                    self._totals[log_address] = self._totals.get(log_address, 0) + len(entries)
+        for address in rows:
+            if address[0] in self._not_cached:
+                del values[address]
+        self._before, self._entries, self._entries_count = {}, {}, 0
         return Changes(rows, logs, keep)
 
     @property
     def changed(self) -> int:
-        """How many rows and log entries the records have written that `changes` has not returned yet."""
-        return len(self._changed) + len(self._entries)
+        """How many rows and log entries the finished runs have written that `changes` has not returned yet."""
+        return len(self._before) + self._entries_count
 
     def evict(self, table: Table[Any]) -> None:
         """Drop the unchanged rows of one table; they are loaded again when they are needed."""
         name = table.name
         self._values = {
-            row_key: row for row_key, row in self._values.items() if row_key[0] != name or row_key in self._changed
+            address: row for address, row in self._values.items() if address[0] != name or address in self._before
         }
+        self._complete = False
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _is_write_only(table: Table[Any] | Log[Any]) -> bool:
+    return isinstance(table, Table) and table.write_only
 
 
 def _unknown(what: str, name: str) -> ProjectionError:
     return ProjectionError(f"the {what} {name!r} does not belong to any of the projections")
 
 
-def _is_address(row_key: tuple[str, ...]) -> bool:
+def _check_address(address: _Address) -> None:
+    if not _is_address(address):
+        raise ProjectionError(f"{address[1:]!r} is not the address of a row: space, owner and key must be text")
+
+
+def _is_address(address: tuple[str, ...]) -> bool:
     """Whether every part is text that can be encoded. The usual mistake is a session that is None."""
     try:
-        "".join(row_key).encode()
+        "".join(address).encode()
     except (TypeError, UnicodeEncodeError):
         return False
     return True

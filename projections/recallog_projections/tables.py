@@ -16,10 +16,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class RowKey(NamedTuple):
-    """The address of one row, or, without a key, of one log whose total is needed.
-
-    `space` is "" for rows of the whole partition.
-    """
+    """The address of one row. `space` is "" for rows of the whole partition."""
 
     table: str
     space: str
@@ -78,6 +75,16 @@ class _Encoded(Generic[Row]):
             raise ProjectionError(f"{self.name!r}: a row of {len(data):,} bytes, the limit is {limits.ROW_BYTES_MAX:,}")
         return data
 
+    def encode_all(self, rows: Sequence[Row]) -> list[bytes]:
+        """The bytes of each of `rows`. Raises as `encode`."""
+        try:
+            encoded = [_encode(row) for row in rows]
+        except (msgspec.MsgspecError, TypeError, OverflowError, UnicodeEncodeError):
+            return [self.encode(row) for row in rows]
+        if max(map(len, encoded)) > limits.ROW_BYTES_MAX:
+            return [self.encode(row) for row in rows]
+        return encoded
+
     def check(self, row: Row) -> None:
         """Raise `ProjectionError` if `row` has another type, or if its bytes cannot be decoded."""
         if type(row) is not self.row:
@@ -96,8 +103,7 @@ class Table(_Encoded[Row]):
     name: str
     row: type[Row]
     write_only: bool = False
-    """Whether its rows are written and deleted without loading them, and not cached: each is written once, or read by
-    queries alone."""
+    """Whether its rows are not cached: each is written once, or read by queries alone."""
 
 
 @dataclass(frozen=True)

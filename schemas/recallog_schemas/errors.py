@@ -198,7 +198,7 @@ class ViewsTooNew(RecallogError):
 
 
 class ProjectionError(RecallogError):
-    """A projection wrote a row that it may not write, or read more rows than `limits.PROJECTION_RERUNS_MAX`."""
+    """A projection wrote a row that it may not write, or not of its type."""
 
 
 class StorageError(RecallogError):

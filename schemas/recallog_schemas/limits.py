@@ -55,7 +55,12 @@ ANSWER_EVENTS_LEAST = 8  # events that every answer has room for: each has at mo
 VERIFY_DAMAGED_MAX = 1_000  # damaged records that `verify` reads past; each costs a read
 OUTLINE_PARTICIPANTS = 256  # of a space, the earliest: one row, which every recall reads
 DEAD_LETTER_DETAIL_CHARS_MAX = 500
-PROJECTION_RERUNS_MAX = 1_000  # rows that one record may read beyond those that its projections declared
+# A batch is folded again with the rows that it lacked, so often at most; after that its records are folded one by one.
+FOLD_PASSES_MAX = 8
+RECORD_PASSES_MAX = 1_000
+ROWS_WANTED_MAX = (
+    200_000  # rows that are not loaded, or do not exist, and are read by one run: more are read without end
+)
 
 # Entries: what an agent keeps on purpose. A nearest text beyond its similarity is a duplicate.
 SIMILARITY_OF_FACTS = 0.92  # above it two facts may say the same
@@ -83,6 +88,7 @@ GRAPH_SAME_WORD = 256  # entities with one word that a query compares
 
 # Rows of recent batches that the projector caches; beyond this number it drops them.
 CACHED_ROWS_MAX = 20_000
+CACHED_PLANS_MAX = 1_024  # settings of spaces, and kinds of one of them, whose plans a process keeps
 # The cache of texts split into words for salience, and the distinct words in it: usually a few MB, at most 50.
 CACHED_TEXTS_MAX = 4_096
 CACHED_TEXT_CHARS_MAX = 400

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from recallog_projections.rows import Rows
 from recallog_projections.stores.store import Generation, Store
 from recallog_projections.tables import Table
 from recallog_schemas import limits
@@ -30,6 +31,14 @@ class DeadLetterCount(msgspec.Struct, frozen=True):
 
 TABLE = Table("dead_letters", DeadLetterRow)
 COUNT = Table("dead_letters.count", DeadLetterCount)
+
+
+def add(rows: Rows, dead_letter: DeadLetterRow) -> None:
+    """Write a dead letter, and count it."""
+    count = rows.get(COUNT, "") or DeadLetterCount()
+    future = count.future + (dead_letter.reason == "future_schema")
+    rows.put(COUNT, DeadLetterCount(count.total + 1, future), "")
+    rows.put(TABLE, dead_letter, "", key=key_of(dead_letter.offset))
 
 
 def key_of(offset: int) -> str:

@@ -9,14 +9,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
-from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from recallog_projections.projection import Projection
-from recallog_projections.rows import Changes, RowNotLoaded, Rows
+from recallog_projections.rows import Changes, EndlessReads, Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Record, codec, kinds, limits
@@ -25,8 +24,8 @@ from recallog_schemas.kinds import BUILT_IN_KINDS
 from recallog_streams import answers, dead_letters, definitions, identity
 from recallog_streams import chain as hash_chain
 from recallog_streams.collector import uncollected
-from recallog_streams.dead_letters import DeadLetterCount, DeadLetterRow
-from recallog_streams.identity import Conflict, Identity
+from recallog_streams.dead_letters import DeadLetterRow
+from recallog_streams.identity import Conflict, Identity, NewIds
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.placement import misplacement
 
@@ -43,13 +42,6 @@ Steps = Generator[Request, Fetched, Result]
 """Synchronous work that requests rows as it goes; its caller fetches them. The garbage collector can therefore be
 paused while the work runs, and never while rows are fetched (`collector.uncollected`)."""
 
-# The rows of recent batches are cached, and a batch rarely needs others. The first missing rows (of a new agent or
-# session) are fetched one by one; after some misses the needs of all records are collected and fetched together. One
-# fetch costs about as much as collecting the needs of 64 records. A remote fetch also has network latency: there a
-# small batch collects at its first miss.
-_MISSES_BEFORE_PREFETCH = 16
-_RECORDS_PER_MISS = 64
-
 VERSION = 5
 """Raised whenever the fold's own tables change: those of answers, dead letters, kinds and the chain. The views are then
 rebuilt."""
@@ -62,20 +54,46 @@ def _only_partition(space: str) -> int:
     return 0
 
 
-class _ProjectionCalls:
-    """The attributes of a projection that the loop over records uses, looked up once."""
+class _Call:
+    """What the fold uses of a projection, looked up once."""
 
-    __slots__ = ("apply", "further_needs", "kinds", "name", "needs", "tables")
+    __slots__ = ("apply", "ends_runs", "kinds", "name", "tables", "takes_last")
 
     def __init__(self, projection: Projection) -> None:
-        self.name, self.needs, self.apply = projection.name, projection.needs, projection.apply
-        self.further_needs: Callable[[Rows, Record], Iterable[RowKey]] = getattr(projection, "further_needs", _nothing)
+        self.name, self.apply = projection.name, projection.apply
         self.kinds: Collection[str] | None = getattr(projection, "kinds", None)
+        self.ends_runs: Collection[str] | None = getattr(projection, "ends_runs", self.kinds)
+        """None: events of all its kinds."""
+        self.takes_last = self.ends_runs is None or (self.kinds is not None and {*self.kinds} <= {*self.ends_runs})
+        """Whether it takes of any run the last record at most."""
         self.tables = frozenset(table.name for table in projection.tables)
 
+    def takes(self, kind: str) -> bool:
+        return self.kinds is None or kind in self.kinds
 
-def _nothing(rows: Rows, record: Record) -> Iterable[RowKey]:
-    return ()
+    def ends_at(self, kind: str) -> bool:
+        """Whether a run ends with an event of this kind."""
+        return self.takes(kind) and (self.ends_runs is None or kind in self.ends_runs)
+
+    def taken(self, run: Sequence[Record]) -> Sequence[Record]:
+        """The records of a run that it takes, of a run of which it takes the last one or any other."""
+        if self.takes_last:
+            return run[-1:]
+        kinds_taken = self.kinds
+        return run if kinds_taken is None else [record for record in run if record.event.kind in kinds_taken]
+
+
+class _RunEnd(NamedTuple):
+    """What happens to a run that an event of one kind is the last of."""
+
+    ends: bool
+    """Whether the run ends there in any case."""
+    calls: Sequence[_Call]
+    """The projections that take it, in the order of folding."""
+
+
+class _Failed(Exception):
+    """A projection has failed on a record of a batch."""
 
 
 class Fold:
@@ -88,18 +106,21 @@ class Fold:
         unique_ids: bool,
         partition_of: Callable[[str], int] = _only_partition,
         remember_until: datetime | None = None,
-        remote: bool = False,
     ) -> None:
-        self._remote = remote
         self._partition_of = partition_of
         self._projections = tuple(projections)
-        calls = [_ProjectionCalls(projection) for projection in projections]
+        calls = [_Call(projection) for projection in projections]
         named = {kind for each in calls for kind in each.kinds or ()}
-        self._for_other_kinds = [each for each in calls if each.kinds is None]
-        self._kinds_read = None if self._for_other_kinds else frozenset(named)
+        self._kinds_read = None if any(each.kinds is None for each in calls) else frozenset(named)
         """The only kinds that a projection reads; None: all."""
-        self._by_kind = {kind: [each for each in calls if each.kinds is None or kind in each.kinds] for kind in named}
-        self._with_further_needs = [each for each in calls if each.further_needs is not _nothing]
+        self._independent = [each for each, one in zip(calls, projections, strict=True) if _is_independent(one)]
+        others = [each for each in calls if each not in self._independent]
+        self._in_runs = [each for each in others if not each.takes_last]
+        ending = {kind for each in calls for kind in each.ends_runs or ()}
+        self._by_kind = {kind: _run_end(kind, others) for kind in named | ending}
+        self._other_kind = _run_end("", others)
+        self._calls = {kind: [each for each in calls if each.takes(kind)] for kind in named}
+        self._calls_of_other = [each for each in calls if each.kinds is None]
         self._all_builtin = builtin.all_builtin(projections)
         self._identity = None if unique_ids else Identity()
         self._remember_until = remember_until
@@ -135,8 +156,9 @@ class Fold:
         made = {each.name: each.made_with for each in self._projections if hasattr(each, "made_with")}
         return json.dumps({**code, "made_with": made} if made else code, sort_keys=True)
 
-    def new_rows(self) -> Rows:
-        return Rows(self.tables, strict=not self._all_builtin)
+    def new_rows(self, *, complete: bool = False) -> Rows:
+        """Rows for batches of one generation; `complete` as in `Rows`."""
+        return Rows(self.tables, strict=not self._all_builtin, complete=complete)
 
     async def process(
         self, records: "Decoded", rows: Rows, fetch: Fetch, changes_max: float = math.inf
@@ -164,44 +186,118 @@ class Fold:
             ]
 
     def _fold(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
-        try:
-            return (yield from self._apply_all(decoded, rows, changes_max))
-        except ProjectionError:
-            if rows.strict:
-                raise
-            # Some row cannot be stored. Folding again with every row checked turns its record into a dead letter.
-            rows.clear()
-            rows.strict = True
-        return (yield from self._apply_all(decoded, rows, changes_max))
-
-    def _apply_all(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
-        records = [record for record in decoded if isinstance(record, Record)]
         if self._identity is not None:
-            for needs in self._identity.batches_of_needs(rows, records):
-                yield from _load(rows, rows.missing(needs))
-        misses_min = 1 if self._remote else _MISSES_BEFORE_PREFETCH
-        misses, misses_before_prefetch = 0, max(misses_min, len(records) // _RECORDS_PER_MISS)
+            records = [each for each in decoded if isinstance(each, Record)]
+            for _ in self._identity.read_rows(rows, records):
+                yield from _load_wanted(rows)
+        count = len(decoded)
+        for _ in range(limits.FOLD_PASSES_MAX):
+            try:
+                self._apply_batch(decoded[:count], rows)
+            except (_Failed, EndlessReads):
+                break
+            if rows.is_wanting:
+                rows.undo_batch()
+                yield from _load_wanted(rows)
+            elif count > 1 and rows.changed > changes_max:
+                count = max(1, int(count * changes_max / rows.changed))
+                rows.undo_batch()
+            else:
+                try:
+                    return rows.changes(), count
+                except ProjectionError:
+                    if rows.strict:
+                        raise
+                    # Some row cannot be stored. With every row checked its record becomes a dead letter.
+                    rows.clear()
+                    rows.strict = True
+                    break
+        rows.undo_batch()
+        rows.take_wanted()
+        return (yield from self._apply_one_by_one(decoded, rows, changes_max))
+
+    def _apply_batch(self, decoded: "Decoded", rows: Rows) -> None:
+        """Apply the records of a batch in runs. Raises `_Failed` if one of them fails."""
+        spaces = self._accepted(decoded, rows)
+        by_kind, other = self._by_kind, self._other_kind
+        for records in spaces.values():
+            self._apply_run(self._independent, rows, records)
+            run: list[Record] = []
+            for record in records:
+                run.append(record)
+                ends, calls = by_kind.get(record.event.kind, other)
+                if ends:
+                    self._apply_run(calls, rows, run)
+                    run = []
+            if run:
+                self._apply_run(self._in_runs, rows, run)
+
+    def _accepted(self, decoded: "Decoded", rows: Rows) -> Mapping[str, Sequence[Record]]:
+        """The records that count, by space; notes their ids, answers and kinds, and the dead letters."""
+        spaces: dict[str, list[Record]] = {}
+        ids: dict[str, NewIds] = {}
+        kinds_seen: set[str] = set()
+        for each in decoded:
+            if not isinstance(each, Record):
+                dead_letters.add(rows, each)
+                continue
+            event = each.event
+            answering = None if event.causation_id is None else answers.answering(event)
+            if answering is not None and not answers.counts(rows, answering):
+                continue
+            if self._identity is not None:
+                known = ids.get(event.space)
+                if known is None:
+                    known = ids[event.space] = NewIds(rows, event.space)
+                try:
+                    if not known.add(event, each.offset):
+                        continue
+                except Conflict as conflict:
+                    dead_letters.add(rows, _conflict(each, conflict))
+                    continue
+            if answering is not None:
+                answers.note(rows, answering)
+            kinds_seen.add(event.kind)
+            try:
+                spaces[event.space].append(each)
+            except KeyError:
+                spaces[event.space] = [each]
+        for new in ids.values():
+            new.write()
+        for kind in kinds_seen - BUILT_IN_KINDS:
+            definitions.note(rows, kind)
+        rows.finish_run()
+        return spaces
+
+    def _apply_run(self, calls: Iterable[_Call], rows: Rows, run: Sequence[Record]) -> None:
+        for call in calls:
+            if not (taken := call.taken(run)):
+                continue
+            if rows.strict:
+                rows.writable = call.tables
+            try:
+                call.apply(rows, taken)
+            except (InvariantViolation, MemoryError):
+                if not rows.is_wanting:
+                    raise
+            except Exception as error:
+                if not rows.is_wanting:
+                    raise _Failed from error
+        rows.finish_run()
+
+    def _apply_one_by_one(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         count = 0
-        for record in decoded:
+        for each in decoded:
             if rows.changed >= changes_max:
                 break
-            if isinstance(record, Record):
-                missing_rows: Sequence[RowKey] = ()
-                try:
-                    dead_letter = self._apply(record, rows)
-                except RowNotLoaded as missing:
-                    missing_rows = missing.row_keys
-                if missing_rows:
-                    rows.undo()
-                    misses += 1
-                    if misses == misses_before_prefetch:
-                        yield from self._load_needs(records, rows)
-                    dead_letter = yield from self._apply_again(missing_rows, record, rows)
-            else:
-                dead_letter = record
-            if dead_letter is not None:
-                yield from _add_dead_letter(dead_letter, rows)
-            rows.commit_record()
+            dead_letter = (yield from self._apply_one(each, rows)) if isinstance(each, Record) else each
+            while dead_letter is not None:
+                dead_letters.add(rows, dead_letter)
+                if not rows.is_wanting:
+                    break
+                rows.undo_run()
+                yield from _load_wanted(rows)
+            rows.finish_run()
             count += 1
         return rows.changes(), count
 
@@ -233,105 +329,68 @@ class Fold:
         memorable = reached and kinds.kind_of(event.kind).is_episode
         return Record(partition, offset, event, data, memorable, reached)
 
-    def _load_needs(self, records: Sequence[Record], rows: Rows) -> Steps[None]:
-        """Load what all `records` need, then what they need because of those rows."""
-        yield from _load(rows, _missing(rows, self._needs(records)))
-        yield from _load(rows, _missing(rows, self._further_needs(records, rows)))
-
-    def _needs(self, records: Sequence[Record]) -> Iterator[RowKey]:
-        for record in records:
-            if (answering := answers.answering(record.event)) is not None:
-                yield answering.row_key
-            if record.event.kind not in BUILT_IN_KINDS:
-                yield definitions.key_of(record.event.kind)
-            for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
-                try:
-                    yield from projection.needs(record)
-                except Exception:  # noqa: BLE001 - needs is a hint; errors of a record are those that `apply` raises
-                    continue
-
-    def _further_needs(self, records: Sequence[Record], rows: Rows) -> Iterator[RowKey]:
-        for projection in self._with_further_needs:
-            for record in records:
-                if projection.kinds is not None and record.event.kind not in projection.kinds:
-                    continue
-                try:
-                    yield from projection.further_needs(rows, record)
-                except (Exception, RowNotLoaded):  # noqa: BLE001 - a hint, as `needs` is
-                    continue
-
-    def _apply_again(self, needs: Sequence[RowKey], record: Record, rows: Rows) -> Steps[DeadLetterRow | None]:
-        """Fold a record that needs rows which are not loaded, again after each fetch until all of them are."""
-        for _ in range(limits.PROJECTION_RERUNS_MAX):
-            if needed := rows.missing(needs):
-                named = _missing(rows, chain(self._needs([record]), self._further_needs([record], rows)))
-                yield from _load(rows, list(dict.fromkeys([*needed, *named])))
+    def _apply_one(self, record: Record, rows: Rows) -> Steps[DeadLetterRow | None]:
+        """Apply one record, again after each fetch until all rows are loaded that it reads."""
+        for _ in range(limits.RECORD_PASSES_MAX):
             try:
-                return self._apply(record, rows)
-            except RowNotLoaded as missing:
-                rows.undo()
-                needs = missing.row_keys
+                dead_letter = self._apply(record, rows)
+            except EndlessReads:
+                break
+            if not rows.is_wanting:
+                return dead_letter
+            rows.undo_run()
+            yield from _load_wanted(rows)
+        rows.undo_run()
+        rows.take_wanted()
         return _dead_letter(record, "projection_failed", "reads rows without end")
 
     def _apply(self, record: Record, rows: Rows) -> DeadLetterRow | None:
-        rows.writable = None
-        answering = answers.answering(record.event)
+        event = record.event
+        answering = answers.answering(event)
         if answering is not None and not answers.counts(rows, answering):
             return None
         if self._identity is not None:
             try:
-                if not self._identity.first_seen(rows, record.event, record.offset):
+                if not self._identity.first_seen(rows, event, record.offset):
                     return None
             except Conflict as conflict:
-                return _dead_letter(
-                    record, "conflict", f"its id names another event, at {record.partition}:{conflict.first}"
-                )
+                return _conflict(record, conflict)
         if answering is not None:
             answers.note(rows, answering)
-        if record.event.kind not in BUILT_IN_KINDS:
-            definitions.note(rows, record.event.kind)
-        for projection in self._by_kind.get(record.event.kind, self._for_other_kinds):
+        if event.kind not in BUILT_IN_KINDS:
+            definitions.note(rows, event.kind)
+        for call in self._calls.get(event.kind, self._calls_of_other):
             if rows.strict:
-                rows.writable = projection.tables
+                rows.writable = call.tables
             try:
-                projection.apply(rows, record)
+                call.apply(rows, [record])
             except (InvariantViolation, MemoryError):
-                raise
+                if not rows.is_wanting:
+                    raise
             except Exception as error:  # noqa: BLE001 - one bad record or projection must not stop the stream
-                rows.undo()
-                detail = f"{projection.name}: {type(error).__name__}: {_message(error)}"
-                return _dead_letter(record, "projection_failed", detail)
+                if not rows.is_wanting:
+                    rows.undo_run()
+                    detail = f"{call.name}: {type(error).__name__}: {_message(error)}"
+                    return _dead_letter(record, "projection_failed", detail)
         return None
 
 
-def _add_dead_letter(dead_letter: DeadLetterRow, rows: Rows) -> Steps[None]:
-    rows.writable = None
-    row_key = RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(dead_letter.offset))
-    yield from _load(rows, rows.missing([row_key, RowKey(dead_letters.COUNT.name, "")]))
-    count = rows.get(dead_letters.COUNT, "") or DeadLetterCount()
-    future = count.future + (dead_letter.reason == "future_schema")
-    rows.put(dead_letters.COUNT, DeadLetterCount(count.total + 1, future), "")
-    rows.put(dead_letters.TABLE, dead_letter, "", key=row_key.key)
+def _is_independent(projection: Projection) -> bool:
+    return getattr(projection, "independent", False)
 
 
-def _missing(rows: Rows, needs: Iterable[RowKey]) -> list[RowKey]:
-    try:
-        return rows.missing(needs)
-    except TypeError:
-        return []  # some projection's need is not even hashable
+def _run_end(kind: str, calls: Sequence[_Call]) -> _RunEnd:
+    """What happens to a run with an event of this kind; "" for a kind that no projection names."""
+    taking = [each for each in calls if not each.takes_last or each.takes(kind)]
+    return _RunEnd(any(each.ends_at(kind) for each in calls), taking)
 
 
-def _load(rows: Rows, needs: Sequence[RowKey]) -> Steps[None]:
-    """Request the rows and totals of `needs`, and load them into `rows`."""
-    if not needs:
-        return
-    of_rows = [need for need in needs if not rows.is_log(need)]
-    of_logs = [need for need in needs if rows.is_log(need)]
-    values, totals = yield of_rows, [LogName(*need[:3]) for need in of_logs]
-    for need, data in zip(of_rows, values, strict=True):
-        rows.load(need, data)
-    for need, total in zip(of_logs, totals, strict=True):
-        rows.load_total(need, total)
+def _load_wanted(rows: Rows) -> Steps[None]:
+    """Request the rows and totals that were read and are not loaded, and load them into `rows`."""
+    row_keys, log_names = rows.take_wanted()
+    if row_keys or log_names:
+        values, totals = yield row_keys, log_names
+        rows.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
 
 
 def _decoded(offset: int, data: bytes) -> Event | DeadLetterRow:
@@ -350,6 +409,11 @@ def _rejected(offset: int, error: InvalidEvent) -> DeadLetterRow:
 def _dead_letter(record: Record, reason: str, detail: str) -> DeadLetterRow:
     event = record.event
     return DeadLetterRow(record.offset, reason, _storable(detail), event.space, event.id, event.kind)
+
+
+def _conflict(record: Record, conflict: Conflict) -> DeadLetterRow:
+    detail = f"its id names another event, at {record.partition}:{conflict.first}"
+    return _dead_letter(record, "conflict", detail)
 
 
 def _message(error: Exception) -> str:

@@ -6,9 +6,9 @@ the content's digest, 6 of the offset. The table is exact except for collisions 
 of the views that grows with the ledger.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import ClassVar
 
 import msgspec
@@ -50,46 +50,83 @@ class Conflict(Exception):
         self.first = first
 
 
+class NewIds:
+    """The ids of a space that a batch adds."""
+
+    def __init__(self, rows: Rows, space: str) -> None:
+        self._rows, self._space = rows, space
+        self._size = rows.get(SIZES, space) or Size(0, 1)
+        self._new: dict[bytes, bytes] = {}
+        """The entries by the digest of the id, in their order."""
+
+    def add(self, event: Event, offset: int) -> bool:
+        """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
+        id_ = _id_digest(event.id)
+        content = blake2b(repeats.content_of(event), digest_size=CONTENT_BYTES).digest()
+        known = self._new.get(id_) or self._stored(id_)
+        if known is None:
+            self._new[id_] = id_ + content + offset.to_bytes(OFFSET_BYTES, "big")
+        elif known[ID_BYTES : ID_BYTES + CONTENT_BYTES] != content:
+            raise Conflict(_offset_of(known))
+        return known is None
+
+    def _stored(self, id_: bytes) -> bytes | None:
+        entries = _entries(self._rows, self._space, _bucket_of(id_, self._size.buckets))
+        start = _start_of(id_, entries)
+        return None if start < 0 else entries[start : start + ENTRY_BYTES]
+
+    def write(self) -> None:
+        """Write the ids that are new. Where there are more than a bucket has room for, buckets are split.
+
+        A split keeps the order of entries. So each bucket has the bytes that adding the ids one by one would give it.
+        """
+        if not self._new:
+            return
+        events, before = self._size.events + len(self._new), self._size.buckets
+        after = max(before, -(-events // BUCKET_EVENTS))
+        changed: dict[int, list[bytes]] = {number: [] for number in range(before, after)}
+        changed |= {_split_by(number): [] for number in range(before, after) if _split_by(number) < before}
+        for number in [number for number in changed if number < before]:
+            entries = _entries(self._rows, self._space, number)
+            for start in range(0, len(entries), ENTRY_BYTES):
+                changed[_bucket_of(entries[start : start + ID_BYTES], after)].append(
+                    entries[start : start + ENTRY_BYTES]
+                )
+        for id_, entry in self._new.items():
+            number = _bucket_of(id_, after)
+            if number not in changed:
+                changed[number] = [_entries(self._rows, self._space, number)]
+            changed[number].append(entry)
+        for number, parts in changed.items():
+            self._rows.put(BUCKETS, Bucket(b"".join(parts)), self._space, "", str(number))
+        self._rows.put(SIZES, Size(events, after), self._space)
+
+
 class Identity:
     """The known ids as tables of the fold. The first record of an id counts."""
 
     tables: ClassVar = (SIZES, BUCKETS)
 
-    def batches_of_needs(self, rows: Rows, records: Sequence[Record]) -> Iterator[list[RowKey]]:
-        """The rows that a batch will read or write, in two steps: the sizes determine the buckets.
-
-        Fetched together, because nearly every event of a large space belongs to another bucket.
-        """
+    def read_rows(self, rows: Rows, records: Sequence[Record]) -> Iterator[None]:
+        """Read what a batch reads, in two steps: the sizes determine the buckets. After each step `rows` are to be
+        loaded. Nearly every event of a large space belongs to another bucket."""
         ids: dict[str, list[str]] = {}
         for record in records:
             ids.setdefault(record.event.space, []).append(record.event.id)
-        yield [RowKey(SIZES.name, space) for space in ids]
-        yield [
-            RowKey(BUCKETS.name, space, "", str(number))
-            for space, of_space in ids.items()
-            for number in _buckets_touched(rows.get(SIZES, space) or Size(0, 1), of_space)
-        ]
+        for space in ids:
+            rows.get(SIZES, space)
+        yield
+        for space, of_space in ids.items():
+            for number in _buckets_touched(rows.get(SIZES, space) or Size(0, 1), of_space):
+                rows.get(BUCKETS, space, "", str(number))
+        yield
 
     def first_seen(self, rows: Rows, event: Event, offset: int) -> bool:
         """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
-        space = event.space
-        size = rows.get(SIZES, space) or Size(0, 1)
-        id_ = _id_digest(event.id)
-        content = hashlib.blake2b(repeats.content_of(event), digest_size=CONTENT_BYTES).digest()
-        key = str(_bucket_of(id_, size.buckets))
-        entries = _entries(rows, space, key)
-        if (start := _start_of(id_, entries)) >= 0:
-            end = start + ID_BYTES + CONTENT_BYTES
-            if entries[start + ID_BYTES : end] != content:
-                raise Conflict(int.from_bytes(entries[end : start + ENTRY_BYTES], "big"))
-            return False
-        entries += id_ + content + offset.to_bytes(OFFSET_BYTES, "big")
-        rows.put(BUCKETS, Bucket(entries), space, "", key)
-        size = Size(size.events + 1, size.buckets)
-        if size.events > size.buckets * BUCKET_EVENTS:
-            size = _split(rows, space, size)
-        rows.put(SIZES, size, space)
-        return True
+        ids = NewIds(rows, event.space)
+        is_new = ids.add(event, offset)
+        ids.write()
+        return is_new
 
 
 def bucket_of(space: str, id_: str, size: Size) -> RowKey:
@@ -103,7 +140,11 @@ def offset_in(bucket: Bucket | None, id_: str) -> int | None:
     start = _start_of(_id_digest(id_), entries)
     if start < 0:
         return None
-    return int.from_bytes(entries[start + ID_BYTES + CONTENT_BYTES : start + ENTRY_BYTES], "big")
+    return _offset_of(entries[start : start + ENTRY_BYTES])
+
+
+def _offset_of(entry: bytes) -> int:
+    return int.from_bytes(entry[ID_BYTES + CONTENT_BYTES :], "big")
 
 
 def _buckets_touched(size: Size, ids: Sequence[str]) -> set[int]:
@@ -117,11 +158,11 @@ def _buckets_touched(size: Size, ids: Sequence[str]) -> set[int]:
 # Cached, since a batch uses each digest twice: to find the bucket, and to look the id up in it.
 @lru_cache(_CACHED_DIGESTS)
 def _id_digest(id_: str) -> bytes:
-    return hashlib.blake2b(id_.encode(), digest_size=ID_BYTES).digest()
+    return blake2b(id_.encode(), digest_size=ID_BYTES).digest()
 
 
-def _entries(rows: Rows, space: str, key: str) -> bytes:
-    bucket = rows.get(BUCKETS, space, "", key)
+def _entries(rows: Rows, space: str, number: int) -> bytes:
+    bucket = rows.get(BUCKETS, space, "", str(number))
     return bucket.entries if bucket else b""
 
 
@@ -143,24 +184,3 @@ def _bucket_of(id_: bytes, buckets: int) -> int:
 def _split_by(new: int) -> int:
     """The bucket that is split when the bucket `new` is added."""
     return new - (1 << (new.bit_length() - 1))
-
-
-def _split(rows: Rows, space: str, size: Size) -> Size:
-    """Add one bucket, and move to it the entries of the split bucket that belong there."""
-    new = size.buckets
-    old = _split_by(new)
-    grown = Size(size.events, new + 1)
-    stay, move = b"", b""
-    entries = _entries(rows, space, str(old))
-    # One bit of the hash determines which of the two buckets an entry belongs to.
-    bit = new - old
-    for start in range(0, len(entries), ENTRY_BYTES):
-        entry = entries[start : start + ENTRY_BYTES]
-        if int.from_bytes(entry[:8], "big") & bit:
-            move += entry
-        else:
-            stay += entry
-    rows.get(BUCKETS, space, key=str(new))
-    rows.put(BUCKETS, Bucket(stay), space, key=str(old))
-    rows.put(BUCKETS, Bucket(move), space, key=str(new))
-    return grown

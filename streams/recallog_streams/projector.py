@@ -87,7 +87,6 @@ class Projector:
             unique_ids=ledger.unique_ids,
             partition_of=ledger.partition_of,
             remember_until=remember_until,
-            remote=store.remote,
         )
         self._space = space
         self._lock = lock
@@ -214,7 +213,7 @@ class Projector:
         # process is folding now, must not be used.
         cache = self._caches.pop(generation.id, None)
         if cache is None or cache.checkpoint != checkpoint or len(cache.rows) > limits.CACHED_ROWS_MAX:
-            cache = _Cache(checkpoint, self.fold.new_rows())
+            cache = _Cache(checkpoint, self.fold.new_rows(complete=checkpoint.offset < 0))
 
         async def fetch(
             needs: Sequence[RowKey], logs: Sequence[LogName]

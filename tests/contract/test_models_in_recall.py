@@ -1,6 +1,6 @@
 """A memory model that adds its texts to the index and to recall."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_schemas import Event, Record, codec, timestamps
 from recallog_schemas.views import RecallView
 from recallog_streams.ledgers.ledger import Ledger
@@ -70,14 +70,14 @@ class Promises:
     kinds = frozenset({"agent.spoke"})
     tables = (PROMISES,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [RowKey(PROMISES.name, record.event.space, record.event.agent)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        spoken = record.event
-        if spoken.text.startswith(PROMISE):
-            at, text = timestamps.micros(spoken.at), spoken.text.removeprefix(PROMISE)
-            rows.put(PROMISES, Promise(spoken.space, spoken.agent, record.offset, at, text), spoken.space, spoken.agent)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            spoken = record.event
+            if spoken.text.startswith(PROMISE):
+                at, text = timestamps.micros(spoken.at), spoken.text.removeprefix(PROMISE)
+                rows.put(
+                    PROMISES, Promise(spoken.space, spoken.agent, record.offset, at, text), spoken.space, spoken.agent
+                )
 
 
 class PromiseDocuments(DocumentMaker):
@@ -86,9 +86,6 @@ class PromiseDocuments(DocumentMaker):
 
     def projections(self) -> Sequence[Projection]:
         return [Promises()]
-
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
 
     def apply(self, rows: Rows, record: Record) -> int:
         more = 0

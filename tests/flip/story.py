@@ -5,14 +5,14 @@ in several scripts. Ids and times are fixed, so that the same events can be publ
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, ClassVar
 
 import msgspec
 
-from recallog.extending import Log, Record, RowKey, Rows, Table
+from recallog.extending import Log, Record, Rows, Table
 from recallog_schemas import Event
 
 START = datetime(2026, 3, 1, 6, tzinfo=UTC)
@@ -64,17 +64,16 @@ class Topics:
     version: ClassVar[int] = 1
     tables = (TOPICS, SAID)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        return [RowKey(TOPICS.name, event.space, event.agent), RowKey(SAID.name, event.space)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if REFUSED in event.text:
-            raise ValueError(f"the word {REFUSED!r}")
-        before = rows.get(TOPICS, event.space, event.agent) or Topic(0, "")
-        rows.put(TOPICS, Topic(before.count + 1, max(before.longest, event.text, key=len)), event.space, event.agent)
-        rows.append(SAID, Said(record.offset, event.text), event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            event = record.event
+            if REFUSED in event.text:
+                raise ValueError(f"the word {REFUSED!r}")
+            before = rows.get(TOPICS, event.space, event.agent) or Topic(0, "")
+            rows.put(
+                TOPICS, Topic(before.count + 1, max(before.longest, event.text, key=len)), event.space, event.agent
+            )
+            rows.append(SAID, Said(record.offset, event.text), event.space)
 
 
 @cache

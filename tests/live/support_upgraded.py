@@ -2,7 +2,7 @@
 the arguments of `recallog worker`."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 from unittest.mock import patch
@@ -22,14 +22,15 @@ _of_today = builtin.projections
 class Twice(Activity):
     version: ClassVar[int] = Activity.version + 1
 
-    def apply(self, rows: Rows, record: Record) -> None:
-        super().apply(rows, record)
-        event = record.event
-        space, agent = rows.get(SPACES, event.space), rows.get(AGENTS, event.space, event.agent)
-        assert space is not None
-        assert agent is not None
-        rows.put(SPACES, msgspec.structs.replace(space, events=space.events + 1), event.space)
-        rows.put(AGENTS, msgspec.structs.replace(agent, events=agent.events + 1), event.space, event.agent)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            super().apply(rows, [record])
+            event = record.event
+            space, agent = rows.get(SPACES, event.space), rows.get(AGENTS, event.space, event.agent)
+            assert space is not None
+            assert agent is not None
+            rows.put(SPACES, msgspec.structs.replace(space, events=space.events + 1), event.space)
+            rows.put(AGENTS, msgspec.structs.replace(agent, events=agent.events + 1), event.space, event.agent)
 
 
 def newer_projections(log_events: int = limits.LOG_EVENTS_KEPT) -> list[Projection]:

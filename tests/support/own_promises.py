@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from recallog.extending import Due, DueTrigger, Reactor, Record, RowKey, Rows
+from recallog.extending import Due, DueTrigger, Reactor, Record, Rows
 from recallog_schemas import Event
 from support.events import event
 
@@ -17,10 +17,7 @@ class Promises:
     tables = ()
     kind: ClassVar[str] = "promise.due"
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         """Keeps no rows."""
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:

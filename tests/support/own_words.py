@@ -1,11 +1,11 @@
 """A projection of a user's own that cannot apply each record."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 
-from recallog.extending import Record, RowKey, Rows, Table
+from recallog.extending import Record, Rows, Table
 
 
 class Spoken(msgspec.Struct, frozen=True):
@@ -24,15 +24,13 @@ class Words:
     version: ClassVar[int] = 1
     tables = (WORDS,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [RowKey(WORDS.name, record.event.space, record.event.agent)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        said = record.event
-        if "bad" in said.text:
-            raise ValueError("cannot count that")
-        row = rows.get(WORDS, said.space, said.agent) or Spoken(0)
-        rows.put(WORDS, Spoken(row.words + len(said.text.split())), said.space, said.agent)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            said = record.event
+            if "bad" in said.text:
+                raise ValueError("cannot count that")
+            row = rows.get(WORDS, said.space, said.agent) or Spoken(0)
+            rows.put(WORDS, Spoken(row.words + len(said.text.split())), said.space, said.agent)
 
 
 class Lines(Words):

@@ -7,7 +7,7 @@ record of the ledger is damaged. Every read during the simulation and at its end
 
 import copy
 import random
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_projections.views import builtin, episodic
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.due import Work
@@ -73,15 +73,13 @@ class Picky:
     version: ClassVar[int] = 1
     tables: ClassVar = (SEEN,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        seen = rows.get(SEEN, event.space, event.agent) or Seen(0)
-        rows.put(SEEN, Seen(seen.events + 1), event.space, event.agent)
-        if refuses({"payload": event.payload}):
-            raise ValueError("not this one")
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            event = record.event
+            seen = rows.get(SEEN, event.space, event.agent) or Seen(0)
+            rows.put(SEEN, Seen(seen.events + 1), event.space, event.agent)
+            if refuses({"payload": event.payload}):
+                raise ValueError("not this one")
 
 
 def refuses(fields: dict[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from recallog.reacting import LoopMemory
 from recallog.reactors.answering import Answers, answer_of
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_schemas import Position, Record, codec, triggers
 from recallog_schemas.models.facts.triggers import EXTRACTION
 from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
@@ -47,17 +47,15 @@ class Shop:
     version: ClassVar[int] = 1
     tables: ClassVar = (SEEN,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [RowKey(SEEN.name, record.event.space)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        said, seen = record.event, rows.get(SEEN, record.event.space) or Seen()
-        if said.causation_id is None or triggers.parse(said.causation_id) is None:
-            return
-        if said.kind in triggers.CLOSINGS:
-            rows.put(SEEN, Seen(seen.texts, seen.closings + 1), said.space)
-        else:
-            rows.put(SEEN, Seen((*seen.texts, said.text), seen.closings), said.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            said, seen = record.event, rows.get(SEEN, record.event.space) or Seen()
+            if said.causation_id is None or triggers.parse(said.causation_id) is None:
+                continue
+            if said.kind in triggers.CLOSINGS:
+                rows.put(SEEN, Seen(seen.texts, seen.closings + 1), said.space)
+            else:
+                rows.put(SEEN, Seen((*seen.texts, said.text), seen.closings), said.space)
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         if record.event.kind == "order.placed":

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from golden.record import RECORDED, TOPIC
-from recallog.extending import Due, Record, RowKey, Rows
+from recallog.extending import Due, Record, Rows
 from recallog_projections.models.facts.due import Turns
 from recallog_projections.projection import Projection
 from recallog_projections.views import builtin, due
@@ -151,10 +151,7 @@ class Twin:
     kinds: ClassVar[frozenset[str]] = Turns.kinds
     tables = ()
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         """Keeps no rows."""
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:

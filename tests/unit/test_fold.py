@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -37,13 +37,11 @@ class Counting:
     version: ClassVar[int] = 1
     tables: ClassVar = (COUNTS, SEEN)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [RowKey(COUNTS.name, record.event.space, record.event.agent)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        space, agent = record.event.space, record.event.agent
-        count = rows.get(COUNTS, space, agent) or Count(0)
-        rows.put(COUNTS, Count(count.value + 1), space, agent)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            space, agent = record.event.space, record.event.agent
+            count = rows.get(COUNTS, space, agent) or Count(0)
+            rows.put(COUNTS, Count(count.value + 1), space, agent)
 
 
 def fold(projection: Any, *events: Any, batch_records: int = 1000) -> tuple[dict[tuple[str, str, str], int], list[str]]:
@@ -61,57 +59,17 @@ def fold(projection: Any, *events: Any, batch_records: int = 1000) -> tuple[dict
 BAKER = ("village", "baker", "")
 
 
-def test_a_projection_that_declares_no_needs_gives_the_same_rows() -> None:
-    class Undeclared(Counting):
-        def needs(self, record: Record) -> Iterable[RowKey]:
-            return ()
-
-    assert fold(Undeclared(), *numbered(5)) == fold(Counting(), *numbered(5)) == ({BAKER: 5}, [])
-
-
 NEW_AGENTS = [event(agent=f"guest-{n}") for n in range(40)]
-"""So many rows that are not there yet that the projections are asked what they need."""
-
-
-@pytest.mark.parametrize(
-    "needs",
-    [
-        None,
-        7,
-        [1, "x"],
-        [["a list"]],
-        [RowKey("nowhere", "village")],
-        [RowKey("counts.seen", "village")],
-        [RowKey("counts", None)],  # type: ignore[arg-type]
-        [RowKey("counts", ["a list"])],  # type: ignore[arg-type]
-        [RowKey(["a list"], "village")],  # type: ignore[arg-type]
-        [RowKey("counts", "\ud800")],
-    ],
-    ids=repr,
-)
-def test_invalid_needs_cost_fetches_and_change_no_rows(needs: object) -> None:
-    class Nonsense(Counting):
-        def needs(self, record: Record) -> Iterable[RowKey]:
-            return needs  # type: ignore[return-value]
-
-    assert fold(Nonsense(), *NEW_AGENTS) == fold(Counting(), *NEW_AGENTS)
-
-
-def test_needs_that_raise_cost_fetches_and_change_no_rows() -> None:
-    class Raising(Counting):
-        def needs(self, record: Record) -> Iterable[RowKey]:
-            yield RowKey("counts", "village")
-            raise KeyError("text")
-
-    assert fold(Raising(), *NEW_AGENTS) == fold(Counting(), *NEW_AGENTS)
+"""So many rows that are not there yet."""
 
 
 def test_a_record_that_a_projection_raises_on_becomes_a_dead_letter_and_the_others_are_folded() -> None:
     class Raising(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
-            super().apply(rows, record)
-            if record.event.turn == 2:
-                raise ValueError("two is too many")
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                super().apply(rows, [record])
+                if record.event.turn == 2:
+                    raise ValueError("two is too many")
 
     assert fold(Raising(), *numbered(4)) == (
         {BAKER: 3},
@@ -121,9 +79,10 @@ def test_a_record_that_a_projection_raises_on_becomes_a_dead_letter_and_the_othe
 
 def test_a_record_that_one_projection_raises_on_is_in_no_other_view_either() -> None:
     class Raising(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
-            if record.event.turn == 1:
-                raise ValueError
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                if record.event.turn == 1:
+                    raise ValueError
 
     ledger = ledger_at([codec.encode(each) for each in numbered(3)])
     projector, generation = folded(ledger, [*builtin.projections(), Raising()])
@@ -132,7 +91,7 @@ def test_a_record_that_one_projection_raises_on_is_in_no_other_view_either() -> 
 
 def test_an_address_in_an_error_does_not_make_two_folds_differ() -> None:
     class Raising(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             raise ValueError(f"cannot count {object()!r}")
 
     assert fold(Raising(), *numbered(1))[1] == [
@@ -143,11 +102,12 @@ def test_an_address_in_an_error_does_not_make_two_folds_differ() -> None:
 @pytest.mark.parametrize("row", ["no row", None, Count("text"), Count(2**80), Count(object())])  # type: ignore[arg-type]
 def test_a_row_that_cannot_be_stored_makes_its_record_a_dead_letter(row: object) -> None:
     class Nonsense(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
-            if record.event.turn == 1:
-                rows.put(COUNTS, row, record.event.space, record.event.agent)  # type: ignore[type-var]
-            else:
-                super().apply(rows, record)
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                if record.event.turn == 1:
+                    rows.put(COUNTS, row, record.event.space, record.event.agent)  # type: ignore[type-var]
+                else:
+                    super().apply(rows, [record])
 
     counts, letters = fold(Nonsense(), *numbered(3))
     assert counts == {BAKER: 2}
@@ -156,8 +116,9 @@ def test_a_row_that_cannot_be_stored_makes_its_record_a_dead_letter(row: object)
 
 def test_a_row_that_cannot_be_stored_makes_its_record_a_dead_letter_even_if_the_same_batch_overwrites_it() -> None:
     class Nonsense(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
-            rows.put(COUNTS, Count("x" if record.event.turn == 0 else 1), record.event.space, record.event.agent)  # type: ignore[arg-type]
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                rows.put(COUNTS, Count("x" if record.event.turn == 0 else 1), record.event.space, record.event.agent)  # type: ignore[arg-type]
 
     together, apart = (fold(Nonsense(), *numbered(2), batch_records=records) for records in (10, 1))
     assert together == apart
@@ -166,8 +127,9 @@ def test_a_row_that_cannot_be_stored_makes_its_record_a_dead_letter_even_if_the_
 
 def test_writing_to_an_undeclared_table_makes_the_record_a_dead_letter() -> None:
     class Foreign(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
-            rows.get(STRANGE, record.event.space)
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                rows.get(STRANGE, record.event.space)
 
     assert fold(Foreign(), *numbered(1))[1] == [
         "0 projection_failed: counting: ProjectionError: the table 'strange' does not belong to any of the projections"
@@ -188,10 +150,7 @@ def test_a_row_with_an_invalid_address_makes_the_record_a_dead_letter(address: t
     class Sessions(Counting):
         """The usual slip: rows by `event.session`, which may be None."""
 
-        def needs(self, record: Record) -> Iterable[RowKey]:
-            return [RowKey(COUNTS.name, *address)]
-
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             rows.put(COUNTS, rows.get(COUNTS, *address) or Count(1), *address)
 
     counts, letters = fold(Sessions(), *NEW_AGENTS)
@@ -205,7 +164,7 @@ def test_a_row_with_an_invalid_address_makes_the_record_a_dead_letter(address: t
 )
 def test_a_log_entry_with_an_invalid_address_makes_the_record_a_dead_letter(address: tuple[Any, Any]) -> None:
     class Sessions(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             rows.append(SEEN, Count(1), *address)
 
     assert "is not the address of a log" in fold(Sessions(), event())[1][0]
@@ -213,7 +172,7 @@ def test_a_log_entry_with_an_invalid_address_makes_the_record_a_dead_letter(addr
 
 def test_appending_to_a_table_makes_the_record_a_dead_letter() -> None:
     class Confused(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             rows.append(COUNTS, Count(1), "village")  # type: ignore[arg-type]
 
     assert "is a table, not a log" in fold(Confused(), event())[1][0]
@@ -221,7 +180,7 @@ def test_appending_to_a_table_makes_the_record_a_dead_letter() -> None:
 
 def test_a_table_with_the_name_of_another_makes_the_record_a_dead_letter() -> None:
     class Impostor(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             rows.put(IMPOSTOR, Count(1), "")
 
     assert "'activity.totals' does not belong to any of the projections" in fold(Impostor(), event())[1][0]
@@ -229,7 +188,7 @@ def test_a_table_with_the_name_of_another_makes_the_record_a_dead_letter() -> No
 
 def test_reading_rows_endlessly_makes_the_record_a_dead_letter() -> None:
     class Endless(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             number = 0
             while rows.get(COUNTS, "village", key=str(number)) is None:
                 number += 1
@@ -239,21 +198,19 @@ def test_reading_rows_endlessly_makes_the_record_a_dead_letter() -> None:
 
 def test_a_projection_that_catches_every_exception_does_not_swallow_a_missing_row() -> None:
     class Careless(Counting):
-        def needs(self, record: Record) -> Iterable[RowKey]:
-            return ()
-
-        def apply(self, rows: Rows, record: Record) -> None:
-            try:
-                super().apply(rows, record)
-            except Exception:  # noqa: BLE001 - the subject of this test
-                rows.put(COUNTS, Count(-1), record.event.space, record.event.agent)
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                try:
+                    super().apply(rows, [record])
+                except Exception:  # noqa: BLE001 - the subject of this test
+                    rows.put(COUNTS, Count(-1), record.event.space, record.event.agent)
 
     assert fold(Careless(), *numbered(3)) == ({BAKER: 3}, [])
 
 
 def test_a_violated_invariant_is_no_dead_letter() -> None:
     class Impossible(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             raise InvariantViolation("two and two are five")
 
     with pytest.raises(InvariantViolation):
@@ -262,7 +219,7 @@ def test_a_violated_invariant_is_no_dead_letter() -> None:
 
 def test_a_machine_out_of_memory_is_no_dead_letter() -> None:
     class Large(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             raise MemoryError
 
     with pytest.raises(MemoryError):
@@ -286,7 +243,7 @@ class Wordless(Exception):
 )
 def test_the_dead_letter_of_any_exception_can_be_stored(error: Exception, message: str) -> None:
     class Raising(Counting):
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             raise error
 
     assert fold(Raising(), event())[1] == [f"0 projection_failed: {message}"]
@@ -340,10 +297,7 @@ def test_a_projection_that_names_its_kinds_is_called_for_no_others() -> None:
         kinds = frozenset({"agent.thought"})
         tables = ()
 
-        def needs(self, record: Record) -> Iterable[RowKey]:
-            return ()
-
-        def apply(self, rows: Rows, record: Record) -> None:
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
             raise ValueError("not this one")
 
     ledger = ledger_at([codec.encode(event(kind)) for kind in ("agent.spoke", "agent.thought", "shop.sold")])

@@ -33,10 +33,11 @@ class OlderActivity(Activity):
 
 
 class Refusing(NewerActivity):
-    def apply(self, rows: Rows, record: Record) -> None:
-        if record.event.turn == 3:
-            raise ValueError("not this one")
-        super().apply(rows, record)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if record.event.turn == 3:
+                raise ValueError("not this one")
+            super().apply(rows, [record])
 
 
 def projector_of(ledger: MemoryLedger, store: Store, activity: Activity | None = None) -> Projector:

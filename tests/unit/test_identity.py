@@ -19,22 +19,9 @@ from support.events import event
 from support.folding import finish, folded, ledger_at, rows_of
 
 
-class EmptyRows(Rows):
-    """Rows of an empty store."""
-
-    def missing_is_none(self) -> "EmptyRows":
-        self._values = _NoneYet()
-        return self
-
-
-class _NoneYet(dict):  # type: ignore[type-arg]
-    def __missing__(self, place: object) -> None:
-        self[place] = None
-
-
 def test_repeats_are_detected_exactly_over_thousands_of_ids_however_buckets_are_split() -> None:
     dice = random.Random(7)
-    rows, known_ids = EmptyRows(Identity.tables).missing_is_none(), Identity()
+    rows, known_ids = Rows(Identity.tables, complete=True), Identity()
     known: dict[tuple[str, str], tuple[int, str]] = {}
     for offset in range(6_000):
         space, id_ = dice.choice("ab"), f"id-{dice.randrange(3_000)}"

@@ -1,6 +1,6 @@
 """Custom projections: folded with the built-in ones, built automatically, with dead letters of their own."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ import pytest
 
 from recallog import Memory, Position, RetryReport
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Log, RowKey, Table
+from recallog_projections.tables import Log, Table
 from recallog_schemas import Record
 from recallog_schemas.errors import DeadLettered, NewDeadLetters, OutOfRange, ProjectionError, ViewsTooNew
 from support.altering import plant_record
@@ -38,16 +38,14 @@ class Words:
         self.version = version
         self._chokes_on = chokes_on
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [RowKey(WORDS.name, record.event.space, record.event.agent)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        row = rows.get(WORDS, event.space, event.agent) or Spoken(0)
-        rows.put(WORDS, Spoken(row.words + len(event.text.split())), event.space, event.agent)
-        if self._chokes_on and self._chokes_on in event.text:
-            raise ValueError("cannot swallow that")
-        rows.append(LINES, Line(event.text), event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            event = record.event
+            row = rows.get(WORDS, event.space, event.agent) or Spoken(0)
+            rows.put(WORDS, Spoken(row.words + len(event.text.split())), event.space, event.agent)
+            if self._chokes_on and self._chokes_on in event.text:
+                raise ValueError("cannot swallow that")
+            rows.append(LINES, Line(event.text), event.space)
 
 
 class Loudest:
@@ -58,12 +56,10 @@ class Loudest:
     table: ClassVar = Table("loudest", Line)
     tables = (table,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return []
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if record.event.text.isupper():
-            rows.put(self.table, Line(record.event.text), record.event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if record.event.text.isupper():
+                rows.put(self.table, Line(record.event.text), record.event.space)
 
 
 SAID = [event(turn=n, payload={"text": text}) for n, text in enumerate(["one", "two two", "bad", "four", "FIVE FIVE"])]
@@ -201,8 +197,9 @@ def test_its_name_is_lower_case_and_safe_as_a_file_s(tmp_path: Path, name: str) 
 
 def test_a_newer_version_is_rebuilt_automatically(tmp_path: Path) -> None:
     class Shouted(Words):
-        def apply(self, rows: Rows, record: Record) -> None:
-            rows.put(WORDS, Spoken(1000), record.event.space, record.event.agent)
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                rows.put(WORDS, Spoken(1000), record.event.space, record.event.agent)
 
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Words()]) as memory:
@@ -403,8 +400,9 @@ def test_a_retry_rebuilds_nothing_for_unreadable_records(tmp_path: Path) -> None
 
 def test_a_row_that_cannot_be_stored_makes_only_its_own_record_a_dead_letter(tmp_path: Path) -> None:
     class Fat(Words):
-        def apply(self, rows: Rows, record: Record) -> None:
-            rows.append(LINES, Line(record.event.text * (300_000 if record.event.text == "bad" else 1)), "village")
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                rows.append(LINES, Line(record.event.text * (300_000 if record.event.text == "bad" else 1)), "village")
 
     async def work() -> None:
         async with Memory.open(tmp_path, projections=[Fat()]) as memory:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from recallog import MODELS, Event, Memory, Model, mistakes
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_projections.views import settings
 from recallog_schemas import Record, codec, kinds, models, rules
 from recallog_schemas.errors import InvalidEvent, NewDeadLetters, SettingsError, ViewsTooNew
@@ -198,12 +198,10 @@ class Counting:
         if only:
             self.kinds = frozenset(only)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return (RowKey(self.rows.name, record.event.space),)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        known = rows.get(self.rows, record.event.space) or Seen(0)
-        rows.put(self.rows, Seen(known.events + 1), record.event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            known = rows.get(self.rows, record.event.space) or Seen(0)
+            rows.put(self.rows, Seen(known.events + 1), record.event.space)
 
 
 OWN = [Counting("speech", "agent.spoke"), Counting("greetings", GREETED)]

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from recallog_projections.rows import Changes, RowNotLoaded, Rows
-from recallog_projections.tables import Log, RowKey, Table
+from recallog_projections.rows import Changes, EndlessReads, Rows
+from recallog_projections.tables import Log, LogName, RowKey, Table
+from recallog_schemas import limits
 from recallog_schemas.errors import ProjectionError, StorageCorrupt
 
 
@@ -27,7 +28,7 @@ BAKER = RowKey("debts", "village", "baker")
 def rows() -> Rows:
     """The row of the baker is fetched and absent; that of the miller is not fetched."""
     rows = Rows([DEBTS, PAID])
-    rows.load(BAKER, None)
+    rows.load([(BAKER, None)])
     return rows
 
 
@@ -48,7 +49,7 @@ def test_a_missing_row_is_none(rows: Rows) -> None:
 
 
 def test_a_row_of_the_store_is_read(rows: Rows) -> None:
-    rows.load(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
+    rows.load([(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))])
     assert rows.get(DEBTS, "village", "miller") == Debt(9)
 
 
@@ -59,26 +60,47 @@ def test_a_written_row_is_read_back_before_it_is_stored(rows: Rows) -> None:
 
 def test_a_fetch_does_not_overwrite_a_written_row(rows: Rows) -> None:
     owe(rows, 9)
-    rows.load(BAKER, DEBTS.encode(Debt(1)))
+    rows.load([(BAKER, DEBTS.encode(Debt(1)))])
     assert owed(rows) == Debt(9)
 
 
-@pytest.mark.parametrize("touch", ["get", "put", "delete"])
-def test_access_to_a_row_that_is_not_fetched_names_its_key(rows: Rows, touch: str) -> None:
-    arguments: dict[str, tuple[Any, ...]] = {"get": (DEBTS,), "put": (DEBTS, Debt(1)), "delete": (DEBTS,)}
-    with pytest.raises(RowNotLoaded) as missing:
-        getattr(rows, touch)(*arguments[touch], "village", "miller", "key")
-    assert missing.value.row_keys == (RowKey("debts", "village", "miller", "key"),)
+def test_a_row_that_is_not_loaded_reads_as_absent_and_is_wanted(rows: Rows) -> None:
+    assert rows.get(DEBTS, "village", "miller", "key") is None
+    assert rows.is_wanting
+    assert rows.take_wanted() == ([RowKey("debts", "village", "miller", "key")], [])
+    assert not rows.is_wanting
 
 
-def test_required_rows_are_named_together(rows: Rows) -> None:
-    others = [RowKey("debts", "village", name, "key") for name in ("miller", "smith")]
-    with pytest.raises(RowNotLoaded) as missing:
-        rows.require([BAKER, *others, others[0]])
-    assert missing.value.row_keys == tuple(others)
-    for other in others:
-        rows.load(other, None)
-    rows.require([BAKER, *others])
+def test_a_row_is_written_without_being_loaded(rows: Rows) -> None:
+    rows.put(DEBTS, Debt(1), "village", "miller")
+    rows.delete(DEBTS, "village", "smith")
+    assert not rows.is_wanting
+    assert list(rows.changes().rows.values()) == [DEBTS.encode(Debt(1)), None]
+
+
+def test_what_a_row_was_before_is_wanted_if_it_was_written_without_being_loaded(rows: Rows) -> None:
+    miller = RowKey("debts", "village", "miller")
+    rows.put(DEBTS, Debt(1), *miller[1:])
+    rows.written(DEBTS)
+    assert rows.take_wanted() == ([miller], [])
+    rows.undo_batch()
+    rows.load([(miller, DEBTS.encode(Debt(9)))])
+    rows.put(DEBTS, Debt(1), *miller[1:])
+    assert rows.written(DEBTS) == [(Debt(9), Debt(1))]
+    assert rows.before(DEBTS, *miller[1:]) == Debt(9)
+
+
+def test_nothing_is_wanted_of_rows_that_are_complete() -> None:
+    rows = Rows([DEBTS, PAID], complete=True)
+    assert rows.get(DEBTS, "village", "miller") is None
+    assert rows.total(PAID, "village") == 0
+    assert not rows.is_wanting
+
+
+def test_reads_without_end_are_stopped(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ROWS_WANTED_MAX", 10)
+    with pytest.raises(EndlessReads):
+        [rows.get(DEBTS, "village", "miller", str(number)) for number in range(20)]
 
 
 def test_a_batch_writes_the_last_value_of_a_row(rows: Rows) -> None:
@@ -97,7 +119,7 @@ def test_a_deleted_row_reads_as_none_and_is_deleted_by_the_commit(rows: Rows) ->
 def test_changes_are_returned_once(rows: Rows) -> None:
     owe(rows, 1)
     rows.append(PAID, Debt(1), "village")
-    rows.commit_record()
+    rows.finish_run()
     rows.changes()
     assert rows.changes() == Changes()
     assert owed(rows) == Debt(1)
@@ -114,11 +136,11 @@ def test_entries_are_returned_in_order_with_the_size_of_their_log(rows: Rows) ->
 def test_undoing_a_record_reverts_its_rows_and_entries(rows: Rows) -> None:
     owe(rows, 1)
     rows.append(PAID, Debt(1), "village")
-    rows.commit_record()
+    rows.finish_run()
     owe(rows, 2)
     owe(rows, 3)
     rows.append(PAID, Debt(3), "village")
-    rows.undo()
+    rows.undo_run()
     assert owed(rows) == Debt(1)
     changes = rows.changes()
     assert written(changes) == {BAKER: Debt(1)}
@@ -127,32 +149,38 @@ def test_undoing_a_record_reverts_its_rows_and_entries(rows: Rows) -> None:
 
 def test_undoing_a_record_restores_deleted_rows(rows: Rows) -> None:
     owe(rows, 1)
-    rows.commit_record()
+    rows.finish_run()
     rows.delete(DEBTS, "village", "baker")
-    rows.undo()
+    rows.undo_run()
     assert owed(rows) == Debt(1)
 
 
 def test_undoing_the_first_record_leaves_a_row_that_was_not_there_absent(rows: Rows) -> None:
     owe(rows, 1)
-    rows.undo()
+    rows.undo_run()
     assert owed(rows) is None
     assert set(written(rows.changes()).values()) <= {None}
 
 
-def test_undoing_keeps_rows_that_were_fetched_meanwhile(rows: Rows) -> None:
+def test_undoing_a_batch_reverts_all_its_runs(rows: Rows) -> None:
+    rows.load([(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))])
     owe(rows, 1)
-    rows.load(RowKey("debts", "village", "miller"), DEBTS.encode(Debt(9)))
-    rows.undo()
+    rows.append(PAID, Debt(1), "village")
+    rows.finish_run()
+    owe(rows, 2)
+    rows.put(DEBTS, Debt(3), "village", "miller")
+    rows.undo_batch()
+    assert owed(rows) is None
     assert rows.get(DEBTS, "village", "miller") == Debt(9)
+    assert rows.changes() == Changes()
 
 
 def test_undoing_twice_equals_undoing_once(rows: Rows) -> None:
     owe(rows, 1)
-    rows.commit_record()
+    rows.finish_run()
     owe(rows, 2)
-    rows.undo()
-    rows.undo()
+    rows.undo_run()
+    rows.undo_run()
     assert owed(rows) == Debt(1)
 
 
@@ -161,18 +189,8 @@ def test_cleared_rows_are_fetched_again(rows: Rows) -> None:
     rows.clear()
     assert len(rows) == 0
     assert rows.changes() == Changes()
-    with pytest.raises(RowNotLoaded):
-        owed(rows)
-
-
-def test_missing_lists_rows_that_are_not_fetched_once_each(rows: Rows) -> None:
-    miller = RowKey("debts", "village", "miller")
-    assert rows.missing([BAKER, miller, miller]) == [miller]
-
-
-def test_missing_ignores_rows_of_unknown_tables(rows: Rows) -> None:
-    nonsense: list[Any] = ["debts", 7, RowKey("nowhere", "x"), RowKey("debts", None)]  # type: ignore[arg-type]
-    assert rows.missing(nonsense) == []
+    assert owed(rows) is None
+    assert rows.is_wanting
 
 
 @pytest.mark.parametrize("row", [None, "text", Loose(1), Debt("many")])  # type: ignore[arg-type]
@@ -197,7 +215,7 @@ def test_a_row_that_cannot_be_decoded_is_a_storage_error() -> None:
 
 
 def test_the_total_of_a_log_counts_the_entries_of_the_store_and_the_batch(rows: Rows) -> None:
-    rows.load_total(RowKey("paid", "village", "baker"), 40)
+    rows.load([], [(LogName("paid", "village", "baker"), 40)])
     rows.append(PAID, Debt(1), "village", "baker")
     rows.append(PAID, Debt(2), "village", "miller")
     assert rows.total(PAID, "village", "baker") == 41
@@ -205,34 +223,27 @@ def test_the_total_of_a_log_counts_the_entries_of_the_store_and_the_batch(rows: 
 
 def test_a_total_fetched_late_counts_entries_appended_before(rows: Rows) -> None:
     rows.append(PAID, Debt(1), "village", "baker")
-    rows.commit_record()
-    with pytest.raises(RowNotLoaded) as missing:
-        rows.total(PAID, "village", "baker")
-    rows.load_total(missing.value.row_keys[0], 40)
+    rows.finish_run()
+    rows.total(PAID, "village", "baker")
+    _, logs = rows.take_wanted()
+    rows.load([], [(logs[0], 40)])
     assert rows.total(PAID, "village", "baker") == 41
 
 
 def test_a_total_outlives_its_batch(rows: Rows) -> None:
-    rows.load_total(RowKey("paid", "village", "baker"), 40)
+    rows.load([], [(LogName("paid", "village", "baker"), 40)])
     rows.append(PAID, Debt(1), "village", "baker")
-    rows.commit_record()
+    rows.finish_run()
     rows.changes()
     rows.append(PAID, Debt(2), "village", "baker")
     assert rows.total(PAID, "village", "baker") == 42
 
 
 def test_undoing_a_record_subtracts_its_entries_from_the_total(rows: Rows) -> None:
-    rows.load_total(RowKey("paid", "village", "baker"), 40)
+    rows.load([], [(LogName("paid", "village", "baker"), 40)])
     rows.append(PAID, Debt(1), "village", "baker")
-    rows.undo()
+    rows.undo_run()
     assert rows.total(PAID, "village", "baker") == 40
-
-
-def test_a_log_whose_total_is_known_is_not_missing(rows: Rows) -> None:
-    need = RowKey("paid", "village", "baker")
-    assert rows.missing([need]) == [need]
-    rows.load_total(need, 0)
-    assert rows.missing([need]) == []
 
 
 def test_the_total_of_a_table_is_refused(rows: Rows) -> None:

@@ -24,7 +24,7 @@ import recallog
 import recallog.sync
 from recallog import Event, InvalidArgument, InvalidEvent, RecallogError, StorageError, errors
 from recallog.composition import assemble
-from recallog.extending import DueTrigger, MemoryLedger, MemoryStore, Projection, Reactor, Record, RowKey, Rows, Table
+from recallog.extending import DueTrigger, MemoryLedger, MemoryStore, Projection, Reactor, Record, Rows, Table
 from recallog.operations.operation import Facade
 from recallog.sync import Memory, Remote
 from recallog.sync.deriving import SyncFacade, public_names, synchronous
@@ -335,12 +335,10 @@ class Loaves(Projection):
     version: ClassVar[int] = 1
     tables = (LOAVES,)
 
-    def needs(self, record: Record) -> Sequence[RowKey]:
-        return [RowKey(LOAVES.name, record.event.space)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        before = rows.get(LOAVES, record.event.space)
-        rows.put(LOAVES, Bakes(1 if before is None else before.loaves + 1), record.event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            before = rows.get(LOAVES, record.event.space)
+            rows.put(LOAVES, Bakes(1 if before is None else before.loaves + 1), record.event.space)
 
 
 def test_projections_of_ones_own_are_read() -> None:

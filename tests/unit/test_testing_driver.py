@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -10,7 +10,7 @@ import pytest
 
 from recallog.testing import ProjectionDriver
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Log, RowKey, Table
+from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, Record, codec
 from recallog_schemas.errors import IdConflict, ProjectionError
 from support.events import event
@@ -31,14 +31,12 @@ class Debts:
     version: ClassVar[int] = 1
     tables = (DEBTS, RECEIPTS)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [RowKey(DEBTS.name, record.event.space, record.event.agent)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        sacks = record.event.payload["sacks"]
-        row = rows.get(DEBTS, record.event.space, record.event.agent) or Debt(0)
-        rows.put(DEBTS, Debt(row.sacks + sacks), record.event.space, record.event.agent)
-        rows.append(RECEIPTS, Debt(sacks), record.event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            sacks = record.event.payload["sacks"]
+            row = rows.get(DEBTS, record.event.space, record.event.agent) or Debt(0)
+            rows.put(DEBTS, Debt(row.sacks + sacks), record.event.space, record.event.agent)
+            rows.append(RECEIPTS, Debt(sacks), record.event.space)
 
 
 def owes(agent: str, sacks: int, **fields: Any) -> Event:
@@ -107,8 +105,9 @@ def test_the_check_finds_state_between_records() -> None:
     class Counting(Debts):
         calls = itertools.count(1)
 
-        def apply(self, rows: Rows, record: Record) -> None:
-            rows.put(DEBTS, Debt(next(self.calls)), record.event.space, record.event.agent)
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                rows.put(DEBTS, Debt(next(self.calls)), record.event.space, record.event.agent)
 
     driver = ProjectionDriver(Counting())
     driver.given(*(owes("miller", 1) for _ in range(5)))
@@ -116,21 +115,11 @@ def test_the_check_finds_state_between_records() -> None:
         driver.check()
 
 
-def test_an_undeclared_need_is_fetched_on_demand() -> None:
-    class Forgetful(Debts):
-        def needs(self, record: Record) -> Iterable[RowKey]:
-            return []
-
-    driver = ProjectionDriver(Forgetful())
-    driver.given(owes("miller", 9), owes("smith", 1), owes("miller", 2))
-    driver.check()
-    assert driver.row(DEBTS, "village", "miller") == Debt(11)
-
-
 def test_a_projection_cannot_write_to_undeclared_tables() -> None:
     class Meddling(Debts):
-        def apply(self, rows: Rows, record: Record) -> None:
-            rows.put(Table("others", Debt), Debt(1), record.event.space)
+        def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+            for record in run:
+                rows.put(Table("others", Debt), Debt(1), record.event.space)
 
     with pytest.raises(ProjectionError, match="others"):
         ProjectionDriver(Meddling()).given(owes("miller", 9))

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from recallog.extending import Due, DueTrigger, Reactor, Record, Rows
 from recallog.testing import ReactorDriver
-from recallog_projections.tables import RowKey
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import ModelFailed, ProjectionError
 from support.events import event
@@ -23,10 +22,7 @@ class Orders:
     kinds: ClassVar[frozenset[str]] = frozenset({"agent.spoke"})
     tables = ()
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         """Keeps no rows."""
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:

@@ -11,7 +11,7 @@ moved to another space of the engine, which only queries to the past search.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -21,10 +21,10 @@ from recallog_projections.index.engines.engine import EVERYBODY, past_of
 from recallog_projections.index.language import questions
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_projections.views import settings, visibility
-from recallog_projections.views.settings import SettingsProjection, SpaceSettings
-from recallog_schemas import Event, Record, kinds, limits, models, timestamps
+from recallog_projections.views.settings import Plan, SettingsProjection
+from recallog_schemas import Record, kinds, limits, models, timestamps
 from recallog_schemas.kinds import Kind
 
 SHARED = (EVERYBODY,)
@@ -157,14 +157,6 @@ class DocumentMaker(ABC):
         once."""
 
     @abstractmethod
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        """As in `Projection`."""
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        """As in `Projection`."""
-        return ()
-
-    @abstractmethod
     def apply(self, rows: Rows, record: Record) -> int:
         """Write and delete documents in `DOCUMENTS`, each at the id of its point (`uuid_of`) as the key alone.
 
@@ -197,6 +189,7 @@ class Index:
             COUNTS,
             *(table for each in makers for table in each.tables),
         ]
+        self.ends_runs = frozenset(kind for maker in makers for kind in maker.kinds)
         self._by_kind: dict[str, list[DocumentMaker]] = {}
         for maker in makers:
             for kind in maker.kinds:
@@ -207,34 +200,32 @@ class Index:
         read = {each.name: each for maker in self.makers for each in maker.projections()}
         return [*read.values(), self, SettingsProjection()]
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        if record.memorable:
-            yield RowKey(settings.SPACES.name, record.event.space)
-            yield RowKey(SESSIONS.name, record.event.space, record.event.session or "")
-        for maker in self._by_kind.get(record.event.kind, ()):
-            yield RowKey(COUNTS.name, record.event.space)
-            yield from maker.needs(record)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        space = run[0].event.space
+        plans = settings.plans(rows, space)
+        sessions: dict[str, Session] = {}
+        for record in run:
+            self._apply_makers(rows, record)
+            if record.memorable:
+                self._add_event(rows, record, plans[record.event.kind], sessions)
+        for name, session in sessions.items():
+            rows.put(SESSIONS, session, space, name)
 
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        for maker in self._by_kind.get(record.event.kind, ()):
-            yield from maker.further_needs(rows, record)
-
-    def apply(self, rows: Rows, record: Record) -> None:
+    def _apply_makers(self, rows: Rows, record: Record) -> None:
         makers = self._by_kind.get(record.event.kind, ())
         if more := sum(maker.apply(rows, record) for maker in makers):
             known = rows.get(COUNTS, record.event.space) or DocumentCount(0)
             rows.put(COUNTS, DocumentCount(known.documents + more), record.event.space)
-        if not record.memorable:
-            return
-        event = record.event
-        space = rows.get(settings.SPACES, event.space)
-        kind = settings.kind_of(space, event.kind)
+
+    def _add_event(self, rows: Rows, record: Record, plan: Plan, sessions: dict[str, Session]) -> None:
+        """Add the document of an event, if it has a text that recall may find; `sessions` are those of the run."""
+        event, kind = record.event, plan.kind
         words = clean(kind.text(event.payload)) if kind.recalled else ""
         if not words:
             return
-        readers = _readers(event, space)
+        readers = SHARED if plan.shared and event.audience is None else tuple(sorted(visibility.readers(event)))
         name = event.session or ""
-        session = rows.get(SESSIONS, event.space, name) or Session(0, None, ())
+        session = sessions.get(name) or rows.get(SESSIONS, event.space, name) or Session(0, None, ())
         document = Document(
             space=event.space,
             agent=event.agent,
@@ -242,7 +233,7 @@ class Index:
             readers=readers,
             session=name,
             ordinal=session.documents,
-            is_action=kind.role == kinds.ACTION,
+            is_action=plan.is_action,
             is_question=questions.is_question(words),
             length=prose_length(words, kind),
             turn=event.turn,
@@ -251,12 +242,12 @@ class Index:
             event=record.data.decode(),
             before=_before(session, readers),
             importance=round(kind.importance, IMPORTANCE_DECIMALS),
-            text=settings.declared_text(space, event),
+            text=kind.text(event.payload) if plan.declares_text else None,
             text_key=text_key(words),
         )
         rows.put(DOCUMENTS, document, "", key=point_id(event.space, name, session.documents))
         end = f"{event.agent}: {words[-limits.INDEX_BEFORE_CHARS :]}"[-limits.INDEX_BEFORE_CHARS :]
-        rows.put(SESSIONS, _next(session, Excerpt(session.documents, readers, end)), event.space, name)
+        sessions[name] = _next(session, Excerpt(session.documents, readers, end))
 
 
 def clean(text: str) -> str:
@@ -303,12 +294,6 @@ def from_payload(fields: Mapping[str, Any]) -> Document:
     document = msgspec.convert(dict(fields), Document)
     space = document.space.removeprefix(past_of(""))
     return document if space == document.space else msgspec.structs.replace(document, space=space)
-
-
-def _readers(event: Event, space: SpaceSettings | None) -> tuple[str, ...]:
-    if visibility.is_shared(event, space):
-        return SHARED
-    return tuple(sorted(visibility.readers(event)))
 
 
 def _before(session: Session, readers: Sequence[str]) -> str:

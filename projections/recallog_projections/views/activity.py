@@ -1,12 +1,12 @@
 """Activity view: counts of events by space, agent, session and kind."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_schemas import Record
 
 _TICK = "clock.ticked"
@@ -76,56 +76,90 @@ class Activity:
 
     name: ClassVar[str] = "activity"
     version: ClassVar[int] = 4
+    ends_runs: ClassVar[Sequence[str]] = ()
+    independent = True
     tables = (TOTALS, SPACES, AGENTS, SESSIONS, KINDS)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        yield RowKey(TOTALS.name, "")
-        yield RowKey(SPACES.name, event.space)
-        yield RowKey(AGENTS.name, event.space, event.agent)
-        yield RowKey(KINDS.name, event.space, event.kind)
-        if event.session is not None:
-            yield RowKey(SESSIONS.name, event.space, event.session)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.reached:
-            return
-        event, offset = record.event, record.offset
-        new_agent = event.kind != _TICK and _count_for_agent(rows, record)
-        new_session = event.session is not None and _count_in_session(rows, record, event.session)
-        kind = rows.get(KINDS, event.space, event.kind) or Span(0, offset, offset)
-        rows.put(KINDS, Span(kind.events + 1, kind.first, offset), event.space, event.kind)
-        old = rows.get(SPACES, event.space)
-        space = old or SpaceSpan(0, offset, offset, 0, 0, None)
-        agents, sessions = space.agents + new_agent, space.sessions + new_session
-        turn = _turn(space.turn, record)
-        rows.put(SPACES, SpaceSpan(space.events + 1, space.first, offset, agents, sessions, turn), event.space)
-        if old is None or new_agent or new_session:
-            totals = rows.get(TOTALS, "") or Totals(0, 0, 0)
-            totals = Totals(totals.spaces + (old is None), totals.agents + new_agent, totals.sessions + new_session)
-            rows.put(TOTALS, totals, "")
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        space = run[0].event.space
+        of_space, by_agent, by_session, by_kind = _Counted(), _Tally(), _Tally(), _Tally()
+        for record in run:
+            if not record.reached:
+                continue
+            event, offset, turn = record.event, record.offset, record.event.turn
+            memorable_turn = turn if record.memorable else -1
+            of_space.add(offset, memorable_turn)
+            by_kind[event.kind].add(offset, turn)
+            if event.kind != _TICK:
+                by_agent[event.agent].add(offset, turn)
+            if event.session is not None:
+                by_session[event.session].add(offset, memorable_turn)
+        if of_space.events:
+            for kind, counted in by_kind.items():
+                _put_kind(rows, space, kind, counted)
+            agents = sum([_put_agent(rows, space, agent, counted) for agent, counted in by_agent.items()])
+            sessions = sum([_put_session(rows, space, session, counted) for session, counted in by_session.items()])
+            _put_space(rows, space, of_space, agents, sessions)
 
 
-def _count_for_agent(rows: Rows, record: Record) -> bool:
-    """Count one event for its agent; whether it is its first."""
-    event, offset = record.event, record.offset
-    known = rows.get(AGENTS, event.space, event.agent)
-    before = known or AgentSpan(0, offset, offset, event.turn)
-    after = AgentSpan(before.events + 1, before.first, offset, max(before.turn, event.turn))
-    rows.put(AGENTS, after, event.space, event.agent)
+class _Counted:
+    """What a run adds to a span."""
+
+    __slots__ = ("events", "first", "last", "turn")
+
+    def __init__(self) -> None:
+        self.events, self.first, self.last, self.turn = 0, 0, 0, -1
+
+    def add(self, offset: int, turn: int) -> None:
+        if not self.events:
+            self.first = offset
+        self.events += 1
+        self.last = offset
+        if turn > self.turn:
+            self.turn = turn
+
+    def highest_turn(self, before: int | None) -> int | None:
+        """The highest turn, after the one `before` this run."""
+        return before if self.turn < 0 else max(self.turn, before or 0)
+
+
+class _Tally(dict[str, _Counted]):
+    def __missing__(self, name: str) -> _Counted:
+        self[name] = counted = _Counted()
+        return counted
+
+
+def _put_kind(rows: Rows, space: str, kind: str, counted: _Counted) -> None:
+    known = rows.get(KINDS, space, kind)
+    events, first = (0, counted.first) if known is None else (known.events, known.first)
+    rows.put(KINDS, Span(events + counted.events, first, counted.last), space, kind)
+
+
+def _put_agent(rows: Rows, space: str, agent: str, counted: _Counted) -> bool:
+    """Count events for their agent; whether they are its first."""
+    known = rows.get(AGENTS, space, agent)
+    events, first, turn = (0, counted.first, 0) if known is None else (known.events, known.first, known.turn)
+    after = AgentSpan(events + counted.events, first, counted.last, max(turn, counted.turn))
+    rows.put(AGENTS, after, space, agent)
     return known is None
 
 
-def _count_in_session(rows: Rows, record: Record, session: str) -> bool:
-    """Count an event of a session; whether it is the first one."""
-    event, offset = record.event, record.offset
-    old = rows.get(SESSIONS, event.space, session)
-    span = old or SessionSpan(0, offset, offset, None)
-    turn = _turn(span.turn, record)
-    rows.put(SESSIONS, SessionSpan(span.events + 1, span.first, offset, turn), event.space, session)
-    return old is None
+def _put_session(rows: Rows, space: str, session: str, counted: _Counted) -> bool:
+    """Count events of a session; whether they are its first."""
+    known = rows.get(SESSIONS, space, session)
+    events, first, turn = (0, counted.first, None) if known is None else (known.events, known.first, known.turn)
+    after = SessionSpan(events + counted.events, first, counted.last, counted.highest_turn(turn))
+    rows.put(SESSIONS, after, space, session)
+    return known is None
 
 
-def _turn(highest: int | None, record: Record) -> int | None:
-    """The highest turn of memorable events, after an event."""
-    return max(record.event.turn, highest or 0) if record.memorable else highest
+def _put_space(rows: Rows, space: str, counted: _Counted, new_agents: int, new_sessions: int) -> None:
+    old = rows.get(SPACES, space)
+    known = old or SpaceSpan(0, counted.first, 0, 0, 0, None)
+    agents, sessions = known.agents + new_agents, known.sessions + new_sessions
+    events, turn = known.events + counted.events, counted.highest_turn(known.turn)
+    rows.put(SPACES, SpaceSpan(events, known.first, counted.last, agents, sessions, turn), space)
+    if old is None or new_agents or new_sessions:
+        totals = rows.get(TOTALS, "") or Totals(0, 0, 0)
+        totals = Totals(totals.spaces + (old is None), totals.agents + new_agents, totals.sessions + new_sessions)
+        rows.put(TOTALS, totals, "")

@@ -4,13 +4,13 @@ The time of a space is the `at` of its newest event in the order of the ledger. 
 a producer whose clock is wrong would otherwise age everything until the real time has caught up.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_schemas import Event, Record, timestamps, triggers
 
 
@@ -34,15 +34,15 @@ class Clock:
 
     name: ClassVar[str] = "clock"
     version: ClassVar[int] = 1
+    ends_runs: ClassVar[Sequence[str]] = ()
+    independent = True
     tables = (NOW,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if record.reached and sets_time(event):
-            rows.put(NOW, Now(timestamps.micros(event.at)), event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in reversed(run):
+            if record.reached and sets_time(record.event):
+                rows.put(NOW, Now(timestamps.micros(record.event.at)), record.event.space)
+                return
 
 
 def sets_time(event: Event) -> bool:

@@ -50,8 +50,8 @@ class NamesDue(Projection, Protocol):
     """A projection that makes triggers due."""
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
-        """The triggers that the record makes due. It is called after `apply` of all projections of the group, for the
-        same kinds, and may read rows."""
+        """The triggers that the record makes due. It is called for each record of a run, of the same kinds, after all
+        projections of the group have applied the run, and may read rows."""
 
 
 class Work(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -118,31 +118,31 @@ class DueProjection:
     def __init__(self, projections: Sequence[NamesDue], reserved: Collection[str] = ()) -> None:
         """`reserved` are kinds of triggers that none of `projections` may name."""
         self._reserved = reserved
-        causes = [(getattr(each, "kinds", None), each.due) for each in projections]
-        kinds = frozenset(kind for named, _ in causes for kind in named or ())
-        self._of_any_kind = [due for named, due in causes if named is None]
-        self._of_kind = {kind: [due for named, due in causes if named is None or kind in named] for kind in kinds}
+        named = [(getattr(each, "kinds", None), each) for each in projections]
+        kinds = frozenset(kind for of_one, _ in named for kind in of_one or ())
+        self._of_any_kind = [each.due for of_one, each in named if of_one is None]
+        self._of_kind = {
+            kind: [each.due for of_one, each in named if of_one is None or kind in of_one] for kind in kinds
+        }
         self.kinds = None if self._of_any_kind else kinds | triggers.CLOSINGS
+        self.ends_runs = _ends_runs(projections)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return _closed(record) if record.event.kind in triggers.CLOSINGS else ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.reached:
-            return
-        kind = record.event.kind
-        if kind in triggers.CLOSINGS:
-            _close(rows, record)
-        found: list[Due] = []
-        for due in self._of_kind.get(kind, self._of_any_kind):
-            found += due(rows, record)
-        if found:
-            self._put(rows, record, found)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if not record.reached:
+                continue
+            kind = record.event.kind
+            if kind in triggers.CLOSINGS:
+                _close(rows, record)
+            found: list[Due] = []
+            for due in self._of_kind.get(kind, self._of_any_kind):
+                found += due(rows, record)
+            if found:
+                self._put(rows, record, found)
 
     def _put(self, rows: Rows, record: Record, found: Sequence[Due]) -> None:
         """Make triggers due, unless they are due already."""
         made = [(due, self._trigger(record, due)) for due in found]
-        rows.require(_standing_key(record, trigger) for _, trigger in made)
         parts = defaultdict[tuple[str, str], int](int)
         for due, trigger in made:
             part = 0
@@ -219,15 +219,23 @@ def _standing_key(record: Record, trigger: Trigger) -> RowKey:
     return RowKey(STANDING.name, record.event.space, "", trigger.id)
 
 
-def _closed(record: Record) -> Sequence[RowKey]:
-    """The row that says whether the trigger stands that the event closes."""
-    trigger = triggers.named_by(record.event)
-    return () if trigger is None else (_standing_key(record, trigger),)
-
-
 def _close(rows: Rows, record: Record) -> None:
-    for need in _closed(record):
-        standing = rows.get(STANDING, *need[1:])
-        if standing is not None:
-            rows.delete(NOW, "", "", standing.key)
-            rows.delete(STANDING, *need[1:])
+    trigger = triggers.named_by(record.event)
+    if trigger is None:
+        return
+    address = _standing_key(record, trigger)[1:]
+    standing = rows.get(STANDING, *address)
+    if standing is not None:
+        rows.delete(NOW, "", "", standing.key)
+        rows.delete(STANDING, *address)
+
+
+def _ends_runs(projections: Sequence[NamesDue]) -> Collection[str] | None:
+    """The kinds at which a run ends because a trigger may be due or closed; None: all."""
+    found = set(triggers.CLOSINGS)
+    for each in projections:
+        ends = getattr(each, "ends_runs", getattr(each, "kinds", None))
+        if ends is None:
+            return None
+        found |= {*ends}
+    return frozenset(found)

@@ -4,16 +4,17 @@ The newest actions of each agent have a log of their own, so that other events d
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Log, LogName, RowKey, Tail
+from recallog_projections.tables import Log, LogName, Tail
 from recallog_projections.views import settings, visibility
-from recallog_schemas import Record, kinds, limits
+from recallog_schemas import Record, limits
 
 
 class RememberedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -43,31 +44,42 @@ class Episodic:
 
     name: ClassVar[str] = "episodic"
     version: ClassVar[int] = 4
+    ends_runs: ClassVar[Sequence[str]] = ()
 
     def __init__(self, keep: int = limits.LOG_EVENTS_KEPT) -> None:
         """`keep` is the number of newest events that each log of memories retains."""
         self._own, self._shared = (dataclasses.replace(log, keep=keep) for log in (OWN, SHARED))
         self.tables = (self._own, self._shared, ACTIONS)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return (RowKey(settings.SPACES.name, record.event.space),) if record.memorable else ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.memorable:
-            return
-        event = record.event
-        space = rows.get(settings.SPACES, event.space)
-        kind = settings.kind_of(space, event.kind)
-        text = kind.text(event.payload)
-        ready = text if len(text) <= limits.STORED_TEXT_CHARS_MAX else None
-        memory = RememberedEvent(record.offset, record.data, event.turn, kind.importance, ready)
-        if visibility.is_shared(event, space):
-            rows.append(self._shared, memory, event.space)
-        else:
-            for reader in visibility.readers(event):
-                rows.append(self._own, memory, event.space, reader)
-        if kind.role == kinds.ACTION:
-            rows.append(ACTIONS, memory, event.space, event.agent)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        space = run[0].event.space
+        plans = settings.plans(rows, space)
+        shared: list[RememberedEvent] = []
+        own = defaultdict[str, list[RememberedEvent]](list)
+        actions = defaultdict[str, list[RememberedEvent]](list)
+        for record in run:
+            if not record.memorable:
+                continue
+            event = record.event
+            plan = plans[event.kind]
+            text = plan.kind.text(event.payload)
+            ready = text if len(text) <= limits.STORED_TEXT_CHARS_MAX else None
+            memory = RememberedEvent(record.offset, record.data, event.turn, plan.kind.importance, ready)
+            if event.audience is not None:
+                for reader in visibility.readers(event):
+                    own[reader].append(memory)
+            elif plan.shared:
+                shared.append(memory)
+            else:
+                own[event.agent].append(memory)
+            if plan.is_action:
+                actions[event.agent].append(memory)
+        if shared:
+            rows.extend(self._shared, shared, space)
+        for reader, memories in own.items():
+            rows.extend(self._own, memories, space, reader)
+        for agent, memories in actions.items():
+            rows.extend(ACTIONS, memories, space, agent)
 
 
 def logs(space: str, agent: str, newest: int) -> list[tuple[LogName, int]]:

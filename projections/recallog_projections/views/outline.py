@@ -4,15 +4,15 @@ Recall reads it to know who "you" of a question is, which agents its words name,
 conversation" was.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_projections.views import settings
-from recallog_schemas import Record, kinds, limits
+from recallog_schemas import Record, limits
 
 
 class Participant(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -44,29 +44,35 @@ class OutlineProjection:
 
     name: ClassVar[str] = "outline"
     version: ClassVar[int] = 2
+    ends_runs: ClassVar[Sequence[str]] = ()
     tables = (OUTLINES,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        if record.memorable:
-            yield RowKey(settings.SPACES.name, record.event.space)
-            yield RowKey(OUTLINES.name, record.event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        space = run[0].event.space
+        plans = settings.plans(rows, space)
+        before = after = rows.get(OUTLINES, space)
+        newest, known = _state(before)
+        for record in run:
+            event = record.event
+            session, visitor = event.session or "", plans[event.kind].is_visitor
+            if not record.memorable or (session == newest and (event.agent, visitor) in known):
+                continue
+            if after is None:
+                after = Outline((Participant(event.agent, visitor),), session, session, None)
+            else:
+                after = _with_participant(after, event.agent, visitor=visitor)
+                if session != after.newest:
+                    after = msgspec.structs.replace(after, newest=session, previous=after.newest)
+            newest, known = _state(after)
+        if after is not None and after is not before:
+            rows.put(OUTLINES, after, space)
 
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.memorable:
-            return
-        event = record.event
-        kind = settings.kind_of(rows.get(settings.SPACES, event.space), event.kind)
-        visitor = kind.role == kinds.VISITOR
-        session = event.session or ""
-        before = rows.get(OUTLINES, event.space)
-        if before is None:
-            after = Outline((Participant(event.agent, visitor),), session, session, None)
-        else:
-            after = _with_participant(before, event.agent, visitor=visitor)
-            if session != after.newest:
-                after = msgspec.structs.replace(after, newest=session, previous=after.newest)
-        if after is not before:
-            rows.put(OUTLINES, after, event.space)
+
+def _state(outline: Outline | None) -> tuple[str | None, Collection[tuple[str, bool]]]:
+    """The newest session, and the agents (and whether as a visitor) by whom an event of it changes nothing."""
+    if outline is None:
+        return None, ()
+    return outline.newest, {(each.name, as_) for each in outline.participants for as_ in (False, each.visitor)}
 
 
 def _with_participant(outline: Outline, agent: str, *, visitor: bool) -> Outline:

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_projections.views import words
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_projections.views.words import Bag
@@ -59,16 +59,16 @@ class Salience:
 
     name: ClassVar[str] = "salience"
     version: ClassVar[int] = 1
+    ends_runs: ClassVar[Sequence[str]] = ()
+    independent = True
     tables = (CLOCK,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return (RowKey(CLOCK.name, record.event.space),)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        clock = rows.get(CLOCK, event.space)
-        if record.reached and (clock is None or event.turn > clock.turn):
-            rows.put(CLOCK, Clock(event.turn), event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        space = run[0].event.space
+        turn = max((record.event.turn for record in run if record.reached), default=None)
+        clock = rows.get(CLOCK, space)
+        if turn is not None and (clock is None or turn > clock.turn):
+            rows.put(CLOCK, Clock(turn), space)
 
 
 def score(

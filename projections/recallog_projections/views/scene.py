@@ -14,7 +14,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import SpaceSettings
-from recallog_schemas import Record, kinds, limits
+from recallog_schemas import Record, limits
 
 GOAL_KIND = "run.started"
 DEFAULT_SCENE_KINDS = ("world.observed", GOAL_KIND)
@@ -41,32 +41,30 @@ class Scene:
 
     name: ClassVar[str] = "scene"
     version: ClassVar[int] = 2
+    ends_runs: ClassVar[Sequence[str]] = ()
     tables = (NEWEST, OWN_VISITOR, SHARED_VISITOR)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        if record.memorable:
-            yield RowKey(settings.SPACES.name, event.space)
-            yield RowKey(NEWEST.name, event.space, "", event.kind)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.memorable:
-            return
-        event = record.event
-        space = rows.get(settings.SPACES, event.space)
-        shared = visibility.is_shared(event, space)
-        of_visitor = settings.kind_of(space, event.kind).role == kinds.VISITOR
-        if not (shared or of_visitor):
-            return
-        shown = Shown(record.offset, record.data, settings.declared_text(space, event))
-        if shared:
-            rows.get(NEWEST, event.space, "", event.kind)
-            rows.put(NEWEST, shown, event.space, "", event.kind)
-        if of_visitor and shared:
-            rows.append(SHARED_VISITOR, shown, event.space)
-        elif of_visitor:
-            for reader in visibility.readers(event):
-                rows.append(OWN_VISITOR, shown, event.space, reader)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        space = run[0].event.space
+        plans = settings.plans(rows, space)
+        newest: dict[str, Shown] = {}
+        for record in run:
+            event = record.event
+            plan = plans[event.kind]
+            shared = plan.shared and event.audience is None
+            if not record.memorable or not (shared or plan.is_visitor):
+                continue
+            text = plan.kind.text(event.payload) if plan.declares_text else None
+            shown = Shown(record.offset, record.data, text)
+            if shared:
+                newest[event.kind] = shown
+            if plan.is_visitor and shared:
+                rows.append(SHARED_VISITOR, shown, space)
+            elif plan.is_visitor:
+                for reader in visibility.readers(event):
+                    rows.append(OWN_VISITOR, shown, space, reader)
+        for kind, shown in newest.items():
+            rows.put(NEWEST, shown, space, "", kind)
 
 
 def scene_kinds(space: SpaceSettings | None) -> Sequence[str]:

@@ -4,13 +4,13 @@ Queries apply the current settings, except for shared and declared kinds: these 
 an event when it is folded. An event that was private then stays private, and its text does not change.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_schemas import Event, Record, kinds, limits
 from recallog_schemas.errors import ProjectionError
 from recallog_schemas.kinds import AgentConfigured, Dates, DeclaredKind, EpisodeRole, Kind
@@ -97,6 +97,55 @@ def declared_text(space: SpaceSettings | None, event: Event) -> str | None:
     return None if declared is None or declared.text is None else kind_of(space, event.kind).text(event.payload)
 
 
+class Plan(NamedTuple):
+    """What projections do with the events of one kind, under the settings of a space."""
+
+    kind: Kind
+    shared: bool
+    """Whether all agents of the space see those of them that have no audience."""
+    is_action: bool
+    is_visitor: bool
+    declares_text: bool
+    """Whether the space declares their text."""
+
+
+class Plans(dict[str, Plan]):
+    """The plans of a space with certain settings, by kind."""
+
+    def __init__(self, space: SpaceSettings | None) -> None:
+        super().__init__()
+        self.space = space
+
+    def __missing__(self, name: str) -> Plan:
+        if len(self) >= limits.CACHED_PLANS_MAX:
+            self.clear()
+        kind = kind_of(self.space, name)
+        declared = None if self.space is None else self.space.kinds.get(name)
+        declares_text = declared is not None and declared.text is not None
+        self[name] = plan = Plan(
+            kind, shares(self.space, name), kind.role == kinds.ACTION, kind.role == kinds.VISITOR, declares_text
+        )
+        return plan
+
+
+def plans(rows: Rows, space: str) -> Plans:
+    """The plans of a space, which stay the same for a run: its settings end one."""
+    row = rows.get(SPACES, space)
+    known = _plans()
+    found = known.get(id(row))
+    if found is None or found.space is not row:
+        if len(known) >= limits.CACHED_PLANS_MAX:
+            known.clear()
+        found = known[id(row)] = Plans(row)
+    return found
+
+
+@kinds.cached
+def _plans() -> dict[int, Plans]:
+    """Plans by the identity of the settings, which they keep alive."""
+    return {}
+
+
 class SettingsProjection:
     """Fold of `agent.configured`, `space.configured` and the shared kinds of `run.started`.
 
@@ -108,23 +157,18 @@ class SettingsProjection:
     kinds = frozenset({"agent.configured", "space.configured", "run.started"})
     tables = (SPACES, AGENTS)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        yield RowKey(SPACES.name, event.space)
-        if event.kind == "agent.configured":
-            yield RowKey(AGENTS.name, event.space, event.agent)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if event.kind == "agent.configured":
-            settings = rows.get(AGENTS, event.space, event.agent) or AgentSettings()
-            rows.put(AGENTS, _changed(settings, event.payload), event.space, event.agent)
-        elif event.kind == "space.configured":
-            space = rows.get(SPACES, event.space) or SpaceSettings()
-            rows.put(SPACES, _space(space, event.payload), event.space)
-        elif event.kind == "run.started" and event.payload.get("shared_kinds") is not None:
-            space = rows.get(SPACES, event.space) or SpaceSettings()
-            rows.put(SPACES, _space(space, {"shared_kinds": event.payload["shared_kinds"]}), event.space)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            event = record.event
+            if event.kind == "agent.configured":
+                settings = rows.get(AGENTS, event.space, event.agent) or AgentSettings()
+                rows.put(AGENTS, _changed(settings, event.payload), event.space, event.agent)
+            elif event.kind == "space.configured":
+                space = rows.get(SPACES, event.space) or SpaceSettings()
+                rows.put(SPACES, _space(space, event.payload), event.space)
+            elif event.payload.get("shared_kinds") is not None:
+                space = rows.get(SPACES, event.space) or SpaceSettings()
+                rows.put(SPACES, _space(space, {"shared_kinds": event.payload["shared_kinds"]}), event.space)
 
 
 def _changed(settings: AgentSettings, payload: Mapping[str, Any]) -> AgentSettings:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from recallog.reading.applying import apply_loaded
 from recallog.reading.read_session import ReadSession
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import Erasure
 from recallog_projections.projection import Projection
-from recallog_projections.rows import RowNotLoaded, Rows
+from recallog_projections.rows import Rows
 from recallog_projections.stores.store import Generation
 from recallog_projections.views import settings
 from recallog_schemas import Event, Record, codec, limits, timestamps
@@ -58,20 +59,16 @@ async def _erase(
     if not isinstance(generation, Generation) or checkpoint is None:
         raise InvariantViolation("the fold of a past has no checkpoint")
     rows = Rows([*(table for each in projections for table in each.tables), settings.AGENTS], strict=False)
-    for id_, erasure in erased.items():
-        while True:
-            try:
-                record = _record_of(rows, past.partition, checkpoint.offset, space, id_, erasure)
-                for projection in projections:
-                    projection.apply(rows, record)
-                break
-            except RowNotLoaded as missing:
-                rows.undo()
-                found = await past.read(missing.row_keys)
-                for row_key, data in zip(missing.row_keys, found.rows, strict=True):
-                    rows.load(row_key, data)
-        rows.commit_record()
+
+    def apply() -> None:
+        for id_, erasure in erased.items():
+            record = _record_of(rows, past.partition, checkpoint.offset, space, id_, erasure)
+            for projection in projections:
+                projection.apply(rows, [record])
+            rows.finish_run()
+
     if erased:
+        await apply_loaded(past, rows, apply)
         await past.store.commit(generation, checkpoint, checkpoint, rows.changes())
 
 

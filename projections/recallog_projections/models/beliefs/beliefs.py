@@ -1,12 +1,12 @@
 """Beliefs view: the reflections of each agent, and which of them other agents may read."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Log, RowKey
+from recallog_projections.tables import Log
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, limits
 
@@ -33,14 +33,12 @@ class Beliefs:
     kinds = frozenset({KIND})
     tables = (BELIEFS,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return (RowKey(settings.SPACES.name, record.event.space),)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if record.memorable:
-            shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
-            rows.append(BELIEFS, BeliefRow(record.offset, shared, record.data), event.space, event.agent)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            event = record.event
+            if record.memorable:
+                shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
+                rows.append(BELIEFS, BeliefRow(record.offset, shared, record.data), event.space, event.agent)
 
 
 def may_read(reader: str, belief: BeliefRow, event: Event) -> bool:

@@ -16,16 +16,16 @@ each agent that sees it by one. Once an agent is due, only an answer or another 
 In a space without thresholds, an event costs one read of a row that does not exist.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import LogName, RowKey, Table
+from recallog_projections.tables import LogName, Table
 from recallog_projections.views import due, settings, visibility
 from recallog_projections.views.episodic import OWN, SHARED
-from recallog_schemas import Event, Record, triggers
+from recallog_schemas import Record, triggers
 from recallog_schemas.models.beliefs.triggers import ANSWERS
 
 
@@ -87,41 +87,37 @@ class Reflection:
 
     name: ClassVar[str] = "reflection"
     version: ClassVar[int] = 2
+    ends_runs = _KINDS
     tables = (AGENTS, SPACES, due.COUNT)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        reflecting = RowKey(SPACES.name, event.space)
-        if event.kind not in _KINDS:
-            return (reflecting,)
-        agent = RowKey(AGENTS.name, event.space, event.agent)
-        return reflecting, agent, RowKey(OWN.name, event.space, event.agent), RowKey(SHARED.name, event.space)
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        if record.memorable and rows.get(SPACES, event.space) is not None:
-            yield RowKey(SHARED.name, event.space)
-            if not visibility.is_shared(event, rows.get(settings.SPACES, event.space)):
-                yield from (RowKey(AGENTS.name, event.space, reader) for reader in visibility.readers(event))
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if record.memorable and rows.get(SPACES, event.space) is not None:
-            _move_due_rows(rows, event)
-        if event.kind in _KINDS:
-            _answer_or_configure(rows, record)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        space = run[0].event.space
+        if rows.get(SPACES, space) is not None:
+            _move_due_rows(rows, space, run)
+        if run[-1].event.kind in _KINDS:
+            _answer_or_configure(rows, run[-1])
 
 
-def _move_due_rows(rows: Rows, event: Event) -> None:
-    """Move the `due.count` rows of agents whose own log has `event`, unless they are due already."""
-    space = event.space
-    if visibility.is_shared(event, rows.get(settings.SPACES, space)):
-        return
-    shared = rows.total(SHARED, space)
-    for reader in visibility.readers(event):
-        agent = rows.get(AGENTS, space, reader)
-        if agent is not None and agent.due_at is not None and agent.due_at > shared:
-            _put(rows, space, reader, agent, msgspec.structs.replace(agent, due_at=agent.due_at - 1))
+def _move_due_rows(rows: Rows, space: str, run: Sequence[Record]) -> None:
+    """Move the `due.count` rows of agents whose own logs have events of the run, unless they are due already."""
+    plans = settings.plans(rows, space)
+    memorable = [record.event for record in run if record.memorable]
+    are_shared = [event.audience is None and plans[event.kind].shared for event in memorable]
+    shared = rows.total(SHARED, space) - sum(are_shared)
+    before: dict[str, Agent | None] = {}
+    moved: dict[str, Agent] = {}
+    for event, is_shared in zip(memorable, are_shared, strict=True):
+        if is_shared:
+            shared += 1
+            continue
+        for reader in visibility.readers(event):
+            if reader not in before:
+                before[reader] = rows.get(AGENTS, space, reader)
+            agent = moved.get(reader) or before[reader]
+            if agent is not None and agent.due_at is not None and agent.due_at > shared:
+                moved[reader] = msgspec.structs.replace(agent, due_at=agent.due_at - 1)
+    for reader, agent in moved.items():
+        _put(rows, space, reader, before[reader] or Agent(), agent)
 
 
 def _answer_or_configure(rows: Rows, record: Record) -> None:

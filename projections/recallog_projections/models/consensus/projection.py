@@ -101,27 +101,17 @@ class ConsensusProjection:
     kinds = frozenset({RECORDED, DISSENTED, SUPERSEDED})
     tables = (ROWS, TOPICS, WORDS, DISSENTS, NAMED)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event, payload = record.event, record.event.payload
-        if event.kind == SUPERSEDED:
-            return [row_key(event.space, payload[name]) for name in ("consensus", "by")]
-        named = [payload[name] for name in ("consensus", "supersedes") if payload.get(name) is not None]
-        needs = [RowKey(settings.SPACES.name, event.space), *(row_key(event.space, id_) for id_ in named)]
-        if event.kind == RECORDED:
-            needs.append(row_key(event.space, event.id))
-            named = [event.id]
-        return [*needs, *(RowKey(NAMED.name, event.space, "", id_) for id_ in named)]
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.reached:
-            return
-        if record.event.kind == RECORDED:
-            _record(rows, record)
-        elif record.event.kind == DISSENTED:
-            _dissent(rows, record)
-        else:
-            payload = record.event.payload
-            _supersede(rows, record, payload["consensus"], payload["by"])
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if not record.reached:
+                continue
+            if record.event.kind == RECORDED:
+                _record(rows, record)
+            elif record.event.kind == DISSENTED:
+                _dissent(rows, record)
+            else:
+                payload = record.event.payload
+                _supersede(rows, record, payload["consensus"], payload["by"])
 
 
 def topic_words(topic: str) -> tuple[str, ...]:

@@ -54,53 +54,33 @@ class Conversations:
 
     name: ClassVar[str] = "conversations"
     version: ClassVar[int] = 1
+    ends_runs = triggers.CLOSINGS
     kinds = KINDS | triggers.CLOSINGS | {rendering.PART, rendering.REMOVAL, rendering.COMPACTION}
     tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, DUE, PARTS, REMOVED)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        if event.kind in KINDS:
-            if event.session is None:
-                return
-            if event.kind in _SAID:
-                if event.audience is None:
-                    yield RowKey(settings.SPACES.name, event.space)
-                    yield RowKey(SAID.name, event.space, SHARED, event.session)
-                for owner in visibility.readers(event):
-                    yield RowKey(SAID.name, event.space, owner, event.session)
-            if rendering.is_added(event):
-                for owner in visibility.readers(event):
-                    yield RowKey(STATES.name, event.space, owner, event.session)
-        elif event.kind == rendering.PART:
-            yield RowKey(PARTS.name, event.space, event.agent, _part_of(event))
-        elif event.kind == rendering.REMOVAL:
-            yield RowKey(REFS.name, event.space, "", event.payload["id"])
-            yield RowKey(REMOVED.name, event.space, event.agent, event.payload["id"])
-        elif event.kind == rendering.COMPACTION:
-            session = event.payload["session"]
-            yield RowKey(REFS.name, event.space, "", event.payload["upto"])
-            yield RowKey(STATES.name, event.space, event.agent, session)
-            yield RowKey(COMPACTIONS.name, event.space, event.agent, session)
-        elif event.kind in triggers.CLOSINGS and (trigger := _closed(event)) is not None:
-            yield RowKey(DUE.name, event.space, event.agent, trigger.id)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if not record.reached:
-            return
-        if event.kind in KINDS:
-            if event.session is not None:
-                _add(rows, record, event.session)
-        elif event.kind == rendering.PART:
-            at = (event.space, event.agent, _part_of(event))
-            if rows.get(PARTS, *at) is None:
-                rows.put(PARTS, PartRow(record.offset), *at)
-        elif event.kind == rendering.REMOVAL:
-            _remove(rows, record)
-        elif event.kind == rendering.COMPACTION:
-            _compact(rows, record)
-        else:
-            _close(rows, event)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        said: dict[tuple[str, str], int] = {}
+        for record in run:
+            event = record.event
+            if not record.reached:
+                continue
+            if event.kind in KINDS:
+                if event.session is not None:
+                    _add(rows, record, event.session, said)
+            elif event.kind == rendering.PART:
+                at = (event.space, event.agent, _part_of(event))
+                if rows.get(PARTS, *at) is None:
+                    rows.put(PARTS, PartRow(record.offset), *at)
+            elif event.kind == rendering.REMOVAL:
+                _remove(rows, record)
+            elif event.kind == rendering.COMPACTION:
+                _compact(rows, record)
+            else:
+                _close(rows, event)
+        space = run[0].event.space
+        for address, count in said.items():
+            known = rows.get(SAID, space, *address)
+            rows.put(SAID, SaidRow(count if known is None else known.count + count), space, *address)
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         """The compactions of the conversations that this message has made too long."""
@@ -112,7 +92,8 @@ class Conversations:
         return [Due(COMPACTION, owner, cause=event.id) for owner in due]
 
 
-def _add(rows: Rows, record: Record, session: str) -> None:
+def _add(rows: Rows, record: Record, session: str, said: dict[tuple[str, str], int]) -> None:
+    """Add a message to conversations; `said` counts what was said, by owner and session."""
     event = record.event
     owners = _owners(rows, event)
     if not owners:
@@ -124,8 +105,7 @@ def _add(rows: Rows, record: Record, session: str) -> None:
         row = MessageRow(event.id, record.offset, event.agent, rendering.ROLE_OF_PLAIN[event.kind])
     if event.kind in _SAID:
         for owner in (SHARED,) if SHARED in owners else owners:
-            said = rows.get(SAID, event.space, owner, session)
-            rows.put(SAID, SaidRow(1 if said is None else said.count + 1), event.space, owner, session)
+            said[owner, session] = said.get((owner, session), 0) + 1
     key = tables.message_key(session, record.offset)
     for owner in owners:
         rows.put(MESSAGES, row, event.space, owner, key)
@@ -162,7 +142,7 @@ def _owners(rows: Rows, event: Event) -> tuple[str, ...]:
     """Whose conversations the message is in; none if it is in nobody's."""
     if event.kind not in _SAID:
         return (event.agent,)
-    if event.audience is None and visibility.is_shared(event, rows.get(settings.SPACES, event.space)):
+    if event.audience is None and settings.plans(rows, event.space)[event.kind].shared:
         return (SHARED, event.agent) if rendering.is_added(event) and event.kind == rendering.AGENT_SAID else (SHARED,)
     readers = visibility.readers(event)
     # The author of what a user says is a person, who has no conversation.

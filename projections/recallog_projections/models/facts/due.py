@@ -1,6 +1,6 @@
 """What the end of a turn makes due: the extraction of facts from what the agent could see in it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -32,13 +32,10 @@ class Turns:
     kinds = frozenset({"turn.ended"})
     tables = (TURNS,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        return _turn_key(event), RowKey(settings.AGENTS.name, event.space, event.agent)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if record.reached:
-            rows.put(TURNS, Turn(record.offset), *_turn_key(record.event)[1:])
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if record.reached:
+                rows.put(TURNS, Turn(record.offset), *_turn_key(record.event)[1:])
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         event = record.event

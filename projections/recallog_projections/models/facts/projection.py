@@ -9,13 +9,11 @@ from recallog_projections.models.facts import tables
 from recallog_projections.models.facts.entities import VERSION, entities, words_of
 from recallog_projections.models.facts.tables import Counts, Entity, Fact, Link, Word
 from recallog_projections.models.long_term import tables as entries
-from recallog_projections.models.long_term.kinds import CAPTURING, RETAINING
+from recallog_projections.models.long_term.kinds import CAPTURING
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
-from recallog_projections.views import settings, visibility
-from recallog_schemas import Record, kinds, limits
+from recallog_schemas import Record, limits
 from recallog_schemas.errors import InvariantViolation
 
 TOOL_USAGE = "tool_usage"
@@ -35,25 +33,11 @@ class Graph:
     kinds = Entries.kinds - {"memory.metered", CAPTURING}
     tables = tables.ALL
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        """The entities of a text to retain, of which a batch has many. A change reads its rows when it is folded."""
-        event = record.event
-        if event.kind not in RETAINING or event.payload.get("type") == TOOL_USAGE:
-            return
-        keys = entities(kinds.kind_of(event.kind).text(event.payload), event.payload.get("entity"))
-        if keys:
-            shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
-            for graph in ("",) if shared else visibility.readers(event):
-                yield from _needs(event.space, graph, keys)
-
-    def apply(self, rows: Rows, record: Record) -> None:
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         changed = [(_place(before), _place(after)) for before, after in rows.written(entries.ROWS)]
-        changed = [(before, after) for before, after in changed if before != after]
-        rows.require(need for places in changed for place in places if place is not None for need in place.needs())
         for before, after in changed:
+            if before == after:
+                continue
             if before is not None:
                 _remove(rows, before)
             if after is not None:
@@ -70,9 +54,6 @@ class Place(NamedTuple):
     keys: Sequence[str]
     """The entities that it names."""
 
-    def needs(self) -> Iterable[RowKey]:
-        return (need for graph in self.graphs for need in _needs(self.space, graph, self.keys))
-
 
 def place_of(row: EntryRow) -> Place | None:
     """None for an entry that names no entity, and for the captured call of a tool, which is found as its event."""
@@ -83,13 +64,6 @@ def place_of(row: EntryRow) -> Place | None:
 
 def _place(row: EntryRow | None) -> Place | None:
     return None if row is None else place_of(row)
-
-
-def _needs(space: str, graph: str, keys: Sequence[str]) -> Iterable[RowKey]:
-    """The rows that `_add` and `_remove` read."""
-    yield RowKey(tables.COUNTS.name, space, graph)
-    for key in keys:
-        yield RowKey(tables.ENTITIES.name, space, graph, key)
 
 
 def _add(rows: Rows, place: Place) -> None:

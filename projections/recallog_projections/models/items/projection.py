@@ -10,14 +10,14 @@ element, and it keeps its newest elements. What a block of facts makes of a docu
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Log, RowKey, Table
+from recallog_projections.tables import Log, Table
 from recallog_schemas import Record, limits, timestamps
 
 WORKING = "working"
@@ -110,25 +110,15 @@ class Items:
         """With `namespace` all other items are left out."""
         self._namespace = None if namespace is None else list(namespace)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        namespace = event.payload["namespace"]
-        if self._namespace not in (None, namespace):
-            return
-        yield RowKey(ROWS.name, event.space, event.agent, path_of(namespace, event.payload["key"]))
-        if event.kind == "item.moved":
-            yield RowKey(ROWS.name, event.space, event.agent, path_of(namespace, event.payload["to"]))
-        if keys_max(namespace) is not None:
-            yield RowKey(NAMESPACES.name, event.space, event.agent, prefix_of(namespace))
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if not record.reached or self._namespace not in (None, event.payload["namespace"]):
-            return
-        try:
-            _Change(rows, record).apply()
-        except _Refused as refused:
-            rows.append(REFUSALS, ItemRefusal(event.id, refused.reason), event.space, event.agent)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            event = record.event
+            if not record.reached or self._namespace not in (None, event.payload["namespace"]):
+                continue
+            try:
+                _Change(rows, record).apply()
+            except _Refused as refused:
+                rows.append(REFUSALS, ItemRefusal(event.id, refused.reason), event.space, event.agent)
 
 
 def prefix_of(namespace: Sequence[str]) -> str:

@@ -1,17 +1,10 @@
 """The fold of `memory.metered`: what an agent may spend on entries, and what it has spent."""
 
-from collections.abc import Iterable
-
 import msgspec
 
 from recallog_projections.models.long_term import linking, tables
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_schemas import Record
-
-
-def needs(record: Record) -> Iterable[RowKey]:
-    return (RowKey(tables.AGENTS.name, record.event.space, record.event.agent),)
 
 
 def apply(rows: Rows, record: Record) -> None:

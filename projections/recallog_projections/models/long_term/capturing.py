@@ -9,7 +9,7 @@ A minute is forgotten when the agent captures a call in another one that takes i
 with a time in the former minute, is not counted together with those before.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -25,21 +25,6 @@ from recallog_schemas.text_rules import tool_details
 TYPE = "tool_usage"
 _WITHIN = 60_000_000
 """Microseconds."""
-
-
-def needs(record: Record) -> Iterable[RowKey]:
-    return (RowKey(settings.AGENTS.name, record.event.space, record.event.agent),)
-
-
-def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
-    capture = _settings(rows, record)
-    if capture is None or not _names(capture, record.event.payload["tool"]):
-        return
-    event = record.event
-    yield from _minutes(record).values()
-    yield RowKey(settings.SPACES.name, event.space)
-    yield tables.ref_key(event.space, event.id)
-    yield from linking.needs(_entry(record, capture, shared=False))
 
 
 def apply(rows: Rows, record: Record) -> None:

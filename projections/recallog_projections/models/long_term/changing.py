@@ -5,7 +5,7 @@ sources is lost may be retracted by any agent, as the reactor does that continue
 changes nothing and is noted in the log of its agent. A change of several entries is decided entry by entry.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -14,38 +14,9 @@ from recallog_projections.models.long_term import linking, retaining, tables
 from recallog_projections.models.long_term.kinds import changed_ids
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure, Refusal
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_schemas import Record, kinds, limits, rules, timestamps
 
 _LABELS = ("entity", "category", "source", "topic")
-
-
-def needs(record: Record) -> Iterable[RowKey]:
-    return [tables.ref_key(record.event.space, id_) for id_ in changed_ids(record.event)]
-
-
-def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
-    event = record.event
-    for id_ in changed_ids(record.event):
-        ref = rows.get(tables.IDS, event.space, "", id_)
-        if ref is None:
-            continue
-        if event.kind == "memory.retracted" and ref.status == tables.LIVE:
-            row = rows.get(tables.ROWS, event.space, ref.owner, tables.key_of(ref.offset))
-            yield from (tables.ref_key(event.space, source) for source in (row.sources if row is not None else ()))
-        elif ref.owner != event.agent:
-            continue
-        found = tables.row_key(event.space, ref)
-        if found is not None:
-            yield found
-        yield from linking.needs_of_live(rows, event.space, id_)
-        if event.kind == "memory.erased":
-            yield RowKey(tables.SOURCES.name, event.space, "", id_)
-            for dependent in _dependents(rows, event.space, id_):
-                yield tables.ref_key(event.space, dependent)
-                yield from linking.needs_of_live(rows, event.space, dependent)
-        elif event.kind in _FORMS and ref.status == tables.LIVE:
-            yield from linking.needs(_FORMS[event.kind](linking.live(rows, event.space, ref), record))
 
 
 def apply(rows: Rows, record: Record) -> None:

@@ -28,7 +28,7 @@ from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.long_term.views import make_entries
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_schemas import Event, Record, codec, limits, timestamps
 
 
@@ -52,9 +52,6 @@ class EntryDocuments(DocumentMaker):
 
     def projections(self) -> Sequence[Projection]:
         return [make_entries()]
-
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [RowKey(ENDED.name, record.event.space, "", id_) for id_ in _named(record.event)]
 
     def apply(self, rows: Rows, record: Record) -> int:
         live, ended = rows.written(tables.ROWS), rows.written(tables.ENDED)

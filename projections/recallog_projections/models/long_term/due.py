@@ -1,6 +1,6 @@
 """What entries make due: migrations when a session ends, and what is left of the cascade of an erasure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from recallog_projections.models.long_term import linking, migration, tables
@@ -27,19 +27,7 @@ class Migrations:
     kinds = frozenset({"session.ended"})
     tables = ()
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        return [each for agent in _leaving(event) for each in migration.needs(event.space, agent, event.session)]
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        for agent in _leaving(event):
-            yield from migration.further_needs(rows, event.space, agent, event.session)
-        for agent in _leaving(event):  # whose items are loaded by the second time
-            for _, text in migration.texts_in(rows, event.space, agent, event.session):
-                yield _kept_key(event.space, agent, text)
-
-    def apply(self, rows: Rows, record: Record) -> None:
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         """Keeps no rows."""
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
@@ -73,14 +61,7 @@ class Retractions:
     kinds = frozenset({_ERASED, "memory.retracted"})
     tables = ()
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [tables.ref_key(record.event.space, id_) for id_ in changed_ids(record.event)]
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        for lost in _retracted(rows, record):
-            yield RowKey(tables.SOURCES.name, record.event.space, "", lost)
-
-    def apply(self, rows: Rows, record: Record) -> None:
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         """Keeps no rows."""
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:

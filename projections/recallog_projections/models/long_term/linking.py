@@ -5,7 +5,6 @@ the count of its type, and its pin. Before an entry is added, its fold checks th
 that its sources have room.
 """
 
-from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -34,29 +33,6 @@ Found = TypeVar("Found")
 
 PINNED = "pinned"
 NORMAL = "normal"
-
-
-def needs(row: EntryRow) -> Iterable[RowKey]:
-    """The rows that `add` and `remove` read."""
-    yield RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset))
-    yield RowKey(tables.TYPES.name, row.space, row.owner, row.type)
-    yield RowKey(tables.AGENTS.name, row.space, row.owner)
-    if is_compared(row):
-        yield _twins_key(row, texts.form_of(row.text))
-    if migration.qualifies(row.text):
-        yield RowKey(tables.KEPT.name, row.space, row.owner, texts.text_key(row.text))
-    for source in row.sources:
-        yield RowKey(tables.SOURCES.name, row.space, "", source)
-
-
-def needs_of_live(rows: Rows, space: str, id_: str) -> Iterable[RowKey]:
-    """The rows that changing the live entry `id_` reads, as far as they are known from those that are loaded."""
-    ref = rows.get(tables.IDS, space, "", id_)
-    if ref is not None and ref.status == tables.LIVE:
-        key = tables.key_of(ref.offset)
-        yield RowKey(tables.ROWS.name, space, ref.owner, key)
-        row = rows.get(tables.ROWS, space, ref.owner, key)
-        yield from needs(row) if row is not None else ()
 
 
 def verdict(rows: Rows, space: str, id_: str) -> EntryRef:

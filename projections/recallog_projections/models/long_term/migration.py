@@ -11,25 +11,12 @@ from typing import Any
 
 from recallog_projections.models.items import projection as items
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_schemas import limits
 
 _QUALIFYING = re.compile(r"(?:LESSON|STRATEGY|INFO|INSIGHT|NOTE):\s*\S", re.ASCII | re.IGNORECASE)
 
 KeptText = tuple[str, str]
 """The path of a text, for example `recent_insights.0`, and the text."""
-
-
-def needs(space: str, agent: str, session: str | None) -> Iterator[RowKey]:
-    """The rows that list the items of an agent which `texts_in` reads."""
-    for namespace in _namespaces(session):
-        yield RowKey(items.NAMESPACES.name, space, agent, items.prefix_of(namespace))
-
-
-def further_needs(rows: Rows, space: str, agent: str, session: str | None) -> Iterator[RowKey]:
-    """The rows of these items, as far as they are listed in rows that are loaded."""
-    for namespace, key in _items(rows, space, agent, session):
-        yield RowKey(items.ROWS.name, space, agent, items.path_of(namespace, key))
 
 
 def texts_in(rows: Rows, space: str, agent: str, session: str | None) -> Iterator[KeptText]:

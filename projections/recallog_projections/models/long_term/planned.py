@@ -1,34 +1,20 @@
 """The fold of what a plan archives: entries that were not read for too long, or that were too many in their tier."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
 
 from recallog_projections.models.long_term import linking, tables
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_schemas import Event, Record
 
 
 class Plans(Protocol):
     """What the view of tiers says about plans. It follows the view of entries, which therefore cannot import it."""
 
-    def needs(self, rows: Rows, space: str, id_: str) -> Iterable[RowKey]:
-        """The rows that `may_archive` reads, if the verdict on the entry is loaded."""
-
     def may_archive(self, rows: Rows, event: Event, planned: Mapping[str, Any]) -> bool:
         """Whether the plan in `event` may archive an entry; `planned` is its archival there."""
-
-
-def needs(record: Record) -> Iterable[RowKey]:
-    return [tables.ref_key(record.event.space, id_) for id_ in _archivals(record)]
-
-
-def further_needs(rows: Rows, record: Record, plans: Plans) -> Iterable[RowKey]:
-    for id_ in _archivals(record):
-        yield from plans.needs(rows, record.event.space, id_)
-        yield from linking.needs_of_live(rows, record.event.space, id_)
 
 
 def apply(rows: Rows, record: Record, plans: Plans) -> None:

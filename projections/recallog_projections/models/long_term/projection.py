@@ -5,14 +5,13 @@ texts are kept once, at most five entries of an agent are pinned, and a balance 
 event reads the verdict by the event's id.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import ClassVar
 
 from recallog_projections.models.long_term import accounts, capturing, changing, planned, retaining, tables
 from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, PLAN, RETAINING
 from recallog_projections.models.long_term.planned import Plans
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_schemas import Record
 
 _METERING = "memory.metered"
@@ -31,37 +30,18 @@ class Entries:
         it, plans archive nothing."""
         self._plans = plans
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        kind = record.event.kind
-        if kind in RETAINING:
-            return retaining.needs(record)
-        if kind == CAPTURING:
-            return capturing.needs(record)
-        if kind == PLAN:
-            return planned.needs(record)
-        return accounts.needs(record) if kind == _METERING else changing.needs(record)
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        kind = record.event.kind
-        if kind in RETAINING:
-            return retaining.further_needs(rows, record)
-        if kind == CAPTURING:
-            return capturing.further_needs(rows, record)
-        if kind == PLAN:
-            return () if self._plans is None else planned.further_needs(rows, record, self._plans)
-        return () if kind == _METERING else changing.further_needs(rows, record)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.reached:
-            return
-        kind = record.event.kind
-        if kind in RETAINING:
-            retaining.apply(rows, record)
-        elif kind == CAPTURING:
-            capturing.apply(rows, record)
-        elif kind == _METERING:
-            accounts.apply(rows, record)
-        elif kind != PLAN:
-            changing.apply(rows, record)
-        elif self._plans is not None:
-            planned.apply(rows, record, self._plans)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if not record.reached:
+                continue
+            kind = record.event.kind
+            if kind in RETAINING:
+                retaining.apply(rows, record)
+            elif kind == CAPTURING:
+                capturing.apply(rows, record)
+            elif kind == _METERING:
+                accounts.apply(rows, record)
+            elif kind != PLAN:
+                changing.apply(rows, record)
+            elif self._plans is not None:
+                planned.apply(rows, record, self._plans)

@@ -8,15 +8,14 @@ By rule 1 alone, the nearest live entry decides before the balance, by the simil
 only if it has the same owner, type, readers and subject, and still the compared text.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from recallog_projections.models.long_term import linking, migration, tables, texts
+from recallog_projections.models.long_term import linking, tables, texts
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, kinds, limits, rules, timestamps, triggers
 from recallog_schemas.models.long_term.triggers import MIGRATION
@@ -29,44 +28,6 @@ _MERGED_FIELDS = ("entity", "category", "source", "topic", "importance", "confid
 _SMALL_BYTES = limits.EVENT_BYTES_MAX // 2
 
 _encode_json = msgspec.json.Encoder().encode
-
-
-def needs(record: Record) -> Iterable[RowKey]:
-    event = record.event
-    space, owner = event.space, event.agent
-    yield RowKey(settings.SPACES.name, space)
-    yield tables.ref_key(space, event.id)
-    yield RowKey(tables.ROWS.name, space, owner, tables.key_of(record.offset))
-    yield RowKey(tables.AGENTS.name, space, owner)
-    yield RowKey(tables.TYPES.name, space, owner, _type(event))
-    if event.kind != "memory.retained":
-        return
-    if migration.qualifies(event.payload["text"]):
-        yield RowKey(tables.KEPT.name, *_kept_key(event))
-    if (nearest := _nearest(event)) is not None:
-        yield tables.ref_key(space, nearest["id"])
-    for source in event.payload.get("sources") or ():
-        yield tables.ref_key(space, source)
-        yield RowKey(tables.SOURCES.name, space, "", source)
-
-
-def further_needs(rows: Rows, record: Record) -> Iterable[RowKey]:
-    event, payload = record.event, record.event.payload
-    if event.kind != "memory.retained":
-        return
-    type_ = _type(event)
-    if type_ not in texts.NEVER_DEDUPLICATED:
-        shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
-        form = texts.form_of(payload["text"])
-        digest = texts.digest_key(type_, form, _audience(event), shared=shared, subject=event.subject)
-        yield RowKey(tables.DIGESTS.name, event.space, event.agent, digest)
-    for source in payload.get("sources") or ():
-        ref = rows.get(tables.IDS, event.space, "", source)
-        if ref is not None and ref.of is not None:
-            yield tables.ref_key(event.space, ref.of)
-            yield RowKey(tables.SOURCES.name, event.space, "", ref.of)
-    if (nearest := _nearest(event)) is not None:
-        yield from linking.needs_of_live(rows, event.space, nearest["id"])
 
 
 def apply(rows: Rows, record: Record) -> None:

@@ -3,7 +3,7 @@
 The counts are in rows of their own, so that reading an entry rewrites none of its text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -57,32 +57,14 @@ class Uses:
     kinds = _MOVING | {_ACCESSED}
     tables = (ROWS, AGENTS)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        yield from (tables.ref_key(event.space, id_) for id_ in _ids(event))
-        if event.kind == _ACCESSED:
-            yield RowKey(AGENTS.name, event.space, event.agent)
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        for id_ in _ids(event):
-            ref = rows.get(tables.IDS, event.space, "", id_)
-            if ref is None or tables.row_key(event.space, ref) is None:
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if not record.reached:
                 continue
-            key = tables.key_of(ref.offset)
-            yield RowKey(ROWS.name, event.space, ref.owner, key)
-            if event.kind == _ACCESSED:
-                yield RowKey(tables.ROWS.name, event.space, ref.owner, key)
-            elif event.kind == "memory.transferred":
-                yield RowKey(ROWS.name, event.space, event.payload["to"], key)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.reached:
-            return
-        if record.event.kind == _ACCESSED:
-            _count(rows, record)
-        else:
-            _follow(rows)
+            if record.event.kind == _ACCESSED:
+                _count(rows, record)
+            else:
+                _follow(rows)
 
 
 def row_key(row: EntryRow) -> RowKey:

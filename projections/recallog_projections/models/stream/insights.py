@@ -4,14 +4,14 @@ An insight is a line of the reflection that begins with INSIGHT and a colon, in 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.models.beliefs.beliefs import KIND
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Log, RowKey
+from recallog_projections.tables import Log
 from recallog_schemas import Event, Record, limits, timestamps
 
 _MARKED = re.compile(r"\s*INSIGHT:\s*(\S.*)", re.ASCII | re.IGNORECASE)
@@ -41,15 +41,13 @@ class Insights:
     kinds = frozenset({KIND})
     tables = (INSIGHTS,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if record.memorable:
-            for text in insights_of(event):
-                row = InsightRow(record.offset, event.id, timestamps.micros(event.at), event.turn, text)
-                rows.append(INSIGHTS, row, event.space, event.agent)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            event = record.event
+            if record.memorable:
+                for text in insights_of(event):
+                    row = InsightRow(record.offset, event.id, timestamps.micros(event.at), event.turn, text)
+                    rows.append(INSIGHTS, row, event.space, event.agent)
 
 
 def insights_of(event: Event) -> Iterable[str]:

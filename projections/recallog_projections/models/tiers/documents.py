@@ -8,7 +8,7 @@ import msgspec
 from recallog_projections.index.documents import DOCUMENTS, DocumentMaker, clean
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.long_term.documents import document_of, point_id_of
-from recallog_projections.models.long_term.kinds import PLAN, RETAINING
+from recallog_projections.models.long_term.kinds import RETAINING
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.long_term.uses import Uses
@@ -16,8 +16,7 @@ from recallog_projections.models.tiers import tables
 from recallog_projections.models.tiers.projection import OWN_MOVE, Tiers
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
-from recallog_schemas import Event, Record
+from recallog_schemas import Record
 
 
 class TiersInDocuments(DocumentMaker):
@@ -28,15 +27,6 @@ class TiersInDocuments(DocumentMaker):
 
     def projections(self) -> Sequence[Projection]:
         return [Uses(), Tiers()]
-
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        for id_ in _moved(record.event):
-            ref = rows.get(entries.IDS, record.event.space, "", id_)
-            if ref is not None:
-                yield RowKey(entries.ROWS.name, record.event.space, ref.owner, entries.key_of(ref.offset))
 
     def apply(self, rows: Rows, record: Record) -> int:
         written = [row for _, row in rows.written(entries.ROWS) if row is not None]
@@ -60,10 +50,3 @@ def _in_other_tiers(rows: Rows) -> Iterable[EntryRow]:
             row = rows.get(entries.ROWS, now.space, now.owner, entries.key_of(now.offset))
             if row is not None:
                 yield row
-
-
-def _moved(event: Event) -> Iterable[str]:
-    """The ids of the entries that an event may move to another tier."""
-    if event.kind == PLAN:
-        return [each["id"] for each in event.payload.get("moves", ())]
-    return [event.payload["entry"]] if event.kind == OWN_MOVE else ()

@@ -1,6 +1,6 @@
 """What plans make due: summaries of what they have archived."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from recallog_projections.models.long_term import linking
@@ -10,7 +10,6 @@ from recallog_projections.models.long_term.kinds import PLAN
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.tiers.rules import in_equal_parts
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_projections.views.due import Due
 from recallog_schemas import Record, limits
 from recallog_schemas.models.tiers.triggers import SUMMARY
@@ -28,10 +27,7 @@ class Summaries:
     kinds = Retractions.kinds | {PLAN}
     tables = ()
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return ()
-
-    def apply(self, rows: Rows, record: Record) -> None:
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         """Keeps no rows."""
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:

@@ -6,7 +6,7 @@ that a copy of the ledger has the same ones, wherever its events lie.
 The view of entries asks this for what a plan archives (`entries.planned.Plans`), and the view of tiers for its moves.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from recallog_projections.models.long_term import tables as entries
@@ -15,17 +15,7 @@ from recallog_projections.models.long_term.uses import UseRow
 from recallog_projections.models.tiers import tables
 from recallog_projections.models.tiers.tables import TierRow
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_schemas import Event, limits
-
-
-def needs(rows: Rows, space: str, id_: str) -> Iterable[RowKey]:
-    """The rows that `untouched` reads, if the verdict on the entry is loaded."""
-    ref = rows.get(entries.IDS, space, "", id_)
-    if ref is not None and ref.status == entries.LIVE:
-        key = entries.key_of(ref.offset)
-        yield RowKey(tables.ROWS.name, space, ref.owner, key)
-        yield RowKey(uses.ROWS.name, space, ref.owner, key)
 
 
 def changes_of(row: TierRow, use: UseRow | None) -> int:

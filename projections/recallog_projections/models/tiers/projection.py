@@ -5,7 +5,7 @@ fold decides nothing that depends on the time: a plan that has looked at the clo
 to move, and the fold moves what nothing has touched since.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -19,7 +19,6 @@ from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.tiers import judging, rules, scheduling, tables
 from recallog_projections.models.tiers.tables import AgentTiers, Moves, TierRow
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due, settings
 from recallog_schemas import Event, Record, timestamps, triggers, validation
 from recallog_schemas.kinds import TierSettings
@@ -39,48 +38,25 @@ class Tiers:
     kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, OWN_MOVE, _CONFIGURED}
     tables = (tables.ROWS, tables.AGENTS, tables.MOVES, due.AT)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        if not _loads_agent(event):
-            return
-        yield RowKey(tables.AGENTS.name, event.space, event.agent)
-        yield RowKey(settings.AGENTS.name, event.space, event.agent)
-        if event.kind in RETAINING:
-            yield RowKey(tables.ROWS.name, event.space, event.agent, entries.key_of(record.offset))
-        yield from (entries.ref_key(event.space, id_) for id_ in _named(event))
-
-    def further_needs(self, rows: Rows, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        if event.kind == CAPTURING and _captures(rows, event):
-            yield RowKey(tables.AGENTS.name, event.space, event.agent)
-            yield RowKey(tables.ROWS.name, event.space, event.agent, entries.key_of(record.offset))
-        for id_ in _named(event):
-            yield from judging.needs(rows, event.space, id_)
-            ref = rows.get(entries.IDS, event.space, "", id_)
-            if ref is not None and event.kind in (_OUTCOME, OWN_MOVE):
-                yield RowKey(entries.ROWS.name, event.space, ref.owner, entries.key_of(ref.offset))
-            if event.kind == _ERASED and (dependents := rows.get(entries.SOURCES, event.space, "", id_)) is not None:
-                for dependent in dependents.ids:
-                    yield from judging.needs(rows, event.space, dependent)
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        if not record.reached:
-            return
-        event = record.event
-        if clock.sets_time(event) and _loads_agent(event):
-            _bound(rows, event)
-        if event.kind == PLAN:
-            _plan(rows, record)
-        elif event.kind == _OUTCOME:
-            _learn(rows, record)
-        elif event.kind == OWN_MOVE:
-            _move_by_owner(rows, record)
-        elif event.kind == _CONFIGURED:
-            _reschedule(rows, event)
-        elif event.kind in triggers.CLOSINGS:
-            _close(rows, event)
-        else:
-            _follow(rows, record)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if not record.reached:
+                continue
+            event = record.event
+            if clock.sets_time(event) and _loads_agent(event):
+                _bound(rows, event)
+            if event.kind == PLAN:
+                _plan(rows, record)
+            elif event.kind == _OUTCOME:
+                _learn(rows, record)
+            elif event.kind == OWN_MOVE:
+                _move_by_owner(rows, record)
+            elif event.kind == _CONFIGURED:
+                _reschedule(rows, event)
+            elif event.kind in triggers.CLOSINGS:
+                _close(rows, event)
+            else:
+                _follow(rows, record)
 
 
 def _named(event: Event) -> Sequence[str]:
@@ -96,12 +72,6 @@ def _named(event: Event) -> Sequence[str]:
 def _loads_agent(event: Event) -> bool:
     """Whether the row of the agent is needed in any case: not by what is kept without a tier, nor by calls of tools."""
     return event.kind != CAPTURING and (event.kind not in RETAINING or event.payload.get("tier") is not None)
-
-
-def _captures(rows: Rows, event: Event) -> bool:
-    """Whether calls of tools of the agent may become entries."""
-    configured = rows.get(settings.AGENTS, event.space, event.agent)
-    return configured is not None and bool((configured.capture or {}).get("enabled"))
 
 
 # What entries do: they appear, change, change hands, and end.

@@ -4,7 +4,7 @@ It looks at what users and agents say: calls of tools and instructions are messa
 nothing here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -14,7 +14,7 @@ from recallog_projections.models.conversations.tables import SAID
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_projections.views import settings
 from recallog_projections.views.due import Due
 from recallog_schemas import Event, Record, limits
@@ -49,29 +49,18 @@ class DailyLogs:
     kinds = frozenset({"turn.ended"})
     tables = (LOGGED,)
 
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        event = record.event
-        if event.session is None:
-            return ()
-        return (
-            RowKey(settings.AGENTS.name, event.space, event.agent),
-            RowKey(LOGGED.name, event.space, event.agent, event.session),
-            RowKey(SAID.name, event.space, event.agent, event.session),
-            RowKey(SAID.name, event.space, SHARED, event.session),
-            RowKey(items.ROWS.name, event.space, event.agent, _MEMORY),
-        )
-
-    def apply(self, rows: Rows, record: Record) -> None:
-        event = record.event
-        if event.session is None or not record.reached:
-            return
-        if not settings_of(rows.get(settings.AGENTS, event.space, event.agent)).enabled:
-            return
-        counts = (rows.get(SAID, event.space, owner, event.session) for owner in (event.agent, SHARED))
-        said = sum(row.count for row in counts if row is not None)
-        before = rows.get(LOGGED, event.space, event.agent, event.session) or _NEVER
-        if said - before.said >= limits.DAILY_MESSAGES:
-            rows.put(LOGGED, Logged(said, record.offset), event.space, event.agent, event.session)
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            event = record.event
+            if event.session is None or not record.reached:
+                continue
+            if not settings_of(rows.get(settings.AGENTS, event.space, event.agent)).enabled:
+                continue
+            counts = (rows.get(SAID, event.space, owner, event.session) for owner in (event.agent, SHARED))
+            said = sum(row.count for row in counts if row is not None)
+            before = rows.get(LOGGED, event.space, event.agent, event.session) or _NEVER
+            if said - before.said >= limits.DAILY_MESSAGES:
+                rows.put(LOGGED, Logged(said, record.offset), event.space, event.agent, event.session)
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         event = record.event

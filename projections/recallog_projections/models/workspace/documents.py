@@ -27,7 +27,7 @@ from recallog_projections.models.workspace.chunk_forms import ChunkForm, Documen
 from recallog_projections.models.workspace.chunks import Chunk, chunks
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
-from recallog_projections.tables import RowKey, Table
+from recallog_projections.tables import Table
 from recallog_schemas import Event, Record, timestamps
 
 TYPE = "document"
@@ -48,9 +48,6 @@ class ChunkDocuments(DocumentMaker):
 
     def projections(self) -> Sequence[Projection]:
         return [Items(fact_blocks.WORKSPACE)]
-
-    def needs(self, record: Record) -> Iterable[RowKey]:
-        return [RowKey(CHUNKS.name, record.event.space, record.event.agent, path) for path in _changed(record.event)]
 
     def apply(self, rows: Rows, record: Record) -> int:
         return sum(_apply(rows, record, path) for path in _changed(record.event))
