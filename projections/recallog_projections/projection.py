@@ -24,6 +24,9 @@ class Projection(Protocol):
     are all its kinds, and each of its runs is one record. A projection that reads no rows but its own and the settings
     has an empty `ends_runs`, which makes its fold several times as fast.
 
+    An optional method `ignores(rows, record)` tells from the settings alone that it has nothing to do with a record of
+    these kinds. Such a record does not end a run, and it may or may not be called for it.
+
     An optional attribute `independent` is true if moreover no other projection reads its rows, and it reads no
     settings.
 

@@ -65,13 +65,16 @@ class Rows:
         """The rows that the batch has written, as they were before it."""
         self._before_run: dict[_Address, Any] = {}
         """The rows that the run being folded has written, as they were before it."""
+        self._before_guesses: dict[_Address, Any] = {}
         self._entries: dict[_LogAddress, list[Any]] = {}
         """What the batch has appended."""
         self._appended: list[tuple[list[Any], int]] = []
-        """The lists to which the run being folded has appended, and how long they were."""
+        """The lists to which the run being folded, and guesses, have appended, and how long they were."""
         self._entries_count = 0
         self._wanted: dict[_Address | _LogAddress, None] = {}
         self._read_absent = 0
+        self.is_wanting = False
+        """Whether the run being folded has read rows, or totals of logs, that are not loaded: it is to be undone."""
 
     def get(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
         """The row, None if it does not exist."""
@@ -150,6 +153,7 @@ class Rows:
             before = 0
             if not self._complete:
                 self._wanted[address] = None
+                self.is_wanting = True
         return before + len(self._entries.get(address, ()))
 
     def _want(self, table: Table[Any], address: _Address) -> None:
@@ -163,14 +167,10 @@ class Rows:
                 raise EndlessReads
         if not self._complete or table.name in self._not_cached:
             self._wanted[address] = None
-
-    @property
-    def is_wanting(self) -> bool:
-        """Whether rows, or totals of logs, were read that are not loaded: what was written since is not to be used."""
-        return bool(self._wanted)
+            self.is_wanting = True
 
     def take_wanted(self) -> tuple[list[RowKey], list[LogName]]:
-        """The rows, and the logs whose totals, were read since the last call and are not loaded."""
+        """The rows, and the logs of which the totals, were read since the last call and are not loaded."""
         wanted, self._wanted = self._wanted, {}
         return (
             [RowKey(*address) for address in wanted if len(address) == 4],
@@ -210,28 +210,34 @@ class Rows:
         return before  # type: ignore[no-any-return]
 
     def finish_run(self) -> None:
-        """Finish the run being folded: it can no longer be undone without the rest of the batch."""
-        if self._before:
-            for address, before in self._before_run.items():
-                self._before.setdefault(address, before)
+        """Finish the run being folded: it can no longer be undone without the rest of the batch.
+
+        Since a row was read that is not loaded, runs are guesses instead, which `undo_run` undoes together.
+        """
+        if self.is_wanting or self._before:
+            before = self._before_guesses if self.is_wanting else self._before
+            for address, row in self._before_run.items():
+                before.setdefault(address, row)
             self._before_run.clear()
         else:
             self._before, self._before_run = self._before_run, self._before
-        self._appended.clear()
+        if not self.is_wanting:
+            self._appended.clear()
         self._read_absent, self.writable = 0, None
 
     def undo_run(self) -> None:
-        """Undo what the run being folded has written."""
+        """Undo what the run being folded has written, and the guesses."""
         self._restore(self._before_run)
+        self._restore(self._before_guesses)
         while self._appended:
             entries, length = self._appended.pop()
             self._entries_count -= len(entries) - length
             del entries[length:]
-        self._read_absent, self.writable = 0, None
+        self._read_absent, self.writable, self.is_wanting = 0, None, False
 
     def undo_batch(self) -> None:
         """Undo what the batch has written since the last call of `changes`."""
-        self.finish_run()
+        self.undo_run()
         self._restore(self._before)
         self._entries, self._entries_count = {}, 0
 
@@ -268,6 +274,11 @@ class Rows:
                 del values[address]
         self._before, self._entries, self._entries_count = {}, {}, 0
         return Changes(rows, logs, keep)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no row exists but those that this object has written."""
+        return self._complete
 
     @property
     def changed(self) -> int:

@@ -27,8 +27,8 @@ WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms sta
 # Appending and reading.
 APPEND_EVENTS_MAX = 10_000
 APPEND_CHECK_SECONDS = 10.0  # how often a process compares the ledger with the views before it appends
-READ_BATCH_RECORDS = 4_000
-READ_BATCH_BYTES = 8 * 1024 * 1024
+READ_BATCH_RECORDS = 16_000
+READ_BATCH_BYTES = 32 * 1024 * 1024
 CLUSTER_BATCH_RECORDS = 1_000  # so that a commit blocks Redis, which executes one command at a time, for under 20 ms
 PARTITIONS_AT_ONCE = 4  # partitions that one process builds at a time: it folds one while others wait for I/O
 LOCK_WAIT_SECONDS = 10.0
@@ -56,7 +56,7 @@ VERIFY_DAMAGED_MAX = 1_000  # damaged records that `verify` reads past; each cos
 OUTLINE_PARTICIPANTS = 256  # of a space, the earliest: one row, which every recall reads
 DEAD_LETTER_DETAIL_CHARS_MAX = 500
 # A batch is folded again with the rows that it lacked, so often at most; after that its records are folded one by one.
-FOLD_PASSES_MAX = 8
+FOLD_PASSES_MAX = 32
 RECORD_PASSES_MAX = 1_000
 ROWS_WANTED_MAX = (
     200_000  # rows that are not loaded, or do not exist, and are read by one run: more are read without end

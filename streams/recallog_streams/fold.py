@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, EndlessReads, Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
-from recallog_projections.views import builtin
+from recallog_projections.views import builtin, settings
 from recallog_schemas import Event, Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
 from recallog_schemas.kinds import BUILT_IN_KINDS
@@ -57,7 +57,7 @@ def _only_partition(space: str) -> int:
 class _Call:
     """What the fold uses of a projection, looked up once."""
 
-    __slots__ = ("apply", "ends_runs", "kinds", "name", "tables", "takes_last")
+    __slots__ = ("apply", "ends_runs", "ignores", "kinds", "name", "tables", "takes_last")
 
     def __init__(self, projection: Projection) -> None:
         self.name, self.apply = projection.name, projection.apply
@@ -66,6 +66,7 @@ class _Call:
         """None: events of all its kinds."""
         self.takes_last = self.ends_runs is None or (self.kinds is not None and {*self.kinds} <= {*self.ends_runs})
         """Whether it takes of any run the last record at most."""
+        self.ignores: Callable[[Rows, Record], bool] = getattr(projection, "ignores", _never)
         self.tables = frozenset(table.name for table in projection.tables)
 
     def takes(self, kind: str) -> bool:
@@ -83,13 +84,32 @@ class _Call:
         return run if kinds_taken is None else [record for record in run if record.event.kind in kinds_taken]
 
 
+def _never(rows: Rows, record: Record) -> bool:
+    return False
+
+
 class _RunEnd(NamedTuple):
     """What happens to a run that an event of one kind is the last of."""
 
-    ends: bool
-    """Whether the run ends there in any case."""
+    ending: Sequence[_Call]
+    """The projections for which the run ends there, unless they ignore the event."""
     calls: Sequence[_Call]
-    """The projections that take it, in the order of folding."""
+    """The projections that take it then, in the order of folding."""
+
+
+class _Space:
+    """The records of a space in a batch, and how far they are folded."""
+
+    __slots__ = ("applied", "is_counted", "records")
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records, self.applied = records, 0
+        self.is_counted = False
+        """Whether the independent projections have applied them."""
+
+    @property
+    def is_folded(self) -> bool:
+        return self.is_counted and self.applied == len(self.records)
 
 
 class _Failed(Exception):
@@ -121,6 +141,7 @@ class Fold:
         self._other_kind = _run_end("", others)
         self._calls = {kind: [each for each in calls if each.takes(kind)] for kind in named}
         self._calls_of_other = [each for each in calls if each.kinds is None]
+        self._has_settings = any(settings.SPACES in each.tables for each in projections)
         self._all_builtin = builtin.all_builtin(projections)
         self._identity = None if unique_ids else Identity()
         self._remember_until = remember_until
@@ -187,22 +208,17 @@ class Fold:
 
     def _fold(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         if self._identity is not None:
-            records = [each for each in decoded if isinstance(each, Record)]
-            for _ in self._identity.read_rows(rows, records):
+            for _ in self._identity.read_rows(rows, [each for each in decoded if isinstance(each, Record)]):
                 yield from _load_wanted(rows)
         count = len(decoded)
-        for _ in range(limits.FOLD_PASSES_MAX):
+        while True:
             try:
-                self._apply_batch(decoded[:count], rows)
+                is_folded = yield from self._apply_batch(decoded[:count], rows)
             except (_Failed, EndlessReads):
+                is_folded = False
+            if not is_folded:
                 break
-            if rows.is_wanting:
-                rows.undo_batch()
-                yield from _load_wanted(rows)
-            elif count > 1 and rows.changed > changes_max:
-                count = max(1, int(count * changes_max / rows.changed))
-                rows.undo_batch()
-            else:
+            if count == 1 or rows.changed <= changes_max:
                 try:
                     return rows.changes(), count
                 except ProjectionError:
@@ -212,28 +228,38 @@ class Fold:
                     rows.clear()
                     rows.strict = True
                     break
+            count = max(1, int(count * changes_max / rows.changed))
+            rows.undo_batch()
         rows.undo_batch()
         rows.take_wanted()
         return (yield from self._apply_one_by_one(decoded, rows, changes_max))
 
-    def _apply_batch(self, decoded: "Decoded", rows: Rows) -> None:
-        """Apply the records of a batch in runs. Raises `_Failed` if one of them fails."""
-        spaces = self._accepted(decoded, rows)
-        by_kind, other = self._by_kind, self._other_kind
-        for records in spaces.values():
-            self._apply_run(self._independent, rows, records)
-            run: list[Record] = []
-            for record in records:
-                run.append(record)
-                ends, calls = by_kind.get(record.event.kind, other)
-                if ends:
-                    self._apply_run(calls, rows, run)
-                    run = []
-            if run:
-                self._apply_run(self._in_runs, rows, run)
+    def _apply_batch(self, decoded: "Decoded", rows: Rows) -> Steps[bool]:
+        """Apply the records of a batch in runs, again from where rows were missing. Whether all are applied.
+
+        Raises `_Failed` if a record fails.
+        """
+        accepted = self._accepted(decoded, rows)
+        while rows.is_wanting:
+            rows.undo_run()
+            yield from _load_wanted(rows)
+            accepted = self._accepted(decoded, rows)
+        rows.finish_run()
+        spaces = [_Space(records) for records in accepted.values()]
+        for _ in range(limits.FOLD_PASSES_MAX):
+            for space in spaces:
+                self._advance(space, rows)
+            spaces = [space for space in spaces if not space.is_folded]
+            if not spaces:
+                return True
+            yield from _load_wanted(rows)
+        return False
 
     def _accepted(self, decoded: "Decoded", rows: Rows) -> Mapping[str, Sequence[Record]]:
-        """The records that count, by space; notes their ids, answers and kinds, and the dead letters."""
+        """The records that count, by space; notes their ids, answers and kinds, and the dead letters.
+
+        Reads the settings too: they decide which rows projections read.
+        """
         spaces: dict[str, list[Record]] = {}
         ids: dict[str, NewIds] = {}
         kinds_seen: set[str] = set()
@@ -266,8 +292,36 @@ class Fold:
             new.write()
         for kind in kinds_seen - BUILT_IN_KINDS:
             definitions.note(rows, kind)
-        rows.finish_run()
+        if self._has_settings and not rows.is_complete:
+            settings.read_all(rows, spaces)
         return spaces
+
+    def _advance(self, space: "_Space", rows: Rows) -> None:
+        """Apply the records of a space, up to a run that reads rows which are not loaded.
+
+        The records after it are applied too, and undone: they tell which other rows are to be loaded.
+        """
+        if not space.is_counted:
+            self._apply_run(self._independent, rows, space.records)
+            if not rows.is_wanting:
+                rows.finish_run()
+                space.is_counted = True
+            rows.undo_run()
+        by_kind, other, records = self._by_kind, self._other_kind, space.records
+        begin = space.applied
+        for end in range(begin + 1, len(records) + 1):
+            record = records[end - 1]
+            ending, calls = by_kind.get(record.event.kind, other)
+            if ending and all(each.ignores(rows, record) for each in ending):
+                ending = ()
+            if end < len(records) and not ending:
+                continue
+            self._apply_run(calls if ending else self._in_runs, rows, records[begin:end])
+            rows.finish_run()
+            begin = end
+            if not rows.is_wanting:
+                space.applied = end
+        rows.undo_run()
 
     def _apply_run(self, calls: Iterable[_Call], rows: Rows, run: Sequence[Record]) -> None:
         for call in calls:
@@ -283,7 +337,6 @@ class Fold:
             except Exception as error:
                 if not rows.is_wanting:
                     raise _Failed from error
-        rows.finish_run()
 
     def _apply_one_by_one(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         count = 0
@@ -382,7 +435,7 @@ def _is_independent(projection: Projection) -> bool:
 def _run_end(kind: str, calls: Sequence[_Call]) -> _RunEnd:
     """What happens to a run with an event of this kind; "" for a kind that no projection names."""
     taking = [each for each in calls if not each.takes_last or each.takes(kind)]
-    return _RunEnd(any(each.ends_at(kind) for each in calls), taking)
+    return _RunEnd([each for each in calls if each.ends_at(kind)], taking)
 
 
 def _load_wanted(rows: Rows) -> Steps[None]:

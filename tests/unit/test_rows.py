@@ -68,6 +68,7 @@ def test_a_row_that_is_not_loaded_reads_as_absent_and_is_wanted(rows: Rows) -> N
     assert rows.get(DEBTS, "village", "miller", "key") is None
     assert rows.is_wanting
     assert rows.take_wanted() == ([RowKey("debts", "village", "miller", "key")], [])
+    rows.undo_run()
     assert not rows.is_wanting
 
 

@@ -108,9 +108,9 @@ class Store(ABC):
 
     remote: ClassVar[bool] = False
     """Whether a read crosses a network. Callers then read more rows in one call."""
-    commit_changes_max: ClassVar[int] = 30_000
-    """After how many rows and log entries a commit ends; it has more if one record has. 4,000 events that retain
-    entries write 24,000; a plan or an erasure of all entries of an agent has no other bound."""
+    commit_changes_max: ClassVar[int] = 100_000
+    """The most rows and log entries of a commit; it has more if one record has. 16,000 events that retain entries write
+    96,000; a plan or an erasure of all entries of an agent has no other bound."""
 
     @property
     def location(self) -> str:

@@ -4,7 +4,7 @@ Recall reads it to know who "you" of a question is, which agents its words name,
 conversation" was.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -51,38 +51,25 @@ class OutlineProjection:
         space = run[0].event.space
         plans = settings.plans(rows, space)
         before = after = rows.get(OUTLINES, space)
-        newest, known = _state(before)
+        visitors = {} if before is None else {each.name: each.visitor for each in before.participants}
         for record in run:
+            if not record.memorable:
+                continue
             event = record.event
             session, visitor = event.session or "", plans[event.kind].is_visitor
-            if not record.memorable or (session == newest and (event.agent, visitor) in known):
-                continue
             if after is None:
                 after = Outline((Participant(event.agent, visitor),), session, session, None)
-            else:
-                after = _with_participant(after, event.agent, visitor=visitor)
-                if session != after.newest:
-                    after = msgspec.structs.replace(after, newest=session, previous=after.newest)
-            newest, known = _state(after)
+                visitors[event.agent] = visitor
+                continue
+            if session != after.newest:
+                after = msgspec.structs.replace(after, newest=session, previous=after.newest)
+            known = visitors.get(event.agent)
+            if (known is None and len(visitors) < limits.OUTLINE_PARTICIPANTS) or (visitor and known is False):
+                visitors[event.agent] = visitor
+                after = msgspec.structs.replace(after, participants=_participants(visitors))
         if after is not None and after is not before:
             rows.put(OUTLINES, after, space)
 
 
-def _state(outline: Outline | None) -> tuple[str | None, Collection[tuple[str, bool]]]:
-    """The newest session, and the agents (and whether as a visitor) by whom an event of it changes nothing."""
-    if outline is None:
-        return None, ()
-    return outline.newest, {(each.name, as_) for each in outline.participants for as_ in (False, each.visitor)}
-
-
-def _with_participant(outline: Outline, agent: str, *, visitor: bool) -> Outline:
-    known = outline.participants
-    for number, each in enumerate(known):
-        if each.name == agent:
-            if not visitor or each.visitor:
-                return outline
-            known = (*known[:number], Participant(agent, visitor=True), *known[number + 1 :])
-            return msgspec.structs.replace(outline, participants=known)
-    if len(known) >= limits.OUTLINE_PARTICIPANTS:
-        return outline
-    return msgspec.structs.replace(outline, participants=(*known, Participant(agent, visitor)))
+def _participants(visitors: Mapping[str, bool]) -> tuple[Participant, ...]:
+    return tuple(Participant(name, visitor) for name, visitor in visitors.items())

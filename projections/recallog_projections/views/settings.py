@@ -128,6 +128,14 @@ class Plans(dict[str, Plan]):
         return plan
 
 
+def read_all(rows: Rows, records: Mapping[str, Sequence[Record]]) -> None:
+    """Read the settings of all spaces and agents of `records`, which are by space."""
+    for space, of_space in records.items():
+        rows.get(SPACES, space)
+        for agent in {record.event.agent for record in of_space}:
+            rows.get(AGENTS, space, agent)
+
+
 def plans(rows: Rows, space: str) -> Plans:
     """The plans of a space, which stay the same for a run: its settings end one."""
     row = rows.get(SPACES, space)

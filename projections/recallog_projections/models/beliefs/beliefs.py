@@ -31,6 +31,7 @@ class Beliefs:
     name: ClassVar[str] = "beliefs"
     version: ClassVar[int] = 1
     kinds = frozenset({KIND})
+    ends_runs: ClassVar[Sequence[str]] = ()
     tables = (BELIEFS,)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:

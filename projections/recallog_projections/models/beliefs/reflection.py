@@ -16,7 +16,8 @@ each agent that sees it by one. Once an agent is due, only an answer or another 
 In a space without thresholds, an event costs one read of a row that does not exist.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -87,56 +88,71 @@ class Reflection:
 
     name: ClassVar[str] = "reflection"
     version: ClassVar[int] = 2
-    ends_runs = _KINDS
+    ends_runs: ClassVar[Sequence[str]] = ()
     tables = (AGENTS, SPACES, due.COUNT)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         space = run[0].event.space
-        if rows.get(SPACES, space) is not None:
-            _move_due_rows(rows, space, run)
-        if run[-1].event.kind in _KINDS:
-            _answer_or_configure(rows, run[-1])
+        if rows.get(SPACES, space) is not None or any(record.event.kind in _KINDS for record in run):
+            _Fold(rows, space, run).apply()
 
 
-def _move_due_rows(rows: Rows, space: str, run: Sequence[Record]) -> None:
-    """Move the `due.count` rows of agents whose own logs have events of the run, unless they are due already."""
-    plans = settings.plans(rows, space)
-    memorable = [record.event for record in run if record.memorable]
-    are_shared = [event.audience is None and plans[event.kind].shared for event in memorable]
-    shared = rows.total(SHARED, space) - sum(are_shared)
-    before: dict[str, Agent | None] = {}
-    moved: dict[str, Agent] = {}
-    for event, is_shared in zip(memorable, are_shared, strict=True):
-        if is_shared:
-            shared += 1
-            continue
-        for reader in visibility.readers(event):
-            if reader not in before:
-                before[reader] = rows.get(AGENTS, space, reader)
-            agent = moved.get(reader) or before[reader]
-            if agent is not None and agent.due_at is not None and agent.due_at > shared:
-                moved[reader] = msgspec.structs.replace(agent, due_at=agent.due_at - 1)
-    for reader, agent in moved.items():
-        _put(rows, space, reader, before[reader] or Agent(), agent)
+class _Fold:
+    """The fold of a run. The logs of `episodic` have all its events already, so it counts them once more."""
 
+    def __init__(self, rows: Rows, space: str, run: Sequence[Record]) -> None:
+        self._rows, self._space, self._run = rows, space, run
+        plans = settings.plans(rows, space)
+        self._readers = [_readers(record, plans) for record in run]
+        """Of each record the agents whose own log has it; None for a shared event."""
+        self._shared = rows.total(SHARED, space) - self._readers.count(None)
+        self._seen = Counter(reader for readers in self._readers for reader in readers or ())
+        """By agent: the entries of its own log that are still to come."""
 
-def _answer_or_configure(rows: Rows, record: Record) -> None:
-    event = record.event
-    before = agent = rows.get(AGENTS, event.space, event.agent) or Agent()
-    own, shared = rows.total(OWN, event.space, event.agent), rows.total(SHARED, event.space)
-    if event.kind == "agent.configured":
-        if "reflection_threshold" not in event.payload:
+    def apply(self) -> None:
+        for record, readers in zip(self._run, self._readers, strict=True):
+            if readers is None:
+                self._shared += 1
+            for reader in readers or ():
+                self._seen[reader] -= 1
+            if readers and self._rows.get(SPACES, self._space) is not None:
+                self._move_due_rows(readers)
+            if record.event.kind in _KINDS:
+                self._answer_or_configure(record)
+
+    def _move_due_rows(self, readers: Iterable[str]) -> None:
+        """Move the `due.count` rows of agents whose own log has an event, unless they are due already."""
+        for reader in readers:
+            agent = self._rows.get(AGENTS, self._space, reader)
+            if agent is not None and agent.due_at is not None and agent.due_at > self._shared:
+                after = msgspec.structs.replace(agent, due_at=agent.due_at - 1)
+                _put(self._rows, self._space, reader, agent, after)
+
+    def _answer_or_configure(self, record: Record) -> None:
+        event, rows = record.event, self._rows
+        before = agent = rows.get(AGENTS, event.space, event.agent) or Agent()
+        own = rows.total(OWN, event.space, event.agent) - self._seen[event.agent]
+        if event.kind == "agent.configured":
+            if "reflection_threshold" not in event.payload:
+                return
+            agent = _configured(agent, event.payload["reflection_threshold"], own, self._shared, record.offset)
+        elif record.reached:
+            named = triggers.named_by(event)
+            if named is None or named.ordinal >= agent.ordinal:
+                agent = _answered(agent, own, self._shared, record.offset)
+            elif event.kind == "agent.reflected":
+                agent = msgspec.structs.replace(agent, passed=agent.passed + 1)
+        else:
             return
-        agent = _configured(agent, event.payload["reflection_threshold"], own, shared, record.offset)
-    elif record.reached:
-        named = triggers.named_by(event)
-        if named is None or named.ordinal >= agent.ordinal:
-            agent = _answered(agent, own, shared, record.offset)
-        elif event.kind == "agent.reflected":
-            agent = msgspec.structs.replace(agent, passed=agent.passed + 1)
-    else:
-        return
-    _put(rows, event.space, event.agent, before, msgspec.structs.replace(agent, due_at=agent.falls_due_at(own)))
+        _put(rows, event.space, event.agent, before, msgspec.structs.replace(agent, due_at=agent.falls_due_at(own)))
+
+
+def _readers(record: Record, plans: settings.Plans) -> Sequence[str] | None:
+    """The agents whose own log has an event: none of what is not memorable. None for a shared event."""
+    event = record.event
+    if not record.memorable:
+        return ()
+    return None if event.audience is None and plans[event.kind].shared else visibility.readers(event)
 
 
 def _answered(agent: Agent, own: int, shared: int, offset: int) -> Agent:

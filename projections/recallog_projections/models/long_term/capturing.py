@@ -18,7 +18,7 @@ from recallog_projections.models.long_term.tables import CapturedCalls, EntryRef
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
-from recallog_schemas import Record, limits, timestamps
+from recallog_schemas import Event, Record, limits, timestamps
 from recallog_schemas.kinds import CaptureSettings
 from recallog_schemas.text_rules import tool_details
 
@@ -40,12 +40,18 @@ def apply(rows: Rows, record: Record) -> None:
     rows.put(tables.IDS, ref, event.space, "", event.id)
 
 
+def is_enabled(rows: Rows, event: Event) -> bool:
+    """Whether calls of tools of the event's agent may become entries."""
+    agent = rows.get(settings.AGENTS, event.space, event.agent)
+    return agent is not None and bool((agent.capture or {}).get("enabled"))
+
+
 def _settings(rows: Rows, record: Record) -> CaptureSettings | None:
     """The setting `capture` of the agent, if it is enabled."""
-    agent = rows.get(settings.AGENTS, record.event.space, record.event.agent)
-    if agent is None or agent.capture is None or not agent.capture.get("enabled"):
+    if not is_enabled(rows, record.event):
         return None
-    return CaptureSettings.model_validate(agent.capture)
+    agent = rows.get(settings.AGENTS, record.event.space, record.event.agent)
+    return None if agent is None else CaptureSettings.model_validate(agent.capture)
 
 
 def _names(capture: CaptureSettings, tool: str) -> bool:

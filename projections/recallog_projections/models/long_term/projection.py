@@ -30,6 +30,9 @@ class Entries:
         it, plans archive nothing."""
         self._plans = plans
 
+    def ignores(self, rows: Rows, record: Record) -> bool:
+        return record.event.kind == CAPTURING and not capturing.is_enabled(rows, record.event)
+
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
             if not record.reached:

@@ -61,8 +61,12 @@ class TextForm:
     """"" if its capitals say nothing; else "+" if it begins like a sentence, or "-", and the digest of its form."""
 
 
-@lru_cache(maxsize=64)  # the fold needs it several times for one event
 def form_of(text: str) -> TextForm:
+    return _form_of(text) if len(text) <= limits.CACHED_TEXT_CHARS_MAX else _form_of.__wrapped__(text)
+
+
+@lru_cache(maxsize=limits.CACHED_TEXTS_MAX)  # the fold needs it several times for one event
+def _form_of(text: str) -> TextForm:
     collapsed = _collapsed(text)
     written = _Written.of(collapsed)
     return TextForm(_digest(written.folded), _short(collapsed), _layout(text), written.case)

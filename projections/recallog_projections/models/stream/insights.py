@@ -39,6 +39,7 @@ class Insights:
     name: ClassVar[str] = "insights"
     version: ClassVar[int] = 1
     kinds = frozenset({KIND})
+    ends_runs: ClassVar[Sequence[str]] = ()
     tables = (INSIGHTS,)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from recallog_projections.models.long_term import linking, uses
+from recallog_projections.models.long_term import capturing, linking, uses
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, PLAN, RETAINING
 from recallog_projections.models.long_term.projection import Entries
@@ -37,6 +37,9 @@ class Tiers:
     version: ClassVar[int] = 3
     kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, OWN_MOVE, _CONFIGURED}
     tables = (tables.ROWS, tables.AGENTS, tables.MOVES, due.AT)
+
+    def ignores(self, rows: Rows, record: Record) -> bool:
+        return record.event.kind == CAPTURING and not capturing.is_enabled(rows, record.event)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
