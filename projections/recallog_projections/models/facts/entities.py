@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from recallog_projections.models.facts.function_words import ACRONYMS, ARTICLES, COMMON_WORDS, FUNCTION_WORDS, TITLES
+from recallog_projections.text_cache import cached_if_short
 from recallog_schemas import limits
 
 VERSION = 1
@@ -44,6 +45,7 @@ _JOINED = re.compile(r"[ \t\u00a0]+|[ \t\u00a0]*&[ \t\u00a0]*")
 _JOINED_ABBREVIATION = re.compile(r"\.[ \t\u00a0]*")
 
 
+@cached_if_short
 def entities(text: str, stated: str | None = None) -> tuple[str, ...]:
     """The keys of the entities of a text, each once: the one that its entry states, then those in quotes, then the
     others. At most `limits.GRAPH_ENTITIES_MAX`, of the first `limits.GRAPH_TEXT_CHARS_MAX` characters.

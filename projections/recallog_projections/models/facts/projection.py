@@ -2,7 +2,6 @@
 
 import bisect
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import ClassVar, NamedTuple
 
@@ -58,16 +57,9 @@ class Place(NamedTuple):
 
 def place_of(row: EntryRow) -> Place | None:
     """None for an entry that names no entity, and for the captured call of a tool, which is found as its event."""
-    keys = () if row.type == TOOL_USAGE or row.captured else _entities(row.text, row.entity)
+    keys = () if row.type == TOOL_USAGE or row.captured else entities(row.text, row.entity)
     graphs = ("",) if row.shared else (row.owner, *row.audience)
     return Place(row.space, Fact(row.offset, row.owner), graphs, keys) if keys else None
-
-
-def _entities(text: str, stated: str | None) -> Sequence[str]:
-    return _few_entities(text, stated) if len(text) <= limits.CACHED_TEXT_CHARS_MAX else entities(text, stated)
-
-
-_few_entities = lru_cache(maxsize=limits.CACHED_TEXTS_MAX)(entities)  # the fold needs them several times for one event
 
 
 def _place(row: EntryRow | None) -> Place | None:

@@ -21,8 +21,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
+
+from recallog_projections.text_cache import cached_if_short
 
 NEVER_DEDUPLICATED = frozenset({"tool_usage", "summary", "experience"})
 """The types of entries of which equal ones are kept: each of them records something that happened."""
@@ -61,12 +62,8 @@ class TextForm:
     """"" if its capitals say nothing; else "+" if it begins like a sentence, or "-", and the digest of its form."""
 
 
+@cached_if_short
 def form_of(text: str) -> TextForm:
-    return _form_of(text) if len(text) <= limits.CACHED_TEXT_CHARS_MAX else _form_of.__wrapped__(text)
-
-
-@lru_cache(maxsize=limits.CACHED_TEXTS_MAX)  # the fold needs it several times for one event
-def _form_of(text: str) -> TextForm:
     collapsed = _collapsed(text)
     written = _Written.of(collapsed)
     return TextForm(_digest(written.folded), _short(collapsed), _layout(text), written.case)
