@@ -15,7 +15,7 @@ def cached_if_short(function: Callable[Concatenate[str, Others], Result]) -> Cal
     cached = lru_cache(maxsize=limits.CACHED_TEXTS_MAX)(function)
 
     @wraps(function)
-    def call(text: str, *others: Others.args, **named: Others.kwargs) -> Result:
+    def call(text: str, /, *others: Others.args, **named: Others.kwargs) -> Result:
         if len(text) > limits.CACHED_TEXT_CHARS_MAX:
             return function(text, *others, **named)
         return cached(text, *others, **named)  # type: ignore[arg-type]
