@@ -1,9 +1,9 @@
-"""Time of each step of a live fold: the steps of the projector's loop, each run separately over whole batches."""
+"""Time of each step of a live fold, and of each projection."""
 
-import gc
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -16,7 +16,7 @@ from recallog_projections.rows import Changes, Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
 from recallog_projections.tables import LogName, RowKey
-from recallog_schemas import Event, Record, codec, kinds
+from recallog_schemas import Record
 from recallog_schemas.errors import InvariantViolation
 from recallog_streams import chain, generations
 from recallog_streams.ledgers.ledger import Batch
@@ -24,20 +24,17 @@ from recallog_streams.projector import Projector
 
 
 class Laps:
-    """Seconds per step, in the order of the steps."""
+    """Seconds per step by a clock, in the order of the steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._last = time.perf_counter()
+        self.now = clock
+        self._last = clock()
 
     def lap(self, step: str) -> None:
-        now = time.perf_counter()
+        now = self.now()
         self.seconds[step] += now - self._last
         self._last = now
-
-    def skip(self) -> None:
-        """Do not count the time since the last step."""
-        self._last = time.perf_counter()
 
 
 async def measure(setup: Setup) -> list[Measure]:
@@ -74,68 +71,59 @@ async def _steps(home: Home) -> dict[str, float]:
     if checkpoint is None:
         raise InvariantViolation("the views were lost")
     (end,) = await home.ledger.ends()
-    rows, laps = home.projector.fold.new_rows(), Laps()
-    gc.disable()  # as the projector does around a batch
-    try:
-        async for batch in home.ledger.read(0, checkpoint.offset + 1, end):
-            laps.lap("ledger read")
-            checkpoint = await _batch(home, generation, checkpoint, batch, rows, laps)
-    finally:
-        gc.enable()
+    laps = Laps()
+    folded = TimedFold(home.projections, home.projector, laps)
+    async for batch in home.ledger.read(0, checkpoint.offset + 1, end):
+        laps.lap("ledger read")
+        changes = await folded.fold(generation, batch)
+        linked, block_ends = chain.extended(checkpoint.chain, batch)
+        changes = Changes({**changes.rows, **block_ends}, changes.logs, changes.keep)
+        laps.lap("chain")
+        new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16, linked)
+        if await home.store.commit(generation, checkpoint, new, changes) is not Outcome.APPLIED:
+            raise InvariantViolation("another process writes the views of the benchmark")
+        laps.lap("store commit")
+        checkpoint = new
     return laps.seconds
 
 
-async def _batch(
-    home: Home, generation: Generation, checkpoint: Checkpoint, batch: Batch, rows: Rows, laps: Laps
-) -> Checkpoint:
-    events = [codec.decode(data) for _, data in batch.records]
-    laps.lap("decode")
-    records = [_record(offset, data, event) for (offset, data), event in zip(batch.records, events, strict=True)]
-    laps.lap("records")
-    # The fold computes needs only if rows are missing. Here they are always computed, and that time is not counted.
-    needs = rows.missing(_needs(home.projections, records))
-    laps.skip()
-    if needs:
-        of_rows = [need for need in needs if not rows.is_log(need)]
-        of_logs = [need for need in needs if rows.is_log(need)]
-        totals = [(LogName(*need[:3]), 0) for need in of_logs]
-        snapshot = await home.store.read(0, of_rows, totals, generation)
-        for need, data in zip(of_rows, snapshot.rows, strict=True):
-            rows.load(need, data)
-        for need, tail in zip(of_logs, snapshot.logs, strict=True):
-            rows.load_total(need, tail.total)
-    laps.lap("fetch")
-    # Projection by projection instead of record by record: the same work, without a clock inside the inner loop.
-    for projection in home.projections:
-        folded_kinds = getattr(projection, "kinds", None)
-        folded = [record for record in records if folded_kinds is None or record.event.kind in folded_kinds]
-        laps.skip()
-        for record in folded:
-            projection.apply(rows, record)
-        laps.lap(f"apply {projection.name}")
-    rows.commit_record()
-    changes = rows.changes()
-    laps.lap("encode changes")
-    linked, block_ends = chain.extended(checkpoint.chain, batch)
-    changes = Changes({**changes.rows, **block_ends}, changes.logs, changes.keep)
-    laps.lap("chain")
-    new = Checkpoint(batch.next - 1, batch.records[-1][0], b"-" * 16, linked)
-    if await home.store.commit(generation, checkpoint, new, changes) is not Outcome.APPLIED:
-        raise InvariantViolation("another process writes the views of the benchmark")
-    laps.lap("store commit")
-    return new
+class TimedFold:
+    """A fold of batches that measures its steps, and each projection."""
 
+    def __init__(self, projections: Sequence[Projection], projector: Projector, laps: Laps) -> None:
+        self._laps, self._store, self._fold = laps, projector.store, projector.fold
+        self._rows = self._fold.new_rows()
+        self._applied = 0.0
+        for call in self._fold.calls:
+            call.apply = self._timed(call.name, call.apply)
 
-def _record(offset: int, data: bytes, event: Event) -> Record:
-    return Record(0, offset, event, data, kinds.kind_of(event.kind).is_episode)
+    def _timed(self, name: str, apply: Callable[[Rows, Sequence[Record]], None]) -> Callable[..., None]:
+        def timed(rows: Rows, run: Sequence[Record]) -> None:
+            began = self._laps.now()
+            apply(rows, run)
+            taken = self._laps.now() - began
+            self._laps.seconds[f"apply {name}"] += taken
+            self._applied += taken
 
+        return timed
 
-def _needs(projections: Sequence[Projection], records: Sequence[Record]) -> Iterator[RowKey]:
-    for projection in projections:
-        folded_kinds = getattr(projection, "kinds", None)
-        for record in records:
-            if folded_kinds is None or record.event.kind in folded_kinds:
-                yield from projection.needs(record)
+    async def fold(self, generation: Generation, batch: Batch) -> Changes:
+        """The changes of a batch. Rows are fetched, runs that lacked them are applied again, and all of it counts."""
+        records = self._fold.decoded(batch)
+        self._laps.lap("decode")
+        self._applied = 0.0
+        changes, count = await self._fold.process(records, self._rows, partial(self._fetch, generation))
+        if count != len(records):
+            raise InvariantViolation("a batch of the benchmark is more than one commit")
+        self._laps.lap("runs, fetches, encoded changes")
+        self._laps.seconds["runs, fetches, encoded changes"] -= self._applied
+        return changes
+
+    async def _fetch(
+        self, generation: Generation, row_keys: Sequence[RowKey], logs: Sequence[LogName]
+    ) -> tuple[Sequence[bytes | None], Sequence[int]]:
+        found = await self._store.read(generation.partition, row_keys, [(log, 0) for log in logs], generation)
+        return found.rows, [tail.total for tail in found.logs]
 
 
 async def _flat(home: Home) -> float:

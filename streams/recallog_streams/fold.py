@@ -54,7 +54,7 @@ def _only_partition(space: str) -> int:
     return 0
 
 
-class _Call:
+class Call:
     """What the fold uses of a projection, looked up once."""
 
     __slots__ = ("apply", "ends_runs", "ignores", "kinds", "name", "tables", "takes_last")
@@ -91,9 +91,9 @@ def _never(rows: Rows, record: Record) -> bool:
 class _RunEnd(NamedTuple):
     """What happens to a run that an event of one kind is the last of."""
 
-    ending: Sequence[_Call]
+    ending: Sequence[Call]
     """The projections for which the run ends there, unless they ignore the event."""
-    calls: Sequence[_Call]
+    calls: Sequence[Call]
     """The projections that take it then, in the order of folding."""
 
 
@@ -129,7 +129,8 @@ class Fold:
     ) -> None:
         self._partition_of = partition_of
         self._projections = tuple(projections)
-        calls = [_Call(projection) for projection in projections]
+        self.calls = calls = [Call(projection) for projection in projections]
+        """The projections, in the order of folding."""
         named = {kind for each in calls for kind in each.kinds or ()}
         self._kinds_read = None if any(each.kinds is None for each in calls) else frozenset(named)
         """The only kinds that a projection reads; None: all."""
@@ -323,7 +324,7 @@ class Fold:
                 space.applied = end
         rows.undo_run()
 
-    def _apply_run(self, calls: Iterable[_Call], rows: Rows, run: Sequence[Record]) -> None:
+    def _apply_run(self, calls: Iterable[Call], rows: Rows, run: Sequence[Record]) -> None:
         for call in calls:
             if not (taken := call.taken(run)):
                 continue
@@ -432,7 +433,7 @@ def _is_independent(projection: Projection) -> bool:
     return getattr(projection, "independent", False)
 
 
-def _run_end(kind: str, calls: Sequence[_Call]) -> _RunEnd:
+def _run_end(kind: str, calls: Sequence[Call]) -> _RunEnd:
     """What happens to a run with an event of this kind; "" for a kind that no projection names."""
     taking = [each for each in calls if not each.takes_last or each.takes(kind)]
     return _RunEnd([each for each in calls if each.ends_at(kind)], taking)

@@ -23,6 +23,12 @@ def read(ledger: Ledger, start: int = 0, until: int | None = None, space: str | 
     return run(batches(ledger, start, end(ledger) if until is None else until, space))
 
 
+def append_all(ledger: Ledger, events: list[Event]) -> None:
+    """Append more events than one call takes."""
+    for start in range(0, len(events), limits.APPEND_EVENTS_MAX):
+        run(ledger.append(events[start : start + limits.APPEND_EVENTS_MAX]))
+
+
 def offsets(found: list[Batch]) -> list[int]:
     return [offset for batch in found for offset, _ in batch.records]
 
@@ -119,14 +125,14 @@ class LedgerContract(ABC):
     @pytest.mark.parametrize("space", [None, "village"])
     def test_more_records_than_a_batch_holds_come_in_several_batches(self, ledger: Ledger, space: str | None) -> None:
         many = limits.READ_BATCH_RECORDS + 1
-        run(ledger.append(numbered(many)))
+        append_all(ledger, numbered(many))
         found = read(ledger, space=space)
         assert len(found) > 1
         assert max(len(batch.records) for batch in found) <= limits.READ_BATCH_RECORDS
         assert offsets(found) == list(range(many))
 
     def test_exactly_one_batch_of_records_is_read_completely(self, ledger: Ledger) -> None:
-        run(ledger.append(numbered(limits.READ_BATCH_RECORDS)))
+        append_all(ledger, numbered(limits.READ_BATCH_RECORDS))
         found = read(ledger)
         assert (len(offsets(found)), found[-1].next) == (limits.READ_BATCH_RECORDS, limits.READ_BATCH_RECORDS)
 

@@ -107,7 +107,7 @@ class Store(ABC):
     """Stores generations of rows and logs. Each method is atomic per partition."""
 
     remote: ClassVar[bool] = False
-    """Whether a read crosses a network. Callers then read more rows in one call."""
+    """Whether a read crosses a network."""
     commit_changes_max: ClassVar[int] = 100_000
     """The most rows and log entries of a commit; it has more if one record has. 16,000 events that retain entries write
     96,000; a plan or an erasure of all entries of an agent has no other bound."""
