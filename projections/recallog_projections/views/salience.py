@@ -65,10 +65,10 @@ class Salience:
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         space = run[0].event.space
-        turn = max((record.event.turn for record in run if record.reached), default=None)
+        turns = [record.event.turn for record in run if record.reached]
         clock = rows.get(CLOCK, space)
-        if turn is not None and (clock is None or turn > clock.turn):
-            rows.put(CLOCK, Clock(turn), space)
+        if turns and (clock is None or max(turns) > clock.turn):
+            rows.put(CLOCK, Clock(max(turns)), space)
 
 
 def score(

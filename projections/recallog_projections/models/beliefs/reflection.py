@@ -103,22 +103,33 @@ class _Fold:
     def __init__(self, rows: Rows, space: str, run: Sequence[Record]) -> None:
         self._rows, self._space, self._run = rows, space, run
         plans = settings.plans(rows, space)
-        self._readers = [_readers(record, plans) for record in run]
+        self._readers: list[Sequence[str] | None] = []
         """Of each record the agents whose own log has it; None for a shared event."""
+        for record in run:
+            event = record.event
+            if not record.memorable:
+                self._readers.append(())
+            elif event.audience is not None:
+                self._readers.append(visibility.readers(event))
+            else:
+                self._readers.append(None if plans[event.kind].shared else (event.agent,))
         self._shared = rows.total(SHARED, space) - self._readers.count(None)
-        self._seen = Counter(reader for readers in self._readers for reader in readers or ())
+        self._to_come = Counter(reader for readers in self._readers for reader in readers or ())
         """By agent: the entries of its own log that are still to come."""
 
     def apply(self) -> None:
+        reflects = self._rows.get(SPACES, self._space) is not None
         for record, readers in zip(self._run, self._readers, strict=True):
             if readers is None:
                 self._shared += 1
-            for reader in readers or ():
-                self._seen[reader] -= 1
-            if readers and self._rows.get(SPACES, self._space) is not None:
-                self._move_due_rows(readers)
+            else:
+                for reader in readers:
+                    self._to_come[reader] -= 1
+                if reflects:
+                    self._move_due_rows(readers)
             if record.event.kind in _KINDS:
                 self._answer_or_configure(record)
+                reflects = self._rows.get(SPACES, self._space) is not None
 
     def _move_due_rows(self, readers: Iterable[str]) -> None:
         """Move the `due.count` rows of agents whose own log has an event, unless they are due already."""
@@ -131,7 +142,7 @@ class _Fold:
     def _answer_or_configure(self, record: Record) -> None:
         event, rows = record.event, self._rows
         before = agent = rows.get(AGENTS, event.space, event.agent) or Agent()
-        own = rows.total(OWN, event.space, event.agent) - self._seen[event.agent]
+        own = rows.total(OWN, event.space, event.agent) - self._to_come[event.agent]
         if event.kind == "agent.configured":
             if "reflection_threshold" not in event.payload:
                 return
@@ -145,14 +156,6 @@ class _Fold:
         else:
             return
         _put(rows, event.space, event.agent, before, msgspec.structs.replace(agent, due_at=agent.falls_due_at(own)))
-
-
-def _readers(record: Record, plans: settings.Plans) -> Sequence[str] | None:
-    """The agents whose own log has an event: none of what is not memorable. None for a shared event."""
-    event = record.event
-    if not record.memorable:
-        return ()
-    return None if event.audience is None and plans[event.kind].shared else visibility.readers(event)
 
 
 def _answered(agent: Agent, own: int, shared: int, offset: int) -> Agent:

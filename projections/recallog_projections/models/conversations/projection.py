@@ -29,6 +29,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.due import Due
+from recallog_projections.views.settings import Plans
 from recallog_schemas import Event, Record, limits, timestamps, triggers
 from recallog_schemas.models.conversations.triggers import COMPACTION
 from recallog_schemas.triggers import Trigger
@@ -59,14 +60,16 @@ class Conversations:
     tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, DUE, PARTS, REMOVED)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        space = run[0].event.space
+        plans = settings.plans(rows, space)
         said: dict[tuple[str, str], int] = {}
         for record in run:
             event = record.event
             if not record.reached:
                 continue
             if event.kind in KINDS:
-                if event.session is not None:
-                    _add(rows, record, event.session, said)
+                if event.session is not None and (owners := _owners(plans, event)):
+                    _add(rows, record, event.session, owners, said)
             elif event.kind == rendering.PART:
                 at = (event.space, event.agent, _part_of(event))
                 if rows.get(PARTS, *at) is None:
@@ -77,7 +80,6 @@ class Conversations:
                 _compact(rows, record)
             else:
                 _close(rows, event)
-        space = run[0].event.space
         for address, count in said.items():
             known = rows.get(SAID, space, *address)
             rows.put(SAID, SaidRow(count if known is None else known.count + count), space, *address)
@@ -92,12 +94,9 @@ class Conversations:
         return [Due(COMPACTION, owner, cause=event.id) for owner in due]
 
 
-def _add(rows: Rows, record: Record, session: str, said: dict[tuple[str, str], int]) -> None:
-    """Add a message to conversations; `said` counts what was said, by owner and session."""
+def _add(rows: Rows, record: Record, session: str, owners: tuple[str, ...], said: dict[tuple[str, str], int]) -> None:
+    """Add a message to the conversations of `owners`; `said` counts what was said, by owner and session."""
     event = record.event
-    owners = _owners(rows, event)
-    if not owners:
-        return
     if rendering.is_added(event):
         row, chars = _added(record)
         _count(rows, record, session, row, chars, owners)
@@ -138,11 +137,11 @@ def _count(rows: Rows, record: Record, session: str, row: MessageRow, chars: int
     rows.put(REFS, MessageRef(session, record.offset, owners, counted, chars), event.space, "", event.id)
 
 
-def _owners(rows: Rows, event: Event) -> tuple[str, ...]:
+def _owners(plans: Plans, event: Event) -> tuple[str, ...]:
     """Whose conversations the message is in; none if it is in nobody's."""
     if event.kind not in _SAID:
         return (event.agent,)
-    if event.audience is None and settings.plans(rows, event.space)[event.kind].shared:
+    if event.audience is None and plans[event.kind].shared:
         return (SHARED, event.agent) if rendering.is_added(event) and event.kind == rendering.AGENT_SAID else (SHARED,)
     readers = visibility.readers(event)
     # The author of what a user says is a person, who has no conversation.
