@@ -256,9 +256,9 @@ class Rows:
         """
         self.finish_run()
         tables, values = self._tables, self._values
+        encoders = {name: table.encode for name, table in tables.items()}
         rows = {
-            address: None if (row := values[address]) is None else tables[address[0]].encode(row)
-            for address in self._before
+            address: None if (row := values[address]) is None else encoders[address[0]](row) for address in self._before
         }
         logs: dict[_LogAddress, Sequence[bytes]] = {}
         keep: dict[str, int] = {}

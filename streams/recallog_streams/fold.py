@@ -18,7 +18,7 @@ from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes, EndlessReads, Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin, settings
-from recallog_schemas import Event, Record, codec, kinds, limits
+from recallog_schemas import Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
 from recallog_schemas.kinds import BUILT_IN_KINDS
 from recallog_streams import answers, dead_letters, definitions, identity
@@ -202,10 +202,35 @@ class Fold:
     def decoded(self, batch: Batch) -> "Decoded":
         """The records of `batch`; for those that are no valid events, the dead letters that say why."""
         with uncollected():
-            return [
-                self._record(batch.partition, offset, data, event) if isinstance(event, Event) else event
-                for offset, data, event in self._decoded(batch)
-            ]
+            records = [self._decoded(batch.partition, offset, data) for offset, data in batch.records]
+            if batch.keys is None:
+                return records
+            valid_keys: dict[str, bytes | None] = {}  # by space, so that each space is checked once
+            return [self._keyed(each, key, valid_keys) for each, key in zip(records, batch.keys, strict=True)]
+
+    def _decoded(self, partition: int, offset: int, data: bytes) -> Record | DeadLetterRow:
+        try:
+            event = codec.decode(data)
+        except InvalidEvent as error:
+            return _rejected(offset, error)
+        reached = self._remember_until is None or event.at <= self._remember_until
+        memorable = reached and kinds.kind_of(event.kind).is_episode
+        return Record(partition, offset, event, data, memorable, reached)
+
+    def _keyed(
+        self, record: Record | DeadLetterRow, key: bytes | None, valid_keys: dict[str, bytes | None]
+    ) -> Record | DeadLetterRow:
+        """The record, or a dead letter if it has the wrong partition or key."""
+        if not isinstance(record, Record):
+            return record
+        space = record.event.space
+        if key is not None and valid_keys.get(space) == key:
+            return record
+        wrong = misplacement(record.partition, key, space, self._partition_of(space))
+        if wrong is not None:
+            return _dead_letter(record, wrong.reason, wrong.detail)
+        valid_keys[space] = key
+        return record
 
     def _fold(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         if self._identity is not None:
@@ -355,34 +380,6 @@ class Fold:
             count += 1
         return rows.changes(), count
 
-    def _decoded(self, batch: Batch) -> list[tuple[int, bytes, Event | DeadLetterRow]]:
-        """Offset, bytes, and the event in them or the dead letter that explains why there is no valid one."""
-        decoded = [(offset, data, _decoded(offset, data)) for offset, data in batch.records]
-        if batch.keys is None:
-            return decoded
-        valid_keys: dict[str, bytes | None] = {}  # by space, so that each space is checked once
-        checked: list[tuple[int, bytes, Event | DeadLetterRow]] = []
-        for (offset, data, event), key in zip(decoded, batch.keys, strict=True):
-            result = event
-            if isinstance(event, Event) and (key is None or valid_keys.get(event.space) != key):
-                result = self._check_key(batch.partition, offset, key, event)
-                if result is event:
-                    valid_keys[event.space] = key
-            checked.append((offset, data, result))
-        return checked
-
-    def _check_key(self, partition: int, offset: int, key: bytes | None, event: Event) -> Event | DeadLetterRow:
-        """`event`, or a dead letter if its record has the wrong partition or key."""
-        wrong = misplacement(partition, key, event.space, self._partition_of(event.space))
-        if wrong is None:
-            return event
-        return DeadLetterRow(offset, wrong.reason, _storable(wrong.detail), event.space, event.id, event.kind)
-
-    def _record(self, partition: int, offset: int, data: bytes, event: Event) -> Record:
-        reached = self._remember_until is None or event.at <= self._remember_until
-        memorable = reached and kinds.kind_of(event.kind).is_episode
-        return Record(partition, offset, event, data, memorable, reached)
-
     def _apply_one(self, record: Record, rows: Rows) -> Steps[DeadLetterRow | None]:
         """Apply one record, again after each fetch until all rows are loaded that it reads."""
         for _ in range(limits.RECORD_PASSES_MAX):
@@ -445,13 +442,6 @@ def _load_wanted(rows: Rows) -> Steps[None]:
     if row_keys or log_names:
         values, totals = yield row_keys, log_names
         rows.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
-
-
-def _decoded(offset: int, data: bytes) -> Event | DeadLetterRow:
-    try:
-        return codec.decode(data)
-    except InvalidEvent as error:
-        return _rejected(offset, error)
 
 
 def _rejected(offset: int, error: InvalidEvent) -> DeadLetterRow:
