@@ -87,11 +87,14 @@ def write(event: Event) -> bytes | None:
         fields = msgspec.convert(event.__dict__, Fields)  # its payload is a new dict, which nobody else can change
         data = _to_json(fields)
         payload = fields.payload
-        # Other threads can change lists and objects in it. They are checked as they are read from the bytes.
-        written = payload if _FLAT.issuperset(map(type, payload.values())) else _any_from_json(data)["payload"]
-        if written != payload or len(data) > limits.EVENT_BYTES_MAX:
+        if not _FLAT.issuperset(map(type, payload.values())):
+            # Other threads can change lists and objects in it. They are checked as they are read from the bytes.
+            payload = _any_from_json(data)["payload"]
+            if payload != fields.payload:
+                return None
+        if len(data) > limits.EVENT_BYTES_MAX:
             return None
-        _check(fields, written)
+        _check(fields, payload)
     except _REJECTED:
         return None
     return data

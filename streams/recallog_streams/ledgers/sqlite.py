@@ -5,9 +5,9 @@ an offset without a record, raises `StorageCorrupt`, after the records before it
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,6 +31,11 @@ from recallog_streams.ledgers.ledger import (
 
 _LARGE_EVENTS = 100_000
 """The upgrade of a ledger with at least as many takes more than a few seconds."""
+
+
+_ROWS_OF_STATEMENT = 50
+"""How many events one statement writes: a tenth of the time of an append less than with a statement for each."""
+_COLUMNS = 5
 
 
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
@@ -83,8 +88,18 @@ LEDGER = FileFormat(
 )
 
 
+_Numbers = Mapping[str, int]
+"""The numbers of spaces."""
+_Write = Callable[[sqlite3.Connection, Sequence[Event], Sequence[bytes], _Numbers, int], Sequence[int]]
+"""Writes events, encoded as those bytes, from an offset on, and returns their offsets."""
+
+
 class _OtherOpening(Exception):
     """The file was opened again since the guard has accepted it."""
+
+
+class _Repeats(Exception):
+    """An event has the id of an earlier one. Nothing of its call was written."""
 
 
 class SqliteLedger(Ledger):
@@ -137,30 +152,19 @@ class SqliteLedger(Ledger):
 
     async def _append(self, events: Sequence[Event], opening: object) -> list[Position]:
         """`append`, to the file of that opening alone, unless it is None. Raises `_OtherOpening`."""
-        values = [(event.space, event.id, data) for event, data in zip(events, encode_events(events), strict=True)]
+        values = encode_events(events)
 
-        def work(connection: sqlite3.Connection) -> list[int]:
+        def work(write: _Write, connection: sqlite3.Connection) -> Sequence[int]:
             start = self._seen_end(connection)
             if opening not in (None, self.opening):
                 raise _OtherOpening
-            spaces = {name: _space(connection, name) for name in {space for space, _, _ in values}}
-            rows = [
-                (offset, number := spaces[space], id_, data, records.event_checksum(offset, number, id_, data))
-                for offset, (space, id_, data) in enumerate(values, start)
-            ]
-            # Usually all ids are new. One statement then writes them, and the unique index checks that.
-            connection.execute("SAVEPOINT all_new")
-            try:
-                connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
-            except sqlite3.IntegrityError:
-                connection.execute("ROLLBACK TO all_new")
-                return [
-                    _append_one(connection, event, number, data, start)
-                    for event, (_, number, _, data, _) in zip(events, rows, strict=True)
-                ]
-            return list(range(start, start + len(rows)))
+            spaces = {name: _space(connection, name) for name in {event.space for event in events}}
+            return write(connection, events, values, spaces, start)
 
-        offsets = await self._file.run(work, write=True)
+        try:  # usually all ids are new
+            offsets = await self._file.run(partial(work, _write_new), write=True)
+        except _Repeats:
+            offsets = await self._file.run(partial(work, _write_each), write=True)
         self._end = max([self._end, *(offset + 1 for offset in offsets[-1:])])
         return [Position(0, offset) for offset in offsets]
 
@@ -258,13 +262,46 @@ def _space(connection: sqlite3.Connection, name: str) -> int:
     return int(number)
 
 
+def _write_new(
+    connection: sqlite3.Connection, events: Sequence[Event], values: Sequence[bytes], spaces: _Numbers, start: int
+) -> Sequence[int]:
+    """Write events whose ids are new. The unique index checks the ids: raises `_Repeats`."""
+    for first in range(0, len(events), _ROWS_OF_STATEMENT):
+        parameters: list[object] = []
+        part = zip(events[first : first + _ROWS_OF_STATEMENT], values[first : first + _ROWS_OF_STATEMENT], strict=True)
+        for offset, (event, data) in enumerate(part, start + first):
+            number, id_ = spaces[event.space], event.id
+            parameters += (offset, number, id_, data, records.event_checksum(offset, number, id_, data))
+        try:
+            connection.execute(_insertion(len(parameters) // _COLUMNS), parameters)
+        except sqlite3.IntegrityError:
+            raise _Repeats from None
+    return range(start, start + len(events))
+
+
+@cache
+def _insertion(rows: int) -> str:
+    # Without "OR FAIL" SQLite first copies each page, to undo the statement alone. A conflict undoes the transaction.
+    return f"INSERT OR FAIL INTO events VALUES {', '.join(['(?, ?, ?, ?, ?)'] * rows)}"
+
+
+def _write_each(
+    connection: sqlite3.Connection, events: Sequence[Event], values: Sequence[bytes], spaces: _Numbers, start: int
+) -> Sequence[int]:
+    """Write the events whose ids are new."""
+    return [
+        _append_one(connection, event, spaces[event.space], data, start)
+        for event, data in zip(events, values, strict=True)
+    ]
+
+
 def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: bytes, start: int) -> int:
     """The offset of the event, or that of the first event with its id. The events of this call begin at `start`."""
     found = records.find(connection, space, event.id)
     if found is None:
         offset = records.end_of(connection)
         crc = records.event_checksum(offset, space, event.id, data)
-        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (offset, space, event.id, data, crc))
+        connection.execute(_insertion(1), (offset, space, event.id, data, crc))
         return offset
     offset, first = found
     check_repeat(event, data, first, Position(0, offset) if offset < start else None)
