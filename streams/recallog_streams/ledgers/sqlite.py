@@ -5,7 +5,7 @@ an offset without a record, raises `StorageCorrupt`, after the records before it
 """
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -91,12 +91,6 @@ LEDGER = FileFormat(
 )
 
 
-_Numbers = Mapping[str, int]
-"""The numbers of spaces."""
-_Write = Callable[[sqlite3.Connection, Sequence[Event], Sequence[bytes], _Numbers, int], Sequence[int]]
-"""Writes events, encoded as those bytes, from an offset on, and returns their offsets."""
-
-
 class _OtherOpening(Exception):
     """The file was opened again since the guard has accepted it."""
 
@@ -157,17 +151,27 @@ class SqliteLedger(Ledger):
         """`append`, to the file of that opening alone, unless it is None. Raises `_OtherOpening`."""
         values = encode_events(events)
 
-        def work(write: _Write, connection: sqlite3.Connection) -> Sequence[int]:
+        def work(connection: sqlite3.Connection, one_by_one: bool) -> Sequence[int]:
             start = self._seen_end(connection)
             if opening not in (None, self.opening):
                 raise _OtherOpening
             spaces = {name: _space(connection, name) for name in {event.space for event in events}}
-            return write(connection, events, values, spaces, start)
+            written = [(event, spaces[event.space], data) for event, data in zip(events, values, strict=True)]
+            if one_by_one:
+                return [_append_one(connection, event, number, data, start) for event, number, data in written]
+            _insert(
+                connection,
+                [
+                    (offset, number, id_ := event.id, data, records.event_checksum(offset, number, id_, data))
+                    for offset, (event, number, data) in enumerate(written, start)
+                ],
+            )
+            return range(start, start + len(events))
 
         try:  # usually all ids are new
-            offsets = await self._file.run(partial(work, _write_new), write=True)
+            offsets = await self._file.run(partial(work, one_by_one=False), write=True)
         except _Repeats:
-            offsets = await self._file.run(partial(work, _write_each), write=True)
+            offsets = await self._file.run(partial(work, one_by_one=True), write=True)
         self._end = max([self._end, *(offset + 1 for offset in offsets[-1:])])
         return [Position(0, offset) for offset in offsets]
 
@@ -265,20 +269,8 @@ def _space(connection: sqlite3.Connection, name: str) -> int:
     return int(number)
 
 
-def _write_new(
-    connection: sqlite3.Connection, events: Sequence[Event], values: Sequence[bytes], spaces: _Numbers, start: int
-) -> Sequence[int]:
+def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str, bytes, int]]) -> None:
     """Write events whose ids are new. The unique index checks the ids: raises `_Repeats`."""
-    rows = [
-        (
-            offset,
-            number := spaces[event.space],
-            id_ := event.id,
-            data,
-            records.event_checksum(offset, number, id_, data),
-        )
-        for offset, (event, data) in enumerate(zip(events, values, strict=True), start)
-    ]
     alone = len(rows) - len(rows) % _ROWS_AT_ONCE
     try:
         for first in range(0, alone, _ROWS_AT_ONCE):
@@ -286,17 +278,6 @@ def _write_new(
         connection.executemany(_INSERT, rows[alone:])
     except sqlite3.IntegrityError:
         raise _Repeats from None
-    return range(start, start + len(rows))
-
-
-def _write_each(
-    connection: sqlite3.Connection, events: Sequence[Event], values: Sequence[bytes], spaces: _Numbers, start: int
-) -> Sequence[int]:
-    """Write the events whose ids are new."""
-    return [
-        _append_one(connection, event, spaces[event.space], data, start)
-        for event, data in zip(events, values, strict=True)
-    ]
 
 
 def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: bytes, start: int) -> int:
