@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-sentence-transformers check generate cluster simulate chaos flip fuzz power soak bench bench-cluster eval clean
+.PHONY: help install demo test test-sentence-transformers check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ soak: install ## use a folder for hours, sample what its processes take, write b
 
 bench: install ## measure the embedded form, print a table and write build/bench.json
 	$(BIN)/python -m benchmarks
+
+counts: install ## count the calls, rows, bytes and fetches of an event and of a question: write benchmarks/counts.json
+	@$(BIN)/python -m benchmarks.counting
 
 bench-cluster: install ## measure on a real Kafka and Redis, print a table and write build/bench-cluster.json
 	$(BIN)/python -m benchmarks.cluster

@@ -21,7 +21,7 @@ _TEXT = (
     "the baker was never paid in full so they say it must have been grain dust or perhaps café owner Zoë knows more "
     "than she tells because her window looks onto river where boats come late with flour salt wine letters from city"
 )
-_WORDS = _TEXT.split()
+WORDS = _TEXT.split()
 _SHARED = ("world.observed", "world.observed", "user.injected", "agent.reflected")
 _PRIVATE = ("agent.spoke",) * 6 + ("agent.thought",) * 3 + ("clue.found", "tool.used", "shop.sold")
 
@@ -88,7 +88,7 @@ def batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
 def _payload(rng: random.Random, kind: str) -> dict[str, Any]:
     text = _text(rng)
     if kind == "tool.used":
-        return {"tool": "ledger.lookup", "arguments": {"name": rng.choice(_WORDS), "limit": 5}, "result": text}
+        return {"tool": "ledger.lookup", "arguments": {"name": rng.choice(WORDS), "limit": 5}, "result": text}
     if kind == "agent.reflected":
         return {"belief": text}
     return {"text": text}
@@ -96,4 +96,4 @@ def _payload(rng: random.Random, kind: str) -> dict[str, Any]:
 
 def _text(rng: random.Random) -> str:
     length = rng.randint(60, 200)
-    return " ".join(rng.choices(_WORDS, k=length // 3))[:length]
+    return " ".join(rng.choices(WORDS, k=length // 3))[:length]

@@ -245,6 +245,15 @@ class UniqueIdsContract(LedgerContract):
         run(ledger.append([first, second]))
         assert run(ledger.append([third, first, third])) == [Position(0, 2), Position(0, 0), Position(0, 2)]
 
+    @pytest.mark.parametrize("place", [0, 49, 50, 119])
+    def test_a_repeat_among_many_new_events_is_stored_once_wherever_it_is(self, ledger: Ledger, place: int) -> None:
+        first, *new = numbered(121)
+        run(ledger.append([first]))
+        positions = run(ledger.append([*new[:place], first, *new[place:]]))
+        assert positions.pop(place) == Position(0, 0)
+        assert positions == [Position(0, offset) for offset in range(1, 121)]
+        assert events_in(ledger) == [first, *new]
+
     def test_an_event_published_again_at_another_time_is_a_repeat_and_the_first_time_counts(
         self, ledger: Ledger
     ) -> None:

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 PROGRAM: contextvars.ContextVar[str] = contextvars.ContextVar("program", default="")
 """The program of the current task: its connections end when it is killed."""
 
-_WRITES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "SAVEPOINT")
+_WRITES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER")
 
 connect = sqlite3.connect
 """The real one, for what is outside of the simulation."""

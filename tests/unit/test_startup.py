@@ -84,6 +84,27 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
     assert {name for name in modules if name.startswith(("opentelemetry", "recallog_streams.tracing"))} == set()
 
 
+@pytest.mark.parametrize(
+    ("command", "ours_max", "all_max"),
+    [
+        (("publish", "village", "baker", "agent.spoke", "Bread!"), 255, 640),
+        (("episodic", "village", "baker"), 265, 670),
+        (("status",), 276, 710),
+    ],
+)
+def test_a_command_imports_few_modules(home: Path, command: Sequence[str], ours_max: int, all_max: int) -> None:
+    """Imports are nearly all of the time of a command on a small folder: 0.3 ms of processor time a module."""
+    _, modules = imported_by(*command, "--home", home)
+    assert len({name for name in modules if name.startswith("recallog")}) <= ours_max
+    assert len(modules) <= all_max
+
+
+def test_a_table_is_printed_without_the_modules_of_progress_bars(home: Path) -> None:
+    shown, modules = imported_by("status", "--home", home)
+    assert "1 records" in shown
+    assert modules.isdisjoint({"recallog_service.cli.progress_bar", "rich.progress", "rich.live"})
+
+
 def test_episodic_imports_nothing_of_the_index_the_reactors_or_other_queries(home: Path) -> None:
     _, modules = imported_by("episodic", "village", "baker", "--home", home)
     rooms = ("recallog_projections.index", "recallog.index.", "recallog.reactors.", "recallog.queries.")

@@ -1,6 +1,9 @@
 """Token vectors as text: small, and with the same dot products except for a small error without bias."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -65,3 +68,34 @@ def test_an_encoded_vector_is_encoded_to_the_same_text() -> None:
     text = token_codec.encode(vectors(20, 384))
     decoded = decoded_from([text], 384)
     assert token_codec.encode(decoded / np.linalg.norm(decoded, axis=1, keepdims=True)) == text
+
+
+# Prints the processor time of the process and of its main thread.
+_PRODUCTS = """
+import time
+import numpy as np
+from recallog_projections.index import token_codec
+
+stored, queries = np.eye(384, dtype=np.float32), np.eye(384, dtype=np.float32)[:{queries}]
+text = token_codec.encode(stored)
+token_codec.dot_products([text], queries)
+began = time.process_time(), time.thread_time()
+for _ in range(10):
+    token_codec.dot_products([text] * 10, queries)
+print(time.process_time() - began[0], time.thread_time() - began[1])
+"""
+
+
+@pytest.mark.parametrize("queries", [1, 12, 64])
+def test_products_use_the_calling_thread_alone_in_a_process_that_does_not_limit_blas(queries: int) -> None:
+    """With threads of OpenBLAS, 3 to 30 times the processor time was taken on a busy machine."""
+    limits = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    done = subprocess.run(
+        [sys.executable, "-c", _PRODUCTS.format(queries=queries)],
+        env={name: value for name, value in os.environ.items() if name not in limits},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    of_process, of_thread = map(float, done.stdout.split())
+    assert of_process < 1.3 * of_thread + 0.02

@@ -367,9 +367,9 @@ class ServiceProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                # The products of a query's matrices are small: with threads of their own they take three times as long
-                # on a busy machine, and so do torch's, which reads the second variable. A backtrace of the engine takes
-                # seconds to write, in which nothing is answered.
+                # Threads of OpenBLAS are not used, and those of torch, which reads the second variable, take three times
+                # as long on a busy machine. A backtrace of the engine takes seconds to write, in which nothing is
+                # answered.
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"},
                 start_new_session=self._outlives,  # Ctrl-C in the terminal then does not end it
             )

@@ -26,8 +26,11 @@ _NUMBERS = 4
 _PLACES = len(_LEVELS) ** np.arange(_NUMBERS - 1, -1, -1)
 
 _AT_ONCE = 512
-"""Vectors that are decoded at once. They stay in the processor's cache: of 40,000 at once the products took 2.4 times
-as long."""
+"""Vectors that are decoded at most at once. They stay in the processor's cache: of 40,000 at once the products took 2.4
+times as long."""
+_MULTIPLICATIONS = 1 << 19
+"""In one product of matrices: OpenBLAS computes as few in the calling thread. For larger products it wakes a thread for
+each core, and on a busy machine waits for them: 10 to 100 times as long (ADR 0083)."""
 
 _CODES = [code for code in range(0x20, 0x7F) if chr(code) not in '"\\'][: len(_LEVELS) ** _NUMBERS]
 _CHARACTERS = np.array(_CODES, np.uint8)
@@ -64,9 +67,10 @@ def dot_products(texts: Sequence[str], queries: Vectors) -> Vectors:
     table = _TABLE / np.float32(math.sqrt(dimension))
     columns = np.ascontiguousarray(np.pad(queries, ((0, 0), (0, width * _NUMBERS - dimension))).T)
     products = np.empty((len(characters), len(queries)), np.float32)
-    numbers = np.empty((min(len(characters), _AT_ONCE), width, _NUMBERS), np.float32)
-    for start in range(0, len(characters), _AT_ONCE):
-        some = characters[start : start + _AT_ONCE]
+    at_once = max(1, min(_AT_ONCE, _MULTIPLICATIONS // max(1, columns.size)))
+    numbers = np.empty((min(len(characters), at_once), width, _NUMBERS), np.float32)
+    for start in range(0, len(characters), at_once):
+        some = characters[start : start + at_once]
         decoded = np.take(table, some, axis=0, out=numbers[: len(some)], mode="clip")
         np.matmul(decoded.reshape(len(some), -1), columns, out=products[start : start + len(some)])
     return products

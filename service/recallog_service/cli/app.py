@@ -146,7 +146,7 @@ def main() -> None:
     """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
     collect_rarely()  # before modules are imported: that makes many objects, and no garbage
     logging.getLogger("recallog").addHandler(Warnings(logging.WARNING))
-    # A command multiplies small matrices. OpenBLAS would start a thread for each core, which costs more than it saves.
+    # OpenBLAS would start a thread for each core when it is imported, and no command uses them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # pydantic looks for plugins in all installed packages, which takes a tenth of a command's start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

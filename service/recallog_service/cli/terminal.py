@@ -24,7 +24,7 @@ from recallog_service.cli.visible import visible, visible_json
 from recallog_service.telemetry import exported
 
 if TYPE_CHECKING:
-    from recallog_service.cli.console import ProgressBar
+    from recallog_service.cli.progress_bar import ProgressBar
 
 Result = TypeVar("Result")
 
@@ -195,7 +195,7 @@ def bar(label: str, unit: str = "events") -> Iterator[Callable[[int, int], None]
     def advance(done: int, total: int) -> None:
         nonlocal shown
         if shown is None:
-            from recallog_service.cli.console import ProgressBar
+            from recallog_service.cli.progress_bar import ProgressBar
 
             shown = ProgressBar(label, unit, total)
         shown.update(done, total)

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,6 +32,13 @@ from recallog_streams.ledgers.ledger import (
 
 _LARGE_EVENTS = 100_000
 """The upgrade of a ledger with at least as many takes more than a few seconds."""
+
+
+_ROWS_AT_ONCE = 50
+"""How many events one statement writes, if an append has as many: a tenth of its time less than one by one."""
+# Without "OR FAIL" SQLite copies each page first, to undo the statement alone. A conflict undoes the whole transaction.
+_INSERT = "INSERT OR FAIL INTO events VALUES (?, ?, ?, ?, ?)"
+_INSERT_MANY = _INSERT + ", (?, ?, ?, ?, ?)" * (_ROWS_AT_ONCE - 1)
 
 
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
@@ -87,6 +95,10 @@ class _OtherOpening(Exception):
     """The file was opened again since the guard has accepted it."""
 
 
+class _Repeats(Exception):
+    """An event has the id of an earlier one. Nothing of its call was written."""
+
+
 class SqliteLedger(Ledger):
     """A ledger in SQLite: WAL, synchronous=FULL, unique ids. Any number of processes may append and read at once."""
 
@@ -137,30 +149,29 @@ class SqliteLedger(Ledger):
 
     async def _append(self, events: Sequence[Event], opening: object) -> list[Position]:
         """`append`, to the file of that opening alone, unless it is None. Raises `_OtherOpening`."""
-        values = [(event.space, event.id, data) for event, data in zip(events, encode_events(events), strict=True)]
+        values = encode_events(events)
 
-        def work(connection: sqlite3.Connection) -> list[int]:
+        def work(connection: sqlite3.Connection, one_by_one: bool) -> Sequence[int]:
             start = self._seen_end(connection)
             if opening not in (None, self.opening):
                 raise _OtherOpening
-            spaces = {name: _space(connection, name) for name in {space for space, _, _ in values}}
-            rows = [
-                (offset, number := spaces[space], id_, data, records.event_checksum(offset, number, id_, data))
-                for offset, (space, id_, data) in enumerate(values, start)
-            ]
-            # Usually all ids are new. One statement then writes them, and the unique index checks that.
-            connection.execute("SAVEPOINT all_new")
-            try:
-                connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
-            except sqlite3.IntegrityError:
-                connection.execute("ROLLBACK TO all_new")
-                return [
-                    _append_one(connection, event, number, data, start)
-                    for event, (_, number, _, data, _) in zip(events, rows, strict=True)
-                ]
-            return list(range(start, start + len(rows)))
+            spaces = {name: _space(connection, name) for name in {event.space for event in events}}
+            written = [(event, spaces[event.space], data) for event, data in zip(events, values, strict=True)]
+            if one_by_one:
+                return [_append_one(connection, event, number, data, start) for event, number, data in written]
+            _insert(
+                connection,
+                [
+                    (offset, number, id_ := event.id, data, records.event_checksum(offset, number, id_, data))
+                    for offset, (event, number, data) in enumerate(written, start)
+                ],
+            )
+            return range(start, start + len(events))
 
-        offsets = await self._file.run(work, write=True)
+        try:  # usually all ids are new
+            offsets = await self._file.run(partial(work, one_by_one=False), write=True)
+        except _Repeats:
+            offsets = await self._file.run(partial(work, one_by_one=True), write=True)
         self._end = max([self._end, *(offset + 1 for offset in offsets[-1:])])
         return [Position(0, offset) for offset in offsets]
 
@@ -258,13 +269,24 @@ def _space(connection: sqlite3.Connection, name: str) -> int:
     return int(number)
 
 
+def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str, bytes, int]]) -> None:
+    """Write events whose ids are new. The unique index checks the ids: raises `_Repeats`."""
+    alone = len(rows) - len(rows) % _ROWS_AT_ONCE
+    try:
+        for first in range(0, alone, _ROWS_AT_ONCE):
+            connection.execute(_INSERT_MANY, [*chain.from_iterable(rows[first : first + _ROWS_AT_ONCE])])
+        connection.executemany(_INSERT, rows[alone:])
+    except sqlite3.IntegrityError:
+        raise _Repeats from None
+
+
 def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: bytes, start: int) -> int:
     """The offset of the event, or that of the first event with its id. The events of this call begin at `start`."""
     found = records.find(connection, space, event.id)
     if found is None:
         offset = records.end_of(connection)
         crc = records.event_checksum(offset, space, event.id, data)
-        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (offset, space, event.id, data, crc))
+        connection.execute(_INSERT, (offset, space, event.id, data, crc))
         return offset
     offset, first = found
     check_repeat(event, data, first, Position(0, offset) if offset < start else None)

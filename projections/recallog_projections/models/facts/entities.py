@@ -26,7 +26,9 @@ _UNSPACED = (
 )
 """Scripts without capitals whose words touch others: "在Google工作" names Google."""
 
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+# Patterns with many ranges of characters are compiled when they are first used, which takes milliseconds: every command
+# imports this module.
+_UNSPACED_RUN = f"[{_UNSPACED}]+"
 _POSSIBLE_WORDS_MAX = 3
 _POSSIBLE_LETTERS_MAX = 8
 
@@ -37,7 +39,7 @@ _SPEECH = re.compile("[,;!?\uff0c\u3002\uff01\uff1f\uff1b\uff1a\u3001]")
 _LABEL = re.compile(r"\s*(?:lesson|strategy|info|insight|note):", re.IGNORECASE)  # the type of a migrated text
 _JOINERS = "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # invisible characters within words
 _TRAILING = " \t,.;:\uff0c\u3002"
-_WORD = re.compile(rf"[^\W_{_UNSPACED}]+(?:['\-][^\W_{_UNSPACED}]+)*[+#]*")
+_WORD = rf"[^\W_{_UNSPACED}]+(?:['\-][^\W_{_UNSPACED}]+)*[+#]*"
 _ASCII_WORD = re.compile(r"[a-z0-9][a-z0-9+#]*")
 _CONTRACTION = re.compile(r"'(?:d|ll|m|re|t|ve)$", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
@@ -75,7 +77,7 @@ def possible(query: str) -> tuple[str, ...]:
     scripts that write no spaces, all parts of 2 to `_POSSIBLE_LETTERS_MAX` of the first letters.
     """
     query = _normal(query)
-    spaced = (key_of(found[0]) for found in _WORD.finditer(query))
+    spaced = (key_of(found[0]) for found in re.finditer(_WORD, query))
     words = [word for word in spaced if word][: limits.RECALL_TERMS_MAX]
     keys = [
         " ".join(words[first : first + count])
@@ -84,7 +86,7 @@ def possible(query: str) -> tuple[str, ...]:
         if not FUNCTION_WORDS.issuperset(words[first : first + count])
     ]
     left = 2 * limits.RECALL_TERMS_MAX
-    for found in _UNSPACED_RUN.finditer(query):
+    for found in re.finditer(_UNSPACED_RUN, query):
         run = found[0][:left]
         left -= len(run)
         for count in range(2, _POSSIBLE_LETTERS_MAX + 1):
@@ -137,7 +139,7 @@ def _runs(text: str) -> Iterator[str]:
     """The runs of capitalised words of a text without its quoted names."""
     run: list[str] = []
     start, end = 0, 0
-    for found in _WORD.finditer(text):
+    for found in re.finditer(_WORD, text):
         word = found[0]
         is_capitalised = word.lower() != word and word != "I" and _CONTRACTION.search(word) is None
         if run and not (is_capitalised and _continues(run[-1], text, end, found.start())):

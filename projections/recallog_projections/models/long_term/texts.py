@@ -36,10 +36,12 @@ _WRITTEN = str.maketrans(
     | dict.fromkeys("\u00ad\u200b\u2060\ufeff", "")  # soft hyphen, zero-width space, word joiner, byte order mark
 )
 _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_AROUND_HAN = re.compile(rf"(?<=[{_HAN}]) (?=[A-Za-z0-9])|(?<=[A-Za-z0-9]) (?=[{_HAN}])")
-_PIECES = re.compile(rf"[{_HAN}]+|[^\s{_HAN}]+|\s+")
+# Patterns with Han characters are compiled when they are first used, which takes milliseconds: every command imports
+# this module.
+_AROUND_HAN = rf"(?<=[{_HAN}]) (?=[A-Za-z0-9])|(?<=[A-Za-z0-9]) (?=[{_HAN}])"
+_PIECES = rf"[{_HAN}]+|[^\s{_HAN}]+|\s+"
 _CORE = re.compile(r"[,;:.!?\"'()\[\]]*(.*?)[,;:.!?\"'()\[\]]*", re.DOTALL)
-_END = re.compile(r"(?<=[^\W\d_]{2})[.!。]+$|(?<=[" + _HAN + r"])[.!。]+$|(?<=[^\s.])[.。]$")
+_END = r"(?<=[^\W\d_]{2})[.!。]+$|(?<=[" + _HAN + r"])[.!。]+$|(?<=[^\s.])[.。]$"
 """The punctuation that may end a text: any after a word, one full stop after a number or a sign."""
 _STOPS = frozenset(".!?。")
 _UNIT_CHARS = 3
@@ -122,7 +124,7 @@ class _Written:
 
     @classmethod
     def of(cls, collapsed: str) -> "_Written":
-        pieces = list(_pieces(_END.sub("", _AROUND_HAN.sub("", _plain(collapsed)))))
+        pieces = list(_pieces(re.sub(_END, "", re.sub(_AROUND_HAN, "", _plain(collapsed)))))
         shouted = _is_shouted(pieces)
         first = next((number for number, piece in enumerate(pieces) if piece.core), -1)
         soft = [_is_soft(piece, is_first=number == first, shouted=shouted) for number, piece in enumerate(pieces)]
@@ -150,7 +152,7 @@ def _usual(char: str) -> str:
 
 def _pieces(text: str) -> Iterator[_Piece]:
     before = ""
-    for found in _PIECES.findall(text):
+    for found in re.findall(_PIECES, text):
         core = _CORE.fullmatch(found)
         yield _Piece(found, core[1].strip() if core is not None else found, before[-1:].isdigit())
         before = before if found.isspace() else found
