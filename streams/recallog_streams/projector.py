@@ -10,7 +10,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -345,6 +345,10 @@ def _shown(stored: bytes, manifest: bytes) -> str:
         return f"{stored.decode(errors='replace')}, not {manifest.decode()}"
     differing = [(getattr(theirs, name), getattr(ours, name)) for name in Manifest.__struct_fields__]
     return "; ".join(f"{before}, not {now}" for before, now in differing if before != now)
+
+
+CatchUp = Callable[[Projector, Generation, int, Progress | None], Awaitable[Checkpoint]]
+"""`Projector.catch_up`, or another way to do the same."""
 
 
 class Moved(Exception):

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ from recallog_schemas import limits
 from recallog_streams.concurrency import ended
 from recallog_streams.fold import Fetched
 from recallog_streams.ledgers.ledger import Batch
-from recallog_streams.parallel.workers import BatchTooLarge, WorkerLost, Workers, WorkersUnusable
+from recallog_streams.parallel.workers import BatchTooLarge, WorkerLost, Workers, WorkersUnusable, started
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Moved, Projector
 
 _log = logging.getLogger("recallog.fold")
 
-Commit = asyncio.Future[Checkpoint | None]
+Commit = asyncio.Task[Checkpoint | None]
 """The checkpoint after a commit; None if another process has moved it."""
 
 
@@ -54,7 +54,8 @@ class ParallelCatchUp:
     ) -> Checkpoint:
         """Process all records below `until`. Raises `GenerationGone` or `LedgerMismatch`."""
         checkpoint = await projector.resume(generation)
-        if self.workers > 1 and self.make and until - checkpoint.offset > limits.PARALLEL_RECORDS_MIN:
+        is_worthwhile = projector.ledger.numbers_spaces and until - checkpoint.offset > limits.PARALLEL_RECORDS_MIN
+        if self.workers > 1 and self.make is not None and is_worthwhile:
             try:
                 await self._in_processes(self.make, projector, generation, until, progress)
             except WorkerLost as error:
@@ -95,12 +96,8 @@ class ParallelCatchUp:
     ) -> None:
         """Process all records below `until`. Raises `WorkersUnusable` as well."""
         unique_ids, store = projector.ledger.unique_ids, projector.store
-        workers = await Workers.start(self.workers, make, projector.fold, unique_ids=unique_ids, store=store)
-        try:
-            while True:
-                checkpoint = await projector.resume(generation)
-                if checkpoint.offset + 1 >= until:
-                    return
+        async with started(self.workers, make, projector.fold, unique_ids=unique_ids, store=store) as workers:
+            while (checkpoint := await projector.resume(generation)).offset + 1 < until:
                 workers.forget(complete=checkpoint.offset < 0)
                 run = _Run(projector, generation, until, progress, workers)
                 try:
@@ -109,8 +106,6 @@ class ParallelCatchUp:
                     continue
                 except BatchTooLarge:
                     await projector.catch_up(generation, run.following, progress)
-        finally:
-            workers.close()
 
 
 @dataclass(slots=True)
@@ -125,17 +120,16 @@ class _Run:
     following: int = 0
     """The offset after the batch that is folded."""
 
-    async def process_from(self, checkpoint: Checkpoint, pause: Callable[[float], "asyncio.Future[None]"]) -> None:
+    async def process_from(self, checkpoint: Checkpoint, pause: Callable[[float], Awaitable[None]]) -> None:
         """Raises `Moved`, and as `Workers.fold`; the batch before is committed then."""
-        commit: Commit = asyncio.get_running_loop().create_future()
-        commit.set_result(checkpoint)
+        commit = asyncio.create_task(_nothing_to_commit(checkpoint))
         batches = self.projector.ledger.read(self.generation.partition, checkpoint.offset + 1, self.until)
         try:
             async with aclosing(batches):  # type: ignore[type-var]
                 async for read in batches:
                     for batch in self.projector.parts(read):
                         began, self.following = time.monotonic(), batch.next
-                        commit = asyncio.ensure_future(self._commit(batch, *await self._folded(batch, commit), began))
+                        commit = asyncio.create_task(self._commit(batch, *await self._folded(batch, commit), began))
                         await pause(began)
             await _committed(commit)
         finally:
@@ -153,15 +147,17 @@ class _Run:
             checkpoint = await _committed(commit)
         return checkpoint, changes
 
-    async def _commit(
-        self, batch: Batch, checkpoint: Checkpoint, changes: Changes, began: float
-    ) -> Checkpoint | None:
+    async def _commit(self, batch: Batch, checkpoint: Checkpoint, changes: Changes, began: float) -> Checkpoint | None:
         new, outcome = await self.projector.commit(self.generation, batch, checkpoint, changes, began)
         if outcome is not Outcome.APPLIED:
             return None
         if self.progress is not None:
             self.progress(batch.next, self.until)
         return new
+
+
+async def _nothing_to_commit(checkpoint: Checkpoint) -> Checkpoint | None:
+    return checkpoint
 
 
 async def _committed(commit: Commit) -> Checkpoint:

@@ -3,7 +3,8 @@
 import struct
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import BinaryIO, TypeAlias
+from io import BufferedRWPair
+from typing import TypeAlias
 
 import msgspec
 
@@ -24,8 +25,6 @@ class Begin(msgspec.Struct, tag=True):
     make: bytes
     """Pickled: the function that makes the projections."""
     unique_ids: bool
-    rows_max: int
-    """How many rows it keeps after a batch."""
     changes_max: int
     """How many changes of one batch it sends."""
 
@@ -73,11 +72,11 @@ class Loaded(msgspec.Struct, tag=True):
 class Folded(msgspec.Struct, tag=True):
     """From a worker: the changes of its part."""
 
-    rows: dict[RowAddress, bytes | None]
-    sums: dict[RowAddress, bytes | None]
+    rows: Mapping[RowAddress, bytes | None]
+    sums: Mapping[RowAddress, bytes | None]
     """The rows that are sums over spaces, with what this worker has folded."""
-    logs: dict[LogAddress, list[bytes]]
-    keep: dict[str, int]
+    logs: Mapping[LogAddress, Sequence[bytes]]
+    keep: Mapping[str, int]
 
 
 class TooManyChanges(msgspec.Struct, tag=True):
@@ -94,8 +93,8 @@ ToWorker = Begin | Part | Loaded
 FromWorker = Ready | Wanted | Folded | TooManyChanges | Refused
 
 _encode = msgspec.msgpack.Encoder().encode
-_to_worker = msgspec.msgpack.Decoder(ToWorker)
-from_worker = msgspec.msgpack.Decoder(FromWorker)
+_to_worker: "msgspec.msgpack.Decoder[ToWorker]" = msgspec.msgpack.Decoder(ToWorker)
+from_worker: "msgspec.msgpack.Decoder[FromWorker]" = msgspec.msgpack.Decoder(FromWorker)
 
 
 def frame(message: ToWorker | FromWorker) -> tuple[bytes, bytes]:
@@ -107,7 +106,7 @@ def frame(message: ToWorker | FromWorker) -> tuple[bytes, bytes]:
 class Pipe:
     """The worker's end of the socket."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BufferedRWPair) -> None:
         self._stream = stream
 
     def send(self, message: FromWorker) -> None:

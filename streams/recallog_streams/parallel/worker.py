@@ -8,11 +8,12 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from recallog_projections.rows import Changes, Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
-from recallog_schemas import Record, kinds
+from recallog_schemas import Record, kinds, limits
 from recallog_streams import identity
 from recallog_streams.collector import collect_rarely
 from recallog_streams.fold import Fetched, Fold
@@ -20,6 +21,7 @@ from recallog_streams.parallel.messages import (
     Begin,
     Cached,
     Folded,
+    FromWorker,
     Loaded,
     Part,
     Pipe,
@@ -77,7 +79,7 @@ class Worker:
 
     def __init__(self, pipe: Pipe, begin: Begin) -> None:
         self._pipe, self._begin = pipe, begin
-        self._fold = Fold(pickle.loads(begin.make)(), unique_ids=begin.unique_ids)  # noqa: S301 - from our own parent
+        self._fold = Fold(pickle.loads(begin.make)(), unique_ids=begin.unique_ids)
         self._sums = frozenset(each.name for each in self._fold.tables if isinstance(each, Table) and each.add)
         self._rows: OwnRows | None = None
         self._spaces = set[str]()
@@ -91,6 +93,7 @@ class Worker:
 
     def _answer(self, part: Part) -> ToWorker | None:
         """Fold a part and send what came of it. Returns the next message."""
+        answer: FromWorker
         try:
             answer = self._folded(part)
         except _Replaced as replaced:
@@ -121,9 +124,9 @@ class Worker:
         rows = self._rows
         if rows is None or part.cached is not Cached.KEPT:
             return self._fold.new_rows(OwnRows, complete=part.cached is Cached.COMPLETE)
-        if len(rows) > self._begin.rows_max:
+        if len(rows) > limits.CACHED_ROWS_MAX:
             rows.evict(identity.BUCKETS)
-        return rows if len(rows) <= self._begin.rows_max else self._fold.new_rows(OwnRows)
+        return rows if len(rows) <= limits.CACHED_ROWS_MAX else self._fold.new_rows(OwnRows)
 
     async def _fetch(self, row_keys: Sequence[RowKey], log_names: Sequence[LogName]) -> Fetched:
         self._pipe.send(Wanted(row_keys, log_names))
@@ -147,17 +150,22 @@ def main() -> None:
     """The program of a worker; its argument is the number of the socket's file descriptor."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
     collect_rarely()
-    with socket.socket(fileno=int(sys.argv[1])) as connection, connection.makefile("rwb") as stream:
-        pipe = Pipe(stream)
-        begin = pipe.receive()
-        if isinstance(begin, Begin):
-            sys.path[:] = begin.path
-            try:
-                worker = Worker(pipe, begin)
-            except Exception as error:  # noqa: BLE001 - modules of users may raise anything
-                pipe.send(Refused(f"{type(error).__name__}: {error}"))
-            else:
-                worker.run()
+    # When the parent has ended, nothing can be sent, and nothing is to be done.
+    with suppress(ConnectionError), socket.socket(fileno=int(sys.argv[1])) as connection:
+        _serve(Pipe(connection.makefile("rwb")))
+
+
+def _serve(pipe: Pipe) -> None:
+    begin = pipe.receive()
+    if not isinstance(begin, Begin):
+        return
+    sys.path[:] = begin.path
+    try:
+        worker = Worker(pipe, begin)
+    except Exception as error:  # noqa: BLE001 - modules of users may raise anything
+        pipe.send(Refused(f"{type(error).__name__}: {error}"))
+    else:
+        worker.run()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial, reduce
 from typing import Any
 
@@ -15,8 +16,7 @@ from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Store
 from recallog_projections.tables import LogName, RowKey, Table
-from recallog_schemas import kinds, limits
-from recallog_schemas.errors import RecallogError
+from recallog_schemas import kinds
 from recallog_streams.fold import Fetch, Fetched, Fold
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.parallel import messages
@@ -26,6 +26,7 @@ from recallog_streams.parallel.messages import (
     Folded,
     FromWorker,
     Loaded,
+    LogAddress,
     Part,
     Ready,
     Refused,
@@ -38,7 +39,7 @@ from recallog_streams.parallel.messages import (
 _BUFFER_BYTES = 16 * 1024 * 1024
 
 
-class WorkersUnusable(RecallogError):
+class WorkersUnusable(Exception):
     """Workers cannot fold these records, or not any more."""
 
 
@@ -46,48 +47,26 @@ class WorkerLost(WorkersUnusable):
     """A worker has ended."""
 
 
-class BatchTooLarge(Exception):  # noqa: N818 - an outcome
+class BatchTooLarge(Exception):
     """The changes of a batch are too many for one commit."""
 
 
 class Workers:
     """Processes that fold the records of a generation: all those of a space are folded by the same one."""
 
-    def __init__(self, workers: "Sequence[_Worker]", tables: Mapping[str, Table[Any]]) -> None:
+    def __init__(self, workers: "Sequence[_Worker]", fold: Fold) -> None:
         self._workers = workers
-        self._sums = _Sums(tables)
-        self._cached = Cached.NONE
+        self._sums = _Sums({each.name: each for each in fold.tables if isinstance(each, Table) and each.add})
         self._of_space: dict[int, int] = {}
         """The worker of each space."""
         self._loads = [0] * len(workers)
         """How many records each worker got."""
 
-    @classmethod
-    async def start(
-        cls, count: int, make: Callable[[], Sequence[Projection]], fold: Fold, *, unique_ids: bool, store: Store
-    ) -> "Workers":
-        """Start `count` processes, which fold as `fold` does. Raises `WorkersUnusable`."""
-        try:
-            made_by = pickle.dumps(make)
-        except Exception as error:  # objects of users may raise anything
-            raise WorkersUnusable(f"other processes cannot get the projections: {error}") from error
-        begin = Begin(sys.path, made_by, unique_ids, limits.WORKER_ROWS_MAX, store.commit_changes_max)
-        tables = {each.name: each for each in fold.tables if isinstance(each, Table) and each.add is not None}
-        workers = cls([], tables)
-        try:
-            workers = cls([await _Worker.start() for _ in range(count)], tables)
-            await asyncio.gather(*(each.begin(begin, fold.code) for each in workers._workers))
-        except BaseException:
-            workers.close()
-            raise
-        return workers
-
     def forget(self, *, complete: bool) -> None:
         """The workers' rows are not valid; `complete` says that none exists."""
-        self._cached = Cached.COMPLETE if complete else Cached.NONE
         self._sums.clear()
         for each in self._workers:
-            each.cached = self._cached
+            each.cached = Cached.COMPLETE if complete else Cached.NONE
 
     async def fold(self, batch: Batch, fetch: Fetch) -> Changes:
         """The changes of a batch. `fetch` gets rows as they are before it.
@@ -100,16 +79,17 @@ class Workers:
             *(self._workers[index].fold(part, partial(self._fetch, fetch, index)) for index, part in given),
             return_exceptions=True,
         )
-        changes = Changes({}, {}, {})
+        rows: dict[RowAddress, bytes | None] = {}
+        logs: dict[LogAddress, Sequence[bytes]] = {}
+        keep: dict[str, int] = {}
         for (index, _), folded in zip(given, results, strict=True):
             if isinstance(folded, BaseException):
                 raise folded
-            changes.rows.update(folded.rows)
-            changes.logs.update(folded.logs)
-            changes.keep.update(folded.keep)
-            for address, data in folded.sums.items():
-                changes.rows[address] = self._sums.put(index, address, data)
-        return changes
+            rows |= folded.rows
+            logs |= folded.logs
+            keep |= folded.keep
+            rows |= {address: self._sums.put(index, address, data) for address, data in folded.sums.items()}
+        return Changes(rows, logs, keep)
 
     def _parts(self, batch: Batch) -> list[Batch]:
         """The records of each worker."""
@@ -131,10 +111,24 @@ class Workers:
         pairs = zip(row_keys, rows, strict=True)
         return [self._sums.part_of(worker, row_key, data) for row_key, data in pairs], totals
 
-    def close(self) -> None:
-        """End the processes."""
-        for each in self._workers:
-            each.close()
+
+@asynccontextmanager
+async def started(
+    count: int, make: Callable[[], Sequence[Projection]], fold: Fold, *, unique_ids: bool, store: Store
+) -> AsyncIterator[Workers]:
+    """Workers in `count` processes, which fold as `fold` does; they end with the block. Raises `WorkersUnusable`."""
+    try:
+        made_by = pickle.dumps(make)
+    except Exception as error:  # objects of users may raise anything
+        raise WorkersUnusable(f"other processes cannot get the projections: {error}") from error
+    begin = Begin(sys.path, made_by, unique_ids, store.commit_changes_max)
+    with ExitStack() as processes:
+        try:
+            workers = [processes.enter_context(closing(await _Worker.start())) for _ in range(count)]
+        except OSError as error:
+            raise WorkersUnusable(f"other processes cannot be started: {error}") from error
+        await asyncio.gather(*(each.begin(begin, fold.code) for each in workers))
+        yield Workers(workers, fold)
 
 
 class _Sums:
