@@ -97,15 +97,26 @@ class ParallelCatchUp:
         """Process all records below `until`. Raises `WorkersUnusable` as well."""
         unique_ids, store = projector.ledger.unique_ids, projector.store
         async with started(self.workers, make, projector.fold, unique_ids=unique_ids, store=store) as workers:
-            while (checkpoint := await projector.resume(generation)).offset + 1 < until:
-                workers.forget(complete=checkpoint.offset < 0)
-                run = _Run(projector, generation, until, progress, workers)
-                try:
-                    await run.process_from(checkpoint, self._pause)
-                except Moved:
-                    continue
-                except BatchTooLarge:
-                    await projector.catch_up(generation, run.following, progress)
+            await self.catch_up_with(workers, projector, generation, until, progress)
+
+    async def catch_up_with(
+        self,
+        workers: Workers,
+        projector: Projector,
+        generation: Generation,
+        until: int,
+        progress: Progress | None = None,
+    ) -> None:
+        """Process all records below `until` with workers that run. Raises `WorkersUnusable` as well."""
+        while (checkpoint := await projector.resume(generation)).offset + 1 < until:
+            workers.forget(complete=checkpoint.offset < 0)
+            run = _Run(projector, generation, until, progress, workers)
+            try:
+                await run.process_from(checkpoint, self._pause)
+            except Moved:
+                continue
+            except BatchTooLarge:
+                await projector.catch_up(generation, run.following, progress)
 
 
 @dataclass(slots=True)
