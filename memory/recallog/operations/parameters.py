@@ -693,8 +693,8 @@ Throttle = Annotated[
     Field(
         ge=0,
         le=0.95,
-        description="Share of the time in which it pauses, so that others have the machine and the files: with 0.5 it "
-        "takes twice as long.",
+        description="Share of the time in which folding pauses after each batch, so that others have the machine and "
+        "the files: with 0.5 it takes twice as long.",
     ),
 ]
 Model = Annotated[
