@@ -23,6 +23,7 @@ from benchmarks import (
     items,
     long_term,
     operations,
+    parallel,
     past,
     presets,
     query,
@@ -38,6 +39,7 @@ from benchmarks.measure import Measure, Setup
 SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "append": append.measure,
     "fold": fold.measure,
+    "parallel": parallel.measure,
     "breakdown": breakdown.measure,
     "query": query.measure,
     "operations": operations.measure,
@@ -64,8 +66,8 @@ def main(
     only: Annotated[str, typer.Option(metavar="NAME", help="Only subjects whose name contains NAME.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
-    """Measure Recallog: append, fold, breakdown, query, operations, synchronous, remember, agents, due, items,
-    long_term, graph, resident, past, index, recall, presets, tiers, context, http.
+    """Measure Recallog: append, fold, parallel, breakdown, query, operations, synchronous, remember, agents, due,
+    items, long_term, graph, resident, past, index, recall, presets, tiers, context, http.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 

@@ -138,6 +138,8 @@ class Admin(Facade):
         what: parameters.Verified = None,
         *,
         digests: parameters.Digests = None,
+        workers: parameters.Workers = None,
+        throttle: parameters.Throttle = 0.0,
         progress: parameters.Report = None,
     ) -> "VerifyReport":
         """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
@@ -148,11 +150,11 @@ class Admin(Facade):
         Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
         """
         if what is not None:
-            return await queries.verification.verify(self._components, what, digests or (), progress)
-        reports = [await self.verify("views", digests=digests, progress=progress)]
+            return await queries.verification.verify(self._components, what, digests or (), progress, workers, throttle)
+        reports = [await self.verify("views", digests=digests, workers=workers, throttle=throttle, progress=progress)]
         if self._components.index is not None and self._components.index.exists():
             try:
-                reports.append(await self.verify("index", progress=progress))
+                reports.append(await self.verify("index", throttle=throttle, progress=progress))
             except (IndexUnavailable, Rebuilding, SettingsError, StorageError) as error:
                 missing = views.NotCompared(views="index", partition=None, reason=str(error))
                 reports[0] = reports[0].model_copy(update={"not_compared": (*reports[0].not_compared, missing)})
@@ -178,13 +180,15 @@ class Admin(Facade):
         """
         return await queries.verification.digests(self._components)
 
-    @operation(example="recallog rebuild", scope=Scope.OPERATE, uses_index=True)
+    @operation(example="recallog rebuild --workers 4 --throttle 0.5", scope=Scope.OPERATE, uses_index=True)
     async def rebuild(
         self,
         what: parameters.Rebuilt = "views",
         *,
         accept: parameters.Accept = False,
         drop: parameters.Drop = False,
+        workers: parameters.Workers = None,
+        throttle: parameters.Throttle = 0.0,
         progress: parameters.Report = None,
     ) -> "RebuildReports":
         """Rebuild the views or the index from offset zero beside the live ones, then cut over.
@@ -193,13 +197,18 @@ class Admin(Facade):
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
 
+        The views of a large folder are folded by several processes: each has the events of some spaces. Projections
+        whose rows several spaces share, and the index, are folded by one.
+
         With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
         another one, or an older copy: what it lacks is gone from the memory.
 
         Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
         `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
         """
-        reports = await queries.rebuilds.rebuild(self._components, what, progress, accept=accept, drop=drop)
+        reports = await queries.rebuilds.rebuild(
+            self._components, what, progress, accept=accept, drop=drop, workers=workers, throttle=throttle
+        )
         return views.RebuildReports(items=tuple(reports))
 
     @operation(

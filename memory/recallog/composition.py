@@ -32,7 +32,7 @@ from recallog_projections.plugins import scheme_of
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Outcome, Store
 from recallog_projections.views import builtin
-from recallog_schemas import extras, limits
+from recallog_schemas import extras, kinds, limits
 from recallog_schemas.errors import ProjectionError, SettingsError
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import ProcessedBatch, Projector
@@ -135,8 +135,8 @@ def assemble(
                 f"{' and '.join(sorted(_RESERVED))} are reserved"
             )
 
-    def group(name: str, namespace: str, projections: Sequence[Projection]) -> ProjectionGroup:
-        store = stores(namespace)
+    def group(name: str, namespace: str, make: Callable[[], Sequence[Projection]]) -> ProjectionGroup:
+        store, projections = stores(namespace), make()
         report = None if processed is None else partial(_named, processed, name)
         drop = "recallog rebuild --drop" + (" --projections module:name" if namespace else "")
         builder = Projector(ledger, store, projections, processed=report, drop=drop)
@@ -145,16 +145,23 @@ def assemble(
             access = WaitForWorkers(builder, after_wait_seconds)
         else:
             access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace), drop=drop), projections)
-        return ProjectionGroup(name, store, projections, builder, access)
+        make_elsewhere = partial(_make_with_models, make) if kinds.registered() else make
+        return ProjectionGroup(name, store, projections, builder, access, make_elsewhere)
 
     return Components(
         ledger,
-        group(BUILT_IN, "", builtin.projections(log_events)),
-        [group(projection.name, projection.name, builtin.with_settings(projection)) for projection in own],
+        group(BUILT_IN, "", partial(builtin.projections, log_events)),
+        [group(projection.name, projection.name, partial(builtin.with_settings, projection)) for projection in own],
         lock(REACTORS),
         index,
         log_events,
     )
+
+
+def _make_with_models(make: Callable[[], Sequence[Projection]]) -> Sequence[Projection]:
+    """The projections in a process that does not have the kinds of the installed models yet."""
+    model.installed()
+    return make()
 
 
 def _named(processed: Callable[[ProcessedBatch], None], views: str, batch: ProcessedBatch) -> None:

@@ -1,6 +1,6 @@
 """Tables and logs of projections: declarations, addresses of rows, and the encoding of rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
@@ -104,6 +104,10 @@ class Table(_Encoded[Row]):
     row: type[Row]
     write_only: bool = False
     """Whether its rows are not cached: each is written once, or read by queries alone."""
+    add: Callable[[Row, Row], Row] | None = None
+    """For rows of the whole partition that are sums over its spaces: adds the rows of folds of different spaces."""
+    apart: bool = False
+    """Whether each row of the whole partition is written by events of one space, or by all events with one value."""
 
 
 @dataclass(frozen=True)

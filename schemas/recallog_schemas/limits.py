@@ -88,6 +88,8 @@ GRAPH_SAME_WORD = 256  # entities with one word that a query compares
 
 # Rows of recent batches that the projector caches; beyond this number it drops them.
 CACHED_ROWS_MAX = 20_000
+WORKERS_MAX = 64
+PARALLEL_RECORDS_MIN = 50_000  # with fewer records, starting workers takes longer than what they save
 CACHED_PLANS_MAX = 1_024  # settings of spaces, and kinds of one of them, whose plans a process keeps
 # The cache of texts split into words for salience, and the distinct words in it: usually a few MB, at most 50.
 CACHED_TEXTS_MAX = 4_096

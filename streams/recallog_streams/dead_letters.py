@@ -29,8 +29,12 @@ class DeadLetterCount(msgspec.Struct, frozen=True):
     future: int = 0
 
 
-TABLE = Table("dead_letters", DeadLetterRow)
-COUNT = Table("dead_letters.count", DeadLetterCount)
+def _sum(one: DeadLetterCount, other: DeadLetterCount) -> DeadLetterCount:
+    return DeadLetterCount(one.total + other.total, one.future + other.future)
+
+
+TABLE = Table("dead_letters", DeadLetterRow, apart=True)
+COUNT = Table("dead_letters.count", DeadLetterCount, add=_sum)
 
 
 def add(rows: Rows, dead_letter: DeadLetterRow) -> None:

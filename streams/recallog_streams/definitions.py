@@ -28,7 +28,7 @@ class Definition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """See `kinds.definition`."""
 
 
-TABLE = Table("fold.kinds", Definition)
+TABLE = Table("fold.kinds", Definition, apart=True)
 """At ("", "", name of the kind)."""
 
 

@@ -30,6 +30,7 @@ from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.placement import misplacement
 
 Result = TypeVar("Result")
+OfRows = TypeVar("OfRows", bound=Rows)
 
 Request = tuple[Sequence[RowKey], Sequence[LogName]]
 Fetched = tuple[Sequence[bytes | None], Sequence[int]]
@@ -178,9 +179,9 @@ class Fold:
         made = {each.name: each.made_with for each in self._projections if hasattr(each, "made_with")}
         return json.dumps({**code, "made_with": made} if made else code, sort_keys=True)
 
-    def new_rows(self, *, complete: bool = False) -> Rows:
+    def new_rows(self, of: type[OfRows] = Rows, *, complete: bool = False) -> OfRows:  # type: ignore[assignment]
         """Rows for batches of one generation; `complete` as in `Rows`."""
-        return Rows(self.tables, strict=not self._all_builtin, complete=complete)
+        return of(self.tables, strict=not self._all_builtin, complete=complete)
 
     async def process(
         self, records: "Decoded", rows: Rows, fetch: Fetch, changes_max: float = math.inf

@@ -15,7 +15,7 @@ from recallog_projections.stores.store import Checkpoint, Generation, Pointer, S
 from recallog_schemas.errors import NewDeadLetters, Rebuilding, ViewsTooNew
 from recallog_streams import dead_letters
 from recallog_streams.progress import Progress
-from recallog_streams.projector import GenerationGone, Projector
+from recallog_streams.projector import CatchUp, GenerationGone, Projector
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,12 @@ async def _begin(projector: Projector, partition: int, pointer: Pointer) -> Buil
 
 
 async def complete(
-    projector: Projector, begun: BuildInProgress, progress: Progress | None = None, *, accept: bool
+    projector: Projector,
+    begun: BuildInProgress,
+    progress: Progress | None = None,
+    *,
+    accept: bool,
+    catch_up: CatchUp = Projector.catch_up,
 ) -> Rebuilt:
     """Fold the building generation up to the ledger's end and cut over to it.
 
@@ -130,7 +135,7 @@ async def complete(
         # Up to the ledger's end, not to the active checkpoint, which moves on meanwhile.
         until = (await projector.ledger.ends())[partition]
         await _check_end(projector, building, replaced, until)
-        done = await projector.catch_up(building, until, progress)
+        done = await catch_up(projector, building, until, progress)
         if replaced is not None and not accept:
             with suppress(Rebuilding):  # one of the two is gone; the next lines find out which
                 compared = await _compare_dead_letters(store, replaced, building, done, compared)

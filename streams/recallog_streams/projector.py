@@ -10,10 +10,11 @@
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTime
 from recallog_streams import chain as hash_chain
 from recallog_streams import definitions, identity
 from recallog_streams.definitions import KindRedefined
-from recallog_streams.fold import Decoded, Fold, digest_of
+from recallog_streams.fold import Decoded, Fetched, Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
 from recallog_streams.progress import Progress
 
@@ -215,27 +216,40 @@ class Projector:
         if cache is None or cache.checkpoint != checkpoint or len(cache.rows) > limits.CACHED_ROWS_MAX:
             cache = _Cache(checkpoint, self.fold.new_rows(complete=checkpoint.offset < 0))
 
-        async def fetch(
-            needs: Sequence[RowKey], logs: Sequence[LogName]
-        ) -> tuple[Sequence[bytes | None], Sequence[int]]:
-            totals = [(log, 0) for log in logs]
-            try:
-                snapshot = await self.store.read(generation.partition, needs, totals, generation)
-            except Rebuilding as error:
-                raise GenerationGone(f"the generation {generation.id} is gone") from error
-            if snapshot.checkpoint != checkpoint:
-                raise _Moved
-            return snapshot.rows, [tail.total for tail in snapshot.logs]
-
+        fetch = partial(self.fetch, generation, checkpoint)
         began = time.monotonic()
         try:
             changes, count = await self.fold.process(records, cache.rows, fetch, self.store.commit_changes_max)
-        except _Moved:
+        except Moved:
             return None
         except KindRedefined:  # by another process, since the generation was compared
             self._defined.pop(generation.id, None)
             raise
-        batch = batch.cut(0, count)
+        new, outcome = await self.commit(generation, batch.cut(0, count), checkpoint, changes, began)
+        if outcome is Outcome.APPLIED:
+            self._store_cache(generation, _Cache(new, cache.rows))
+        return (new, count) if outcome in (Outcome.APPLIED, Outcome.ALREADY_THERE) else None
+
+    async def fetch(
+        self, generation: Generation, checkpoint: Checkpoint, needs: Sequence[RowKey], logs: Sequence[LogName]
+    ) -> Fetched:
+        """Rows, and totals of logs, at the checkpoint. Raises `Moved` if it is another one now, `GenerationGone`."""
+        totals = [(log, 0) for log in logs]
+        try:
+            snapshot = await self.store.read(generation.partition, needs, totals, generation)
+        except Rebuilding as error:
+            raise GenerationGone(f"the generation {generation.id} is gone") from error
+        if snapshot.checkpoint != checkpoint:
+            raise Moved
+        return snapshot.rows, [tail.total for tail in snapshot.logs]
+
+    async def commit(
+        self, generation: Generation, batch: Batch, checkpoint: Checkpoint, changes: Changes, began: float
+    ) -> tuple[Checkpoint, Outcome]:
+        """Commit the changes of a batch that follows the checkpoint. Returns the new checkpoint, and the outcome.
+
+        Raises `GenerationGone`. `began` is when the batch was taken, by the monotonic clock.
+        """
         record, digest, chain = checkpoint.record, checkpoint.digest, checkpoint.chain
         if batch.records:
             record, digest = batch.records[-1][0], digest_of(batch.records[-1][1])
@@ -247,12 +261,9 @@ class Projector:
         if self._on_processed is not None:
             seconds, traceparents = time.monotonic() - began, batch.traceparents or ()
             self._on_processed(ProcessedBatch(batch.partition, len(batch.records), seconds, outcome, traceparents))
-        if outcome is Outcome.APPLIED:
-            self._store_cache(generation, _Cache(new, cache.rows))
-            return new, count
         if outcome in (Outcome.RETIRED, Outcome.LOST):
             raise GenerationGone(f"the generation {generation.id} is {outcome.value}")
-        return (new, count) if outcome is Outcome.ALREADY_THERE else None
+        return new, outcome
 
     def _store_cache(self, generation: Generation, cache: _Cache) -> None:
         """Store the cache of a generation, and evict rows if all caches together exceed `limits.CACHED_ROWS_MAX`."""
@@ -336,5 +347,9 @@ def _shown(stored: bytes, manifest: bytes) -> str:
     return "; ".join(f"{before}, not {now}" for before, now in differing if before != now)
 
 
-class _Moved(Exception):
+CatchUp = Callable[[Projector, Generation, int, Progress | None], Awaitable[Checkpoint]]
+"""`Projector.catch_up`, or another way to do the same."""
+
+
+class Moved(Exception):
     """Another projector committed to the generation while this one was folding."""

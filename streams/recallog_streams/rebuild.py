@@ -20,13 +20,20 @@ from recallog_streams import generations
 from recallog_streams.concurrency import gathered
 from recallog_streams.generations import BuildInProgress
 from recallog_streams.progress import CombinedProgress, Progress
-from recallog_streams.projector import GenerationGone, Projector
+from recallog_streams.projector import CatchUp, GenerationGone, Projector
 
 MOVES_SECONDS = 0.25
 """How long a partition's checkpoint is watched to see whether another process moves it."""
 
 
-async def rebuild(name: str, projector: Projector, progress: Progress | None, *, accept: bool) -> list[RebuildReport]:
+async def rebuild(
+    name: str,
+    projector: Projector,
+    progress: Progress | None,
+    *,
+    accept: bool,
+    catch_up: CatchUp = Projector.catch_up,
+) -> list[RebuildReport]:
     """Build new views beside the live ones, then cut over, partition by partition.
 
     Raises `NewDeadLetters` if some partitions keep their live views; the other partitions are replaced by then.
@@ -46,7 +53,9 @@ async def rebuild(name: str, projector: Projector, progress: Progress | None, *,
                 continue
             partition, began = each.generation.partition, time.monotonic()
             try:
-                rebuilt = await generations.complete(projector, each, overall.of(partition), accept=accept)
+                rebuilt = await generations.complete(
+                    projector, each, overall.of(partition), accept=accept, catch_up=catch_up
+                )
             except GenerationGone:
                 # An operator aborted it, or newer code replaced it. If nothing is left, the store was damaged.
                 lost = await projector.store.pointer(partition) == Pointer() and partition not in begun_again

@@ -20,7 +20,7 @@ from recallog_schemas.errors import StorageCorrupt
 from recallog_streams import chain, ledger_check
 from recallog_streams.ledger_check import KeptValue, Problem, RecordsProblem
 from recallog_streams.progress import Progress
-from recallog_streams.projector import Projector
+from recallog_streams.projector import CatchUp, Projector
 
 Address = tuple[str, str, str]
 """Space, owner and key of a row."""
@@ -69,7 +69,11 @@ class Verification:
 
 
 async def verify(
-    projector: Projector, projections: Sequence[Projection], generation: Generation, progress: Progress | None = None
+    projector: Projector,
+    projections: Sequence[Projection],
+    generation: Generation,
+    progress: Progress | None = None,
+    catch_up: CatchUp = Projector.catch_up,
 ) -> Verification:
     """Compare the ledger with the chain of `generation`, and every table with a fresh fold.
 
@@ -84,7 +88,7 @@ async def verify(
         first = f"{generation.partition}:{gaps[0].first}"
         found.not_compared = f"the ledger cannot be folded again past {first}; only the checksums of rows were verified"
     else:
-        fresh = await _FreshFold.of(projector, projections, generation.partition, progress)
+        fresh = await _FreshFold.of(projector, projections, generation.partition, progress, catch_up)
     is_changed = any(each.problem is Problem.CHANGED for each in found.records)
     for table in projector.fold.tables:
         # Behind changed records the fresh fold has other values of the chain, which `records` already says.
@@ -127,17 +131,23 @@ class _FreshFold:
     projector: Projector
     generation: Generation
     progress: Progress | None
+    catch_up: CatchUp
 
     @classmethod
     async def of(
-        cls, projector: Projector, projections: Sequence[Projection], partition: int, progress: Progress | None
+        cls,
+        projector: Projector,
+        projections: Sequence[Projection],
+        partition: int,
+        progress: Progress | None,
+        catch_up: CatchUp,
     ) -> "_FreshFold":
         fresh = Projector(projector.ledger, MemoryStore(), projections)
-        return cls(fresh, await fresh.first_generation(partition, 0), progress)
+        return cls(fresh, await fresh.first_generation(partition, 0), progress, catch_up)
 
     async def rows(self, table: str, after: Address | None, upto: Address | None, processed: int) -> list[StoredRow]:
         """Its rows after `after`, up to `upto` or all that remain, when it has processed the offset `processed`."""
-        await self.projector.catch_up(self.generation, processed + 1, self.progress)
+        await self.catch_up(self.projector, self.generation, processed + 1, self.progress)
         found: list[StoredRow] = []
         while True:
             more = await self.projector.store.scan(self.generation, table, after=after, limit=limits.SCAN_ITEMS)

@@ -684,6 +684,19 @@ Drop = Annotated[
     bool,
     Field(description="Delete the present ones first: for a ledger that was replaced, or has lost its end."),
 ]
+Workers = Annotated[
+    int | None,
+    Field(ge=1, le=limits.WORKERS_MAX, description="Processes that fold the events; default: one for each core."),
+]
+Throttle = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=0.95,
+        description="Share of the time in which folding pauses after each batch, so that others have the machine and "
+        "the files: with 0.5 it takes twice as long.",
+    ),
+]
 Model = Annotated[
     str, Field(description="minilm, sentence-transformers[:FOLDER], onnx:FOLDER or http(s)://host/v1#model.")
 ]

@@ -36,11 +36,19 @@ async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
 
 
 async def rebuild(
-    components: Components, what: str, progress: Progress | None, *, accept: bool = False, drop: bool = False
+    components: Components,
+    what: str,
+    progress: Progress | None,
+    *,
+    accept: bool = False,
+    drop: bool = False,
+    workers: int | None = None,
+    throttle: float = 0.0,
 ) -> list[RebuildReport]:
     """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions.
 
-    With `drop`, what was built before is deleted first, of whatever ledger it is.
+    With `drop`, what was built before is deleted first, of whatever ledger it is. `workers` and `throttle` are those of
+    `ProjectionGroup.catch_up_with`.
     """
     concerned = await groups(components, what)
     if drop:
@@ -50,7 +58,9 @@ async def rebuild(
     return [
         report
         for views in concerned
-        for report in await rebuilding.rebuild(views.name, views.builder, progress, accept=accept)
+        for report in await rebuilding.rebuild(
+            views.name, views.builder, progress, accept=accept, catch_up=views.catch_up_with(workers, throttle)
+        )
     ]
 
 

@@ -38,6 +38,7 @@ from recallog_streams import chain, ledger_check, positions
 from recallog_streams.ledger_check import RecordsProblem
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import CombinedProgress, Progress
+from recallog_streams.projector import CatchUp
 from recallog_streams.verify import TableComparison, Verification
 from recallog_streams.verify import verify as compare
 
@@ -56,8 +57,17 @@ class _Kept:
         return cls(Position.parse(at), digest.lower())
 
 
-async def verify(components: Components, what: str, digests: Sequence[str], progress: Progress | None) -> VerifyReport:
+async def verify(
+    components: Components,
+    what: str,
+    digests: Sequence[str],
+    progress: Progress | None,
+    workers: int | None = None,
+    throttle: float = 0.0,
+) -> VerifyReport:
     """Compare the ledger with its chain and with `digests`, and the views, or the index, with a fresh fold.
+
+    `workers` and `throttle` are those of `ProjectionGroup.catch_up_with`.
 
     Raises `OutOfRange` if the ledger ends before a digest's position.
     """
@@ -72,7 +82,8 @@ async def verify(components: Components, what: str, digests: Sequence[str], prog
     for views in await groups(components, what):
         overall = CombinedProgress(progress, dict(enumerate(ends)))
         for partition in range(len(ends)):  # one at a time: the fresh fold of a partition is held in memory
-            active, compared = await _compared(views, partition, overall.of(partition))
+            catch_up = views.catch_up_with(workers, throttle)
+            active, compared = await _compared(views, partition, overall.of(partition), catch_up)
             if active is not None:
                 checks += [_check(views, active, table) for table in compared.tables]
             findings += [_finding(views, partition, records) for records in compared.records]
@@ -166,7 +177,7 @@ def _of_views(views: ProjectionGroup, reason: str) -> FileFinding:
 
 
 async def _compared(
-    views: ProjectionGroup, partition: int, progress: Progress | None
+    views: ProjectionGroup, partition: int, progress: Progress | None, catch_up: CatchUp
 ) -> tuple[Generation | None, Verification]:
     while True:
         active, reason = await _generation(views, partition, progress)
@@ -174,7 +185,7 @@ async def _compared(
             records = await ledger_check.check(views.builder.ledger, partition, [])
             return None, Verification(records, not_compared=reason)
         try:
-            return active, await compare(views.builder, views.projections, active, progress)
+            return active, await compare(views.builder, views.projections, active, progress, catch_up)
         except Rebuilding:
             continue  # a rebuild cut over meanwhile
 

@@ -1,11 +1,12 @@
 """A group of projections that are folded together, with the store that keeps their rows and the access to them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from recallog.reading.view_access import ViewAccess
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
+from recallog_streams.parallel.catching_up import ParallelCatchUp, cores
 from recallog_streams.projector import Projector
 
 BUILT_IN = "built-in"
@@ -26,3 +27,9 @@ class ProjectionGroup:
     """The projector of workers and rebuilds. It takes no lock: the store refuses the commit of a stale writer."""
     access: ViewAccess
     """The access of readers."""
+    make: Callable[[], Sequence[Projection]] | None = None
+    """Makes the projections, also in another process if it can be pickled."""
+
+    def catch_up_with(self, workers: int | None, throttle: float) -> ParallelCatchUp:
+        """How to catch up with so many processes (default: one for each core), and with pauses."""
+        return ParallelCatchUp(self.make, workers or cores(), throttle)

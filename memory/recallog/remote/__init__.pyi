@@ -128,6 +128,8 @@ class RemoteAdmin:
         what: Literal["views", "index"] | None = None,
         *,
         digests: Sequence[str] | None = None,
+        workers: int | None = None,
+        throttle: float = 0.0,
         progress: Callable[[int, int], None] | None = None,
     ) -> VerifyReport:
         """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
@@ -160,6 +162,8 @@ class RemoteAdmin:
         *,
         accept: bool = False,
         drop: bool = False,
+        workers: int | None = None,
+        throttle: float = 0.0,
         progress: Callable[[int, int], None] | None = None,
     ) -> RebuildReports:
         """Rebuild the views or the index from offset zero beside the live ones, then cut over.
@@ -167,6 +171,9 @@ class RemoteAdmin:
         Readers are served from the live generation meanwhile. It can be interrupted and run again. A rebuild of the
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
+
+        The views of a large folder are folded by several processes: each has the events of some spaces. Projections
+        whose rows several spaces share, and the index, are folded by one.
 
         With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
         another one, or an older copy: what it lacks is gone from the memory.

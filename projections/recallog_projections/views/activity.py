@@ -61,7 +61,11 @@ class Totals(msgspec.Struct, frozen=True, array_like=True, gc=False):
     sessions: int
 
 
-TOTALS = Table("activity.totals", Totals)
+def _sum(one: Totals, other: Totals) -> Totals:
+    return Totals(one.spaces + other.spaces, one.agents + other.agents, one.sessions + other.sessions)
+
+
+TOTALS = Table("activity.totals", Totals, add=_sum)
 SPACES = Table("activity.spaces", SpaceSpan)
 AGENTS = Table("activity.agents", AgentSpan)
 SESSIONS = Table("activity.sessions", SessionSpan)

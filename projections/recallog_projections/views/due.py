@@ -98,11 +98,11 @@ class Count(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An empty row: the address names the agent and when it falls due, see `count_key`."""
 
 
-NOW = Table("due.now", Work, write_only=True)
+NOW = Table("due.now", Work, write_only=True, apart=True)
 """At ("", "", `now_key`)."""
 STANDING = Table("due.standing", Standing)
 """At (space, "", id of the trigger)."""
-AT = Table("due.at", Scheduled, write_only=True)
+AT = Table("due.at", Scheduled, write_only=True, apart=True)
 """At ("", "", `at_key`)."""
 COUNT = Table("due.count", Count, write_only=True)
 """At (space, `count_key`, agent)."""

@@ -69,6 +69,9 @@ class Batch(msgspec.Struct, frozen=True):
     traceparents: Sequence[str] | None = None
     """The header `traceparent` of each record, which names the span that has published it; "" for one without. None if
     telemetry is off, or if records have no headers."""
+    spaces: Sequence[int] | None = None
+    """A number for each record, the same for all records of a space; None if the ledger does not number spaces, or if
+    the batch is of one space."""
 
     def cut(self, begin: int, end: int) -> "Batch":
         """The batch of some consecutive records, which are named by their indices, with the holes behind them."""
@@ -81,6 +84,7 @@ class Batch(msgspec.Struct, frozen=True):
             self.records[begin:end],
             None if self.keys is None else self.keys[begin:end],
             None if self.traceparents is None else self.traceparents[begin:end],
+            None if self.spaces is None else self.spaces[begin:end],
         )
 
 
@@ -106,6 +110,8 @@ class Ledger(ABC):
 
     unique_ids: ClassVar[bool]
     """Whether the ledger stores an id only once per space. If not, the views count a repeated event once."""
+    numbers_spaces: ClassVar[bool] = False
+    """Whether its batches have the numbers of spaces."""
     folded_by_workers: ClassVar[bool] = False
     """Whether worker processes fold its views; if not, each query first folds new records."""
 

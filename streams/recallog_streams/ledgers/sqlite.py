@@ -103,6 +103,7 @@ class SqliteLedger(Ledger):
     """A ledger in SQLite: WAL, synchronous=FULL, unique ids. Any number of processes may append and read at once."""
 
     unique_ids: ClassVar[bool] = True
+    numbers_spaces: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -125,6 +125,7 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
     """The next records of all spaces, if all up to the batch's end are intact."""
     sql = "SELECT value, space, id, crc FROM events WHERE offset >= ? AND offset < ? ORDER BY offset LIMIT ?"
     records: list[tuple[int, bytes]] = []
+    spaces: list[int] = []
     room_bytes = limits.READ_BATCH_BYTES
     try:
         cursor = connection.execute(sql, (start, until, limits.READ_BATCH_RECORDS))
@@ -139,10 +140,11 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
             values = [row[0] for row in rows]
             room_bytes -= sum(map(len, values))
             records += enumerate(values, following)
+            spaces += [row[1] for row in rows]
             if room_bytes < 0:
                 while room_bytes < 0 and len(records) > 1:
                     room_bytes += len(records.pop()[1])
-                return Batch(0, start, start + len(records), records)
+                return _batch(start, start + len(records), records, spaces)
     except (TypeError, AttributeError):
         return None
     except sqlite3.DatabaseError as error:
@@ -150,9 +152,8 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
             raise
         return None
     following = start + len(records)
-    return (
-        Batch(0, start, following, records) if following == until or len(records) == limits.READ_BATCH_RECORDS else None
-    )
+    is_full = following == until or len(records) == limits.READ_BATCH_RECORDS
+    return _batch(start, following, records, spaces) if is_full else None
 
 
 def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, select: Selection) -> Batch:
@@ -163,6 +164,7 @@ def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, s
         where, values = f"space = ? AND {where}", [select.space, *values]
     sql = f"SELECT offset, space, id, value, crc FROM events WHERE {where} ORDER BY offset LIMIT ?"
     records: list[tuple[int, bytes]] = []
+    spaces: list[int] = []
     seen, room_bytes, following, damage = 0, limits.READ_BATCH_BYTES, start, None
     dense, only = not select.by_index, None if select.by_index else select.space
     try:
@@ -180,6 +182,7 @@ def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, s
                 if room_bytes < 0 and records:
                     break
                 records.append((offset, value))
+                spaces.append(space)
             seen += 1
             following = offset + 1
     except sqlite3.DatabaseError as error:
@@ -194,10 +197,15 @@ def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, s
     if dense and damage is None and not full and following < until:
         damage = _hole(connection, following)
     if damage is None:
-        return Batch(0, start, following if full else until, records)
+        return _batch(start, following if full else until, records, spaces)
     if following == start:
         raise damage
-    return Batch(0, start, following, records)
+    return _batch(start, following, records, spaces)
+
+
+def _batch(start: int, following: int, records: list[tuple[int, bytes]], spaces: list[int]) -> Batch:
+    """`spaces` may have more numbers than there are records."""
+    return Batch(0, start, following, records, spaces=spaces[: len(records)])
 
 
 def _damaged_record(offset: int) -> Damaged:

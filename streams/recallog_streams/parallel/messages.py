@@ -1,0 +1,123 @@
+"""The messages between the process that commits and its workers, over a socket: a length, then msgpack."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from io import BufferedRWPair
+from typing import TypeAlias
+
+import msgspec
+
+from recallog_projections.tables import LogName, RowKey
+from recallog_streams.ledgers.ledger import Batch
+
+RowAddress: TypeAlias = tuple[str, str, str, str]
+LogAddress: TypeAlias = tuple[str, str, str]
+
+HEADER = struct.Struct(">Q")
+
+
+class Begin(msgspec.Struct, tag=True):
+    """To a worker that has started: what it folds."""
+
+    path: Sequence[str]
+    """Where it finds modules: those of the program that has started it."""
+    make: bytes
+    """Pickled: the function that makes the projections."""
+    unique_ids: bool
+    changes_max: int
+    """How many changes of one batch it sends."""
+
+
+class Ready(msgspec.Struct, tag=True):
+    """From a worker: the code that it folds with. It is compared with that of the process that commits."""
+
+    code: str
+    kinds: Mapping[str, str]
+    """The registered kinds, and their definitions."""
+
+
+class Cached(Enum):
+    """What is known of the rows before a batch."""
+
+    KEPT = "kept"
+    """They are those after the batch before."""
+    NONE = "none"
+    """No row is known: what the worker has in memory is not valid."""
+    COMPLETE = "complete"
+    """No row exists."""
+
+
+class Part(msgspec.Struct, tag=True):
+    """To a worker: the records of its spaces in a batch. It replaces a part that is not folded yet."""
+
+    batch: Batch
+    cached: Cached
+
+
+class Wanted(msgspec.Struct, tag=True):
+    """From a worker: rows, and totals of logs, that it lacks."""
+
+    rows: Sequence[RowKey]
+    logs: Sequence[LogName]
+
+
+class Loaded(msgspec.Struct, tag=True):
+    """To a worker: what it lacked, in the same order."""
+
+    rows: Sequence[bytes | None]
+    totals: Sequence[int]
+
+
+class Folded(msgspec.Struct, tag=True):
+    """From a worker: the changes of its part."""
+
+    rows: Mapping[RowAddress, bytes | None]
+    sums: Mapping[RowAddress, bytes | None]
+    """The rows that are sums over spaces, with what this worker has folded."""
+    logs: Mapping[LogAddress, Sequence[bytes]]
+    keep: Mapping[str, int]
+
+
+class TooManyChanges(msgspec.Struct, tag=True):
+    """From a worker: its part has more than `changes_max` changes. What it has in memory is not valid."""
+
+
+class Refused(msgspec.Struct, tag=True):
+    """From a worker: it cannot fold its part, and does not go on."""
+
+    reason: str
+
+
+ToWorker = Begin | Part | Loaded
+FromWorker = Ready | Wanted | Folded | TooManyChanges | Refused
+
+_encode = msgspec.msgpack.Encoder().encode
+_to_worker: "msgspec.msgpack.Decoder[ToWorker]" = msgspec.msgpack.Decoder(ToWorker)
+from_worker: "msgspec.msgpack.Decoder[FromWorker]" = msgspec.msgpack.Decoder(FromWorker)
+
+
+def frame(message: ToWorker | FromWorker) -> tuple[bytes, bytes]:
+    """The length and the bytes of a message."""
+    data = _encode(message)
+    return HEADER.pack(len(data)), data
+
+
+class Pipe:
+    """The worker's end of the socket."""
+
+    def __init__(self, stream: BufferedRWPair) -> None:
+        self._stream = stream
+
+    def send(self, message: FromWorker) -> None:
+        self._stream.writelines(frame(message))
+        self._stream.flush()
+
+    def receive(self) -> ToWorker | None:
+        """The next message; None if the other end is closed, or its process has ended."""
+        header = self._stream.read(HEADER.size)
+        if len(header) < HEADER.size:
+            return None
+        size_bytes = HEADER.unpack(header)[0]
+        data = self._stream.read(size_bytes)
+        return _to_worker.decode(data) if len(data) == size_bytes else None

@@ -1,0 +1,172 @@
+"""A worker: a process that folds the records of its spaces. It reads no ledger and writes no store.
+
+It ends when the process that has started it closes the socket or ends.
+"""
+
+import pickle
+import signal
+import socket
+import sys
+from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from recallog_projections.rows import Changes, Rows
+from recallog_projections.tables import Log, LogName, RowKey, Table
+from recallog_schemas import Record, kinds, limits
+from recallog_streams import identity
+from recallog_streams.collector import collect_rarely
+from recallog_streams.fold import Fetched, Fold
+from recallog_streams.parallel.messages import (
+    Begin,
+    Cached,
+    Folded,
+    FromWorker,
+    Loaded,
+    Part,
+    Pipe,
+    Ready,
+    Refused,
+    TooManyChanges,
+    ToWorker,
+    Wanted,
+)
+
+Result = TypeVar("Result")
+
+
+class RowOfOthers(BaseException):
+    """A projection reads or writes a row that another worker may write. Not an `Exception`, so that no projection
+    catches it by accident."""
+
+
+class OwnRows(Rows):
+    """Rows of the spaces of one worker alone."""
+
+    def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True, complete: bool = False) -> None:
+        super().__init__(tables, strict=strict, complete=complete)
+        self.spaces: set[str] = set()
+
+    def total(self, log: Log[Any], space: str, owner: str = "") -> int:
+        self._check_own(log, space)
+        return super().total(log, space, owner)
+
+    def _want(self, table: Table[Any], address: tuple[str, str, str, str]) -> None:
+        self._check_own(table, address[1])
+        super()._want(table, address)
+
+    def changes(self) -> Changes:
+        changes = super().changes()
+        for name, space in {address[:2] for address in (*changes.rows, *changes.logs)}:
+            self._check_own(self._tables[name], space)
+        return changes
+
+    def _check_own(self, table: Table[Any] | Log[Any], space: str) -> None:
+        is_shared = not space and isinstance(table, Table) and (table.apart or table.add is not None)
+        if space not in self.spaces and not is_shared:
+            raise RowOfOthers(f"{table.name} has rows that several spaces may share")
+
+
+class _Replaced(Exception):
+    """Another message has come while the worker waited for rows."""
+
+    def __init__(self, message: ToWorker | None) -> None:
+        self.message = message
+
+
+class Worker:
+    """Folds parts of batches, and keeps the rows of its spaces in memory."""
+
+    def __init__(self, pipe: Pipe, begin: Begin) -> None:
+        self._pipe, self._begin = pipe, begin
+        self._fold = Fold(pickle.loads(begin.make)(), unique_ids=begin.unique_ids)
+        self._sums = frozenset(each.name for each in self._fold.tables if isinstance(each, Table) and each.add)
+        self._rows: OwnRows | None = None
+        self._spaces = set[str]()
+
+    def run(self) -> None:
+        definitions = {kind: kinds.definition(kind) for kind in kinds.registered()}
+        self._pipe.send(Ready(self._fold.code, definitions))
+        message = self._pipe.receive()
+        while isinstance(message, Part):
+            message = self._answer(message)
+
+    def _answer(self, part: Part) -> ToWorker | None:
+        """Fold a part and send what came of it. Returns the next message."""
+        answer: FromWorker
+        try:
+            answer = self._folded(part)
+        except _Replaced as replaced:
+            return replaced.message
+        except (Exception, RowOfOthers) as error:  # noqa: BLE001 - the parent folds the batch again, and raises it
+            answer = Refused(f"{type(error).__name__}: {error}")
+        self._pipe.send(answer)
+        return self._pipe.receive()
+
+    def _folded(self, part: Part) -> Folded | TooManyChanges:
+        rows, self._rows = self._rows_before(part), None
+        records = self._fold.decoded(part.batch)
+        self._spaces.update(each.event.space for each in records if isinstance(each, Record))
+        rows.spaces = self._spaces
+        changes, count = _run(self._fold.process(records, rows, self._fetch, self._begin.changes_max))
+        if count < len(records):
+            return TooManyChanges()
+        self._rows = rows
+        sums = {address: changes.rows[address] for address in changes.rows if address[0] in self._sums}
+        return Folded(
+            {address: data for address, data in changes.rows.items() if address not in sums} if sums else changes.rows,
+            sums,
+            changes.logs,
+            changes.keep,
+        )
+
+    def _rows_before(self, part: Part) -> OwnRows:
+        rows = self._rows
+        if rows is None or part.cached is not Cached.KEPT:
+            return self._fold.new_rows(OwnRows, complete=part.cached is Cached.COMPLETE)
+        if len(rows) > limits.CACHED_ROWS_MAX:
+            rows.evict(identity.BUCKETS)
+        return rows if len(rows) <= limits.CACHED_ROWS_MAX else self._fold.new_rows(OwnRows)
+
+    async def _fetch(self, row_keys: Sequence[RowKey], log_names: Sequence[LogName]) -> Fetched:
+        self._pipe.send(Wanted(row_keys, log_names))
+        answer = self._pipe.receive()
+        if not isinstance(answer, Loaded):
+            raise _Replaced(answer)
+        return answer.rows, answer.totals
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of work that waits for nothing but the pipe, which blocks."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+    raise RuntimeError("a fold has waited for something else than rows")
+
+
+def main() -> None:
+    """The program of a worker; its argument is the number of the socket's file descriptor."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
+    collect_rarely()
+    # When the parent has ended, nothing can be sent, and nothing is to be done.
+    with suppress(ConnectionError), socket.socket(fileno=int(sys.argv[1])) as connection:
+        _serve(Pipe(connection.makefile("rwb")))
+
+
+def _serve(pipe: Pipe) -> None:
+    begin = pipe.receive()
+    if not isinstance(begin, Begin):
+        return
+    sys.path[:] = begin.path
+    try:
+        worker = Worker(pipe, begin)
+    except Exception as error:  # noqa: BLE001 - modules of users may raise anything
+        pipe.send(Refused(f"{type(error).__name__}: {error}"))
+    else:
+        worker.run()
+
+
+if __name__ == "__main__":
+    main()

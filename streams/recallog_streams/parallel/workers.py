@@ -1,0 +1,224 @@
+"""The workers of one generation, as the process that commits sees them."""
+
+import asyncio
+import pickle
+import socket
+import subprocess
+import sys
+from asyncio import StreamReader, StreamWriter
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
+from functools import partial, reduce
+from typing import Any
+
+from recallog_projections.projection import Projection
+from recallog_projections.rows import Changes
+from recallog_projections.stores.store import Store
+from recallog_projections.tables import LogName, RowKey, Table
+from recallog_schemas import kinds
+from recallog_streams.fold import Fetch, Fetched, Fold
+from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.parallel import messages
+from recallog_streams.parallel.messages import (
+    Begin,
+    Cached,
+    Folded,
+    FromWorker,
+    Loaded,
+    LogAddress,
+    Part,
+    Ready,
+    Refused,
+    RowAddress,
+    TooManyChanges,
+    ToWorker,
+    Wanted,
+)
+
+_BUFFER_BYTES = 16 * 1024 * 1024
+
+
+class WorkersUnusable(Exception):
+    """Workers cannot fold these records, or not any more."""
+
+
+class WorkerLost(WorkersUnusable):
+    """A worker has ended."""
+
+
+class BatchTooLarge(Exception):
+    """The changes of a batch are too many for one commit."""
+
+
+class Workers:
+    """Processes that fold the records of a generation: all those of a space are folded by the same one."""
+
+    def __init__(self, workers: "Sequence[_Worker]", fold: Fold) -> None:
+        self._workers = workers
+        self._sums = _Sums({each.name: each for each in fold.tables if isinstance(each, Table) and each.add})
+        self._of_space: dict[int, int] = {}
+        """The worker of each space."""
+        self._loads = [0] * len(workers)
+        """How many records each worker got."""
+
+    def forget(self, *, complete: bool) -> None:
+        """The workers' rows are not valid; `complete` says that none exists."""
+        self._sums.clear()
+        for each in self._workers:
+            each.cached = Cached.COMPLETE if complete else Cached.NONE
+
+    async def fold(self, batch: Batch, fetch: Fetch) -> Changes:
+        """The changes of a batch. `fetch` gets rows as they are before it.
+
+        Raises `BatchTooLarge` or `WorkersUnusable`, or what `fetch` raises; `forget` must be called then. All workers
+        have folded their parts by then, or wait for rows.
+        """
+        given = [(index, part) for index, part in enumerate(self._parts(batch)) if part.records]
+        results = await asyncio.gather(
+            *(self._workers[index].fold(part, partial(self._fetch, fetch, index)) for index, part in given),
+            return_exceptions=True,
+        )
+        rows: dict[RowAddress, bytes | None] = {}
+        logs: dict[LogAddress, Sequence[bytes]] = {}
+        keep: dict[str, int] = {}
+        for (index, _), folded in zip(given, results, strict=True):
+            if isinstance(folded, BaseException):
+                raise folded
+            rows |= folded.rows
+            logs |= folded.logs
+            keep |= folded.keep
+            rows |= {address: self._sums.put(index, address, data) for address, data in folded.sums.items()}
+        return Changes(rows, logs, keep)
+
+    def _parts(self, batch: Batch) -> list[Batch]:
+        """The records of each worker."""
+        if batch.spaces is None:
+            raise WorkersUnusable("the ledger does not number its spaces")
+        of_space, loads = self._of_space, self._loads
+        for space, count in Counter(batch.spaces).most_common():
+            worker = of_space.setdefault(space, loads.index(min(loads)))
+            loads[worker] += count
+        records: list[list[tuple[int, bytes]]] = [[] for _ in self._workers]
+        for space, record in zip(batch.spaces, batch.records, strict=True):
+            records[of_space[space]].append(record)
+        return [Batch(batch.partition, batch.start, batch.next, each) for each in records]
+
+    async def _fetch(
+        self, fetch: Fetch, worker: int, row_keys: Sequence[RowKey], log_names: Sequence[LogName]
+    ) -> Fetched:
+        rows, totals = await fetch(row_keys, log_names)
+        pairs = zip(row_keys, rows, strict=True)
+        return [self._sums.part_of(worker, row_key, data) for row_key, data in pairs], totals
+
+
+@asynccontextmanager
+async def started(
+    count: int, make: Callable[[], Sequence[Projection]], fold: Fold, *, unique_ids: bool, store: Store
+) -> AsyncIterator[Workers]:
+    """Workers in `count` processes, which fold as `fold` does; they end with the block. Raises `WorkersUnusable`."""
+    try:
+        made_by = pickle.dumps(make)
+    except Exception as error:  # objects of users may raise anything
+        raise WorkersUnusable(f"other processes cannot get the projections: {error}") from error
+    begin = Begin(sys.path, made_by, unique_ids, store.commit_changes_max)
+    with ExitStack() as processes:
+        try:
+            workers = [processes.enter_context(closing(await _Worker.start())) for _ in range(count)]
+        except OSError as error:
+            raise WorkersUnusable(f"other processes cannot be started: {error}") from error
+        await asyncio.gather(*(each.begin(begin, fold.code) for each in workers))
+        yield Workers(workers, fold)
+
+
+class _Sums:
+    """The rows that are sums over spaces: each worker has a row of its own, and the sum of all is stored."""
+
+    def __init__(self, tables: Mapping[str, Table[Any]]) -> None:
+        self._tables = tables
+        self._parts: dict[RowAddress, dict[int, bytes | None]] = {}
+        """By address and worker."""
+
+    def clear(self) -> None:
+        self._parts.clear()
+
+    def part_of(self, worker: int, row_key: RowKey, stored: bytes | None) -> bytes | None:
+        """The row of a worker. The first worker that asks gets the stored one, and the others begin with none."""
+        if row_key.table not in self._tables:
+            return stored
+        return self._parts.setdefault(row_key, {worker: stored}).get(worker)
+
+    def put(self, worker: int, address: RowAddress, data: bytes | None) -> bytes | None:
+        """Note the row of a worker. Returns the sum."""
+        table = self._tables[address[0]]
+        parts = self._parts.setdefault(address, {})
+        parts[worker] = data
+        rows = [table.decode(part) for part in parts.values() if part is not None]
+        return table.encode(reduce(table.add, rows)) if rows and table.add else None
+
+
+class _Worker:
+    """One process, and this end of its socket."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", reader: StreamReader, writer: StreamWriter) -> None:
+        self._process, self._reader, self._writer = process, reader, writer
+        self.cached = Cached.NONE
+        """What it knows of the rows before the next batch."""
+
+    @classmethod
+    async def start(cls) -> "_Worker":
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # Its standard output is not that of a command, whatever a projection prints.
+            process = subprocess.Popen(
+                [sys.executable, "-m", "recallog_streams.parallel.worker", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                pass_fds=[theirs.fileno()],
+            )
+        return cls(process, *await asyncio.open_connection(sock=ours, limit=_BUFFER_BYTES))
+
+    async def begin(self, begin: Begin, code: str) -> None:
+        """Raises `WorkersUnusable` if it does not fold as this process does."""
+        await self._send(begin)
+        answer = await self._receive()
+        ours = {kind: kinds.definition(kind) for kind in kinds.registered()}
+        if isinstance(answer, Refused):
+            raise WorkersUnusable(f"other processes cannot make the projections: {answer.reason}")
+        if not isinstance(answer, Ready) or (answer.code, answer.kinds) != (code, ours):
+            raise WorkersUnusable("other processes do not know the same kinds of events")
+
+    async def fold(self, part: Batch, fetch: Fetch) -> Folded:
+        await self._send(Part(part, self.cached))
+        while isinstance(answer := await self._receive(), Wanted):
+            rows, totals = await fetch(answer.rows, answer.logs)
+            await self._send(Loaded(rows, totals))
+        if isinstance(answer, TooManyChanges):
+            raise BatchTooLarge
+        if not isinstance(answer, Folded):
+            raise WorkersUnusable(answer.reason if isinstance(answer, Refused) else "an unexpected answer")
+        self.cached = Cached.KEPT
+        return answer
+
+    async def _send(self, message: ToWorker) -> None:
+        try:
+            self._writer.writelines(messages.frame(message))
+            await self._writer.drain()
+        except ConnectionError as error:
+            raise self._lost() from error
+
+    async def _receive(self) -> FromWorker:
+        try:
+            header = await self._reader.readexactly(messages.HEADER.size)
+            return messages.from_worker.decode(await self._reader.readexactly(*messages.HEADER.unpack(header)))
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise self._lost() from error
+
+    def _lost(self) -> WorkerLost:
+        code = self._process.wait()
+        return WorkerLost(f"a worker process has ended with exit code {code}")
+
+    def close(self) -> None:
+        self._writer.close()
+        self._process.kill()  # it has nothing to finish
+        self._process.wait()
