@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from recallog.reading.view_access import ViewAccess
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
 from recallog_streams.projector import Projector
+
+if TYPE_CHECKING:
+    from recallog.reading.time_travel import Erase
 
 BUILT_IN = "built-in"
 """Name of the group of the built-in projections."""
@@ -26,3 +30,5 @@ class ProjectionGroup:
     """The projector of workers and rebuilds. It takes no lock: the store refuses the commit of a stale writer."""
     access: ViewAccess
     """The access of readers."""
+    erase: "Sequence[Erase]" = ()
+    """What finds in a past of these views what is erased at present."""
