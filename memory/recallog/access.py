@@ -5,11 +5,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 from recallog import mistakes
-from recallog.index import delegation
+from recallog.index import delegation, messages, remote
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope
 from recallog.operations.parameters import At
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from recallog.components import Components
     from recallog.queries.previews import AgentScope
     from recallog.reactors.asker import Asked, Asker
+    from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
-    from recallog.reading.time_travel import Erase
     from recallog.retrieval.memory_index import FedIndex, MemoryIndex
+    from recallog.retrieval.searcher import Searcher
+    from recallog.retrieval.sources import CandidateSource
     from recallog.retrieval.term_cache import TermCache
     from recallog.settings import Settings
     from recallog_streams.tracing import Tracing
@@ -54,6 +56,8 @@ Section = Callable[["MemoryAccess", str, str, At], Awaitable[tuple[str, str] | N
 """A section of the prompt of an agent: heading and text, of the state that `At` names; None if there is none.
 
 Called with the space and the agent. A budget leaves its lines out first."""
+Candidates = Callable[["MemoryAccess", At], "CandidateSource"]
+"""Makes, for one query of the state that `At` names, what recall asks for the texts of a model."""
 Perform = Callable[[Operation, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
 """Executes an operation with validated arguments and callbacks: `Facade._perform`."""
 _DECLARED_SECONDS = 1.0
@@ -87,12 +91,14 @@ class MemoryAccess:
         self._built: Components | None = None if callable(components) else components
         self._compose = components if callable(components) else lambda: components
         self._closed = False
-        self.observers: Sequence[Observer] = ()
-        """What sees the answers to calls."""
         self.sections: Sequence[Section] = ()
         """The sections that models add to prompts."""
-        self.erase: Sequence[Erase] = ()
-        """What erases in the past that a query reads what is erased at present."""
+        self.candidates: Mapping[str, Candidates] = {}
+        """What makes the sources of candidates of models that are not built in, by the names of the models."""
+        self.added_models: Sequence[str] = ()
+        """The models that are not built in and take part in recall or prompts: what serves the index must have them."""
+        self.observers: Sequence[Observer] = ()
+        """What sees the answers to calls."""
         self.relevance: MemoryIndex | None = None
         """What measures the relevance of events to a query, if the program gave it."""
         self.given: Mapping[str, Any] = {}
@@ -145,7 +151,7 @@ class MemoryAccess:
         """Runs queries on the views."""
         from recallog.reading.query_router import QueryRouter
 
-        return QueryRouter(self.components.ledger, self.components.views, self.progress, self.erase)
+        return QueryRouter(self.components.ledger, self.components.views, self.progress)
 
     @cached_property
     def term_cache(self) -> "TermCache":
@@ -154,8 +160,16 @@ class MemoryAccess:
 
         return TermCache()
 
+    def searcher(self, options: At) -> "Searcher":
+        """What a query for memories searches, of the state that its options name."""
+        from recallog.retrieval.searcher import Searcher
+
+        at = parameters.state(options)
+        added = {name: partial(make, self, at) for name, make in self.candidates.items()}
+        return Searcher(self.components.index, self.term_cache, self._fed_index, added)
+
     @cached_property
-    def fed_index(self) -> "FedIndex | None":
+    def _fed_index(self) -> "FedIndex | None":
         """The index of the program, which is told of the events that queries read; None if it gave none."""
         from recallog.retrieval.memory_index import FedIndex
 
@@ -206,10 +220,16 @@ class MemoryAccess:
         """Write events that an observer has made: it is not asked for others first, and no reactor is woken."""
         return await self.components.append([rules.with_newest_rule(event) for event in events])
 
-    async def of_space(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", at: At) -> Result:
-        """The result of a query about one space, of the state that `at` names."""
+    async def of_space(
+        self,
+        space: str,
+        query: "Callable[[ReadSession], Awaitable[Result]]",
+        at: At,
+        views: "ProjectionGroup | None" = None,
+    ) -> Result:
+        """The result of a query about one space, of the state of `views` that `at` names; None: the built-in ones."""
         after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
-        return await self.router.of_space(space, query, after, as_of)
+        return await self.router.of_space(space, query, after, as_of, views)
 
     async def at_present(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result:
         return await self.router.of_space(space, query)
@@ -238,9 +258,8 @@ class MemoryAccess:
         deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
 
         async def served() -> Any:
-            answer = await delegation.perform(
-                home, name, valid, self.log_events, progress, deadline_seconds, patient=wait is not None
-            )
+            message = messages.Perform(name, delegation.encoded(valid), self.log_events, self.added_models)
+            answer = await remote.call(home, message, progress, deadline_seconds, patient=wait is not None)
             if operation.scope is not Scope.READ:
                 self._published()
             return operation.from_json(answer)

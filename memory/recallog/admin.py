@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from recallog import queries
 from recallog.access import MemoryAccess
-from recallog.index import delegation
+from recallog.index import delegation, messages, remote
 from recallog.operations import parameters
 from recallog.operations.operation import Facade, Operation, Scope, checked, operation
 from recallog_projections.patience import patient
 from recallog_schemas import Position, limits, views
-from recallog_schemas.errors import IndexUnavailable, OutOfRange, Rebuilding, SettingsError, StorageError
+from recallog_schemas.errors import (
+    IndexUnavailable,
+    OutOfRange,
+    Rebuilding,
+    SettingsError,
+    StorageError,
+    ViewsTooNew,
+)
 from recallog_streams import positions
 
 _QUESTIONS = frozenset({"status"})
@@ -57,15 +64,10 @@ class Admin(Facade):
             with nullcontext() if operation.name in _QUESTIONS else patient():
                 return await super()._perform(operation, valid, callbacks)
         await index.start()
-        answer = await delegation.perform(
-            index.home,
-            operation.qualified_name,
-            valid,
-            self._components.log_events,
-            callbacks.get("progress"),
-            index.deadline_seconds,
-            patient=True,
-        )
+        access, name = self._access, operation.qualified_name
+        message = messages.Perform(name, delegation.encoded(valid), self._components.log_events, access.added_models)
+        progress = callbacks.get("progress")
+        answer = await remote.call(index.home, message, progress, index.deadline_seconds, patient=True)
         return operation.from_json(answer)
 
     async def ledger_ends(self) -> list[int]:
@@ -155,7 +157,7 @@ class Admin(Facade):
         if self._components.index is not None and self._components.index.exists():
             try:
                 reports.append(await self.verify("index", throttle=throttle, progress=progress))
-            except (IndexUnavailable, Rebuilding, SettingsError, StorageError) as error:
+            except (IndexUnavailable, Rebuilding, SettingsError, StorageError, ViewsTooNew) as error:
                 missing = views.NotCompared(views="index", partition=None, reason=str(error))
                 reports[0] = reports[0].model_copy(update={"not_compared": (*reports[0].not_compared, missing)})
         return queries.verification.combined(reports)

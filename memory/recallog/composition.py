@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import SecretStr
 
@@ -83,18 +83,14 @@ def compose(
     return assemble(
         ledger,
         stores,
-        own=[*(own or loading.projections(settings.projections)), *_projections_of(models)],
+        own=own or loading.projections(settings.projections),
+        models=models,
         lock=_locks(settings, redis),
-        index=_index(settings, ledger, stores, redis, embedder),
+        index=_index(settings, ledger, stores, redis, embedder, models),
         log_events=settings.log_events,
         after_wait_seconds=settings.after_wait_seconds,
         processed=processed if tracing is None else _traced(processed, tracing),
     )
-
-
-def _projections_of(models: "Sequence[Model] | None") -> list[Projection]:
-    """The projections of models that are not built in."""
-    return [projection for each in model.chosen(models) if not each.is_built_in for projection in each.projections()]
 
 
 def _traced(processed: Callable[[ProcessedBatch], None] | None, tracing: "Tracing") -> Callable[[ProcessedBatch], None]:
@@ -114,6 +110,7 @@ def assemble(
     stores: Namespaced,
     *,
     own: Sequence[Projection] = (),
+    models: "Sequence[Model] | None" = None,
     lock: Callable[[str], Lock] = lambda name: nullcontext,
     index: SemanticIndex | None = None,
     log_events: int = limits.LOG_EVENTS_KEPT,
@@ -123,11 +120,14 @@ def assemble(
     """Components from a ledger and a store for each namespace, for `Memory(components)`.
 
     `lock(name)` returns the lock that the processes of one memory hold while they fold the views `name`. Without locks
-    they may fold the same batch twice. This costs only time, since the store refuses the second commit.
+    they may fold the same batch twice. This costs only time, since the store refuses the second commit. `own` and
+    `models` are as in `compose`.
 
     Raises `ProjectionError` for a projection whose name is invalid or used twice.
     """
-    names = [projection.name for projection in own]
+    chosen = model.chosen(models)
+    added = [(projection, each) for each in chosen if not each.is_built_in for projection in each.projections()]
+    names = [projection.name for projection in (*own, *(projection for projection, _ in added))]
     for name in names:
         if _NAME.fullmatch(name) is None or names.count(name) > 1 or name in _RESERVED:
             raise ProjectionError(
@@ -135,7 +135,9 @@ def assemble(
                 f"{' and '.join(sorted(_RESERVED))} are reserved"
             )
 
-    def group(name: str, namespace: str, make: Callable[[], Sequence[Projection]]) -> ProjectionGroup:
+    def group(
+        name: str, namespace: str, make: Callable[[], Sequence[Projection]], of_models: "Sequence[Model]" = ()
+    ) -> ProjectionGroup:
         store, projections = stores(namespace), make()
         report = None if processed is None else partial(_named, processed, name)
         drop = "recallog rebuild --drop" + (" --projections module:name" if namespace else "")
@@ -146,12 +148,17 @@ def assemble(
         else:
             access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace), drop=drop), projections)
         make_elsewhere = partial(_make_with_models, make) if kinds.registered() else make
-        return ProjectionGroup(name, store, projections, builder, access, make_elsewhere)
+        erase = [each.erase for each in of_models if each.erase is not None]
+        return ProjectionGroup(name, store, projections, builder, access, make_elsewhere, erase)
 
+    def own_group(projection: Projection, of_models: "Sequence[Model]" = ()) -> ProjectionGroup:
+        return group(projection.name, projection.name, partial(builtin.with_settings, projection), of_models)
+
+    of_built_in = [each for each in chosen if each.is_built_in]
     return Components(
         ledger,
-        group(BUILT_IN, "", partial(builtin.projections, log_events)),
-        [group(projection.name, projection.name, partial(builtin.with_settings, projection)) for projection in own],
+        group(BUILT_IN, "", partial(builtin.projections, log_events), of_built_in),
+        [*map(own_group, own), *(own_group(projection, [each]) for projection, each in added)],
         lock(REACTORS),
         index,
         log_events,
@@ -325,7 +332,12 @@ def _locks(settings: Settings, redis: "Breaker | None") -> Callable[[str], Lock]
 
 
 def _index(
-    settings: Settings, ledger: Ledger, stores: Namespaced, redis: "Breaker | None", given: "Embedder | None"
+    settings: Settings,
+    ledger: Ledger,
+    stores: Namespaced,
+    redis: "Breaker | None",
+    given: "Embedder | None",
+    models: "Sequence[Model] | None",
 ) -> SemanticIndex | None:
     """The semantic index, or None if it is off. Its modules are imported when it is first used.
 
@@ -340,74 +352,65 @@ def _index(
                 "name a Qdrant server: http://host:6333"
             )
         return None
-    if url == "embedded":
-        if not in_folder:
-            raise SettingsError("RECALLOG_INDEX=embedded is for a memory in a folder; a cluster's is a Qdrant server")
-        return ServedIndex(settings, ledger) if given is None else _in_this_process(settings, ledger, stores, given)
+    if url == "embedded" and not in_folder:
+        raise SettingsError("RECALLOG_INDEX=embedded is for a memory in a folder; a cluster's is a Qdrant server")
+    if url == "embedded" and given is None:
+        return ServedIndex(settings, ledger)
+    engine = _engine(settings, url)
+
+    def indexer(load: "Callable[[str], Embedder]", name: str) -> "Indexer":
+        from recallog.index.indexer import Indexer
+
+        return Indexer(
+            ledger,
+            stores(INDEX),
+            engine(),
+            load,
+            name,
+            settings.index_token_vectors,
+            _index_lock(settings, redis),
+            deadline_seconds=settings.deadline_seconds,
+            documents=model.documents(models),
+        )
+
+    if given is None:
+        return IndexInProcess(lambda: indexer(lambda name: _embedder(settings, name), settings.embedder))
+    from recallog.index.followed_index import FollowedIndex
+    from recallog.index.ownership import Ownership
+
+    ownership = Ownership(settings.home, given.model) if url == "embedded" else None
+    return FollowedIndex(indexer, given, ownership)
+
+
+def _engine(settings: Settings, url: str) -> "Callable[[], Engine]":
+    """Opens the engine of the index at a URL, or in the folder. Raises `SettingsError`."""
     scheme = scheme_of(url)
-    factory = None if scheme in ("http", "https") else plugins.load(plugins.ENGINES, scheme)
-    if scheme not in ("http", "https") and factory is None:
+    factory = plugins.load(plugins.ENGINES, scheme) if scheme not in ("", "http", "https") else None
+    if url != "embedded" and scheme not in ("http", "https") and factory is None:
         raise SettingsError(
             f"RECALLOG_INDEX: embedded, off, the URL of a Qdrant server, or a scheme that an installed package "
             f"registers in the entry points {plugins.ENGINES}, not {url!r}"
         )
 
-    def indexer(load: "Callable[[str], Embedder]", name: str) -> "Indexer":
-        from recallog.index.indexer import Indexer
+    def opened() -> "Engine":
+        if factory is not None:
+            return cast("Engine", factory(url))
+        if url == "embedded":
+            from recallog_projections.index.engines.edge import EdgeEngine
 
-        deadline = settings.deadline_seconds
-        if factory is None:
-            with extras.needed("cluster"):
-                from recallog_projections.index.engines.server import ServerEngine
+            return EdgeEngine(settings.home / layout.INDEX_ENGINE)
+        with extras.needed("cluster"):
+            from recallog_projections.index.engines.server import ServerEngine
 
-            engine: Engine = ServerEngine(url, deadline_seconds=deadline)
-        else:
-            engine = factory(url)
-        return Indexer(
-            ledger,
-            stores(INDEX),
-            engine,
-            load,
-            name,
-            settings.index_token_vectors,
-            _index_lock(settings, redis),
-            deadline_seconds=deadline,
-        )
+        return ServerEngine(url, deadline_seconds=settings.deadline_seconds)
 
-    if given is not None:
-        from recallog.index.followed_index import FollowedIndex
-
-        return FollowedIndex(indexer, given)
-    return IndexInProcess(lambda: indexer(lambda name: _embedder(settings, name), settings.embedder))
+    return opened
 
 
 def _embedder(settings: Settings, name: str) -> "Embedder":
     from recallog_projections.index.embedders.registry import embedder
 
     return embedder(name, api_key=_secret(settings.embedder_api_key), deadline_seconds=settings.deadline_seconds)
-
-
-def _in_this_process(settings: Settings, ledger: Ledger, stores: Namespaced, given: "Embedder") -> SemanticIndex:
-    """The index of a folder with an embedder that this program alone has."""
-    from recallog.index.followed_index import FollowedIndex
-    from recallog.index.ownership import Ownership
-
-    def indexer(load: "Callable[[str], Embedder]", name: str) -> "Indexer":
-        from recallog.index.indexer import Indexer
-        from recallog_projections.index.engines.edge import EdgeEngine
-
-        engine = EdgeEngine(settings.home / layout.INDEX_ENGINE)
-        return Indexer(
-            ledger,
-            stores(INDEX),
-            engine,
-            load,
-            name,
-            settings.index_token_vectors,
-            deadline_seconds=settings.deadline_seconds,
-        )
-
-    return FollowedIndex(indexer, given, Ownership(settings.home, given.model))
 
 
 def _index_lock(settings: Settings, redis: "Breaker | None") -> Callable[[int], AbstractAsyncContextManager[Any]]:

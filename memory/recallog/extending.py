@@ -29,8 +29,12 @@ if TYPE_CHECKING:
     from recallog.operations.parameters import At as At
     from recallog.reactors.reactor import DueTrigger as DueTrigger
     from recallog.reactors.reactor import Reactor as Reactor
+    from recallog.reading.read_session import ReadSession as ReadSession
     from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
     from recallog.retrieval.reranker import Reranker as Reranker
+    from recallog.retrieval.sources import CandidateSource as CandidateSource
+    from recallog.retrieval.text_candidates import TextCandidates as TextCandidates
+    from recallog_projections.index.documents import DocumentMaker as DocumentMaker
     from recallog_projections.index.embedders.embedder import Embedder as Embedder
     from recallog_projections.index.embedders.embedder import Embedding as Embedding
     from recallog_projections.index.embedders.embedder import Passage as Passage
@@ -42,6 +46,9 @@ if TYPE_CHECKING:
     from recallog_projections.index.engines.engine import Search as Search
     from recallog_projections.index.engines.engine import Sparse as Sparse
     from recallog_projections.index.engines.engine import StoredPoint as StoredPoint
+    from recallog_projections.index.kept_text import KeptText as KeptText
+    from recallog_projections.index.kept_text import KeptTexts as KeptTexts
+    from recallog_projections.index.text_documents import TextDocuments as TextDocuments
     from recallog_projections.projection import Projection as Projection
     from recallog_projections.rows import Changes as Changes
     from recallog_projections.rows import Rows as Rows

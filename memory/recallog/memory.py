@@ -125,7 +125,10 @@ class Memory(Parts):
         self._access = MemoryAccess(components, progress, self, self._wake_reactor)
         self._access.given = given
         self._access.sections = [each.prompt for each in chosen if each.prompt is not None]
-        self._access.erase = [each.erase for each in chosen if each.erase is not None]
+        self._access.candidates = {each.name: each.candidates for each in chosen if each.candidates is not None}
+        self._access.added_models = [
+            each.name for each in chosen if not each.is_built_in and (each.candidates or each.prompt)
+        ]
         self._models = chosen
         if count_accesses:
             self._access.observers = [each.observer(self._access) for each in chosen if each.observer is not None]
@@ -495,11 +498,11 @@ class Memory(Parts):
         weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
         and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
         """
-        salience_query, index = self._salience_query(query, top_k, options), self._components.index
+        salience_query, searcher = self._salience_query(query, top_k, options), self._access.searcher(options)
         return await self._access.of_space(
             space,
             lambda reading: queries.salient.salient(
-                reading, index, space, agent, salience_query, self._access.log_events, self._access.fed_index
+                reading, searcher, space, agent, salience_query, self._access.log_events
             ),
             options,
         )
@@ -600,14 +603,12 @@ class Memory(Parts):
             preset=preset,
             weights=weights,
         )
-        index = self._components.index
+        searcher = self._access.searcher(options)
         if wait_index:
             await self.catch_up_index(partition=await self.admin.partition_of(space))
         found = await self._access.of_space(
             space,
-            lambda reading: retrieval.recall.recall(
-                reading, index, self._access.term_cache, recall_query, self._access.log_events
-            ),
+            lambda reading: retrieval.recall.recall(reading, searcher, recall_query, self._access.log_events),
             options,
         )
         if wait_index and found.index is None and found.degraded is not None:
@@ -773,15 +774,14 @@ class Memory(Parts):
         space: parameters.Space,
         owner: str = "",
         key: str = "",
-        *,
-        after: parameters.After = None,
+        **at: Unpack[At],
     ) -> Row | None:
-        """One row of a projection of your own, once the views have processed `after`."""
+        """One row of a projection of your own, once the views have processed `after`, or as of the past."""
 
         async def query(reading: "ReadSession") -> Row | None:
             return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
-        return await self._access.router.of_space(space, query, parameters.position(after), views=self._views_of(table))
+        return await self._access.of_space(space, query, at, self._views_of(table))
 
     @checked
     async def log_entries(
@@ -791,16 +791,16 @@ class Memory(Parts):
         owner: str = "",
         *,
         newest: parameters.LogEntries = limits.PAGE_ITEMS,
-        after: parameters.After = None,
+        **at: Unpack[At],
     ) -> list[Row]:
-        """The newest entries of a log of a projection of your own, oldest first, once the views have processed
-        `after`."""
+        """The newest entries of a log of a projection of your own, oldest first, once the views have processed `after`,
+        or as of the past."""
 
         async def query(reading: "ReadSession") -> list[Row]:
             snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
             return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
-        return await self._access.router.of_space(space, query, parameters.position(after), views=self._views_of(log))
+        return await self._access.of_space(space, query, at, self._views_of(log))
 
     async def _recall_for_prompt(
         self, query: "retrieval.query.RecallQuery", compared: int, *, past: bool
@@ -809,11 +809,9 @@ class Memory(Parts):
         partition = await self.admin.partition_of(query.space)
         position = None if query.offset_until is None else Position(partition, query.offset_until)
         at = At(as_of=query.at_until or position) if past else At(after=position)
-        index = self._components.index
+        searcher = self._access.searcher(at)
         return await self._access.of_space(
-            query.space,
-            lambda reading: retrieval.recall.recall(reading, index, self._access.term_cache, query, compared),
-            at,
+            query.space, lambda reading: retrieval.recall.recall(reading, searcher, query, compared), at
         )
 
     def _without_reranker(self) -> Self:

@@ -16,9 +16,10 @@ from recallog_schemas import kinds, models
 from recallog_schemas.errors import SettingsError
 
 if TYPE_CHECKING:
-    from recallog.access import FacadePart, MemoryAccess, Observer, Section
+    from recallog.access import Candidates, FacadePart, MemoryAccess, Observer, Section
     from recallog.reactors.reactor import Reactor
     from recallog.reading.time_travel import Erase
+    from recallog_projections.index.documents import DocumentMaker
     from recallog_projections.projection import Projection
     from recallog_schemas.kinds import Kind
 
@@ -49,10 +50,16 @@ class Model:
     """Makes its projections. Each has a store of its own, unless the model is built in."""
     reactors: "Callable[[MemoryAccess], Sequence[Reactor]]" = _no_reactors
     """Makes the reactors that answer its triggers."""
+    documents: "Callable[[], DocumentMaker] | None" = None
+    """Makes its `DocumentMaker`, for its texts in the index. A built-in model has a module `documents` instead."""
+    candidates: "Candidates | None" = None
+    """Makes its `CandidateSource`, which recall asks for its texts. A built-in model has a module `candidates` instead.
+    """
     prompt: "Section | None" = None
     """Makes its section of the prompt of an agent."""
     erase: "Erase | None" = None
-    """Erases in a past that a query reads what is erased at present, see `reading.time_travel.Erase`."""
+    """Finds in a past that a query reads what is erased at present, see `reading.time_travel.Erase`. Called for each
+    store that has projections of the model."""
     observer: "Callable[[MemoryAccess], Observer] | None" = None
     """Makes what sees the answers to the calls of a memory that counts reads."""
 
@@ -74,6 +81,11 @@ def main_facade(models: "Sequence[Model]") -> "type[Facade]":
 
 def _operations(models: "Sequence[Model]") -> "list[type[FacadePart]]":
     return [each.operations for each in models if each.operations is not None]
+
+
+def documents(given: "Sequence[Model] | None" = None) -> "dict[str, DocumentMaker]":
+    """The document makers of models that are not built in, by the names of the models. See `chosen`."""
+    return {each.name: each.documents() for each in chosen(given) if each.documents is not None}
 
 
 @cache

@@ -1,38 +1,43 @@
 """A memory model that adds its texts to the index and to recall."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
+import pytest
 
 from recallog import Memory
 from recallog.index.indexer import Indexer
 from recallog.operations.parameters import At
-from recallog.retrieval import recall, sources
+from recallog.retrieval import recall
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import RecallQuery
+from recallog.retrieval.searcher import Searcher
 from recallog.retrieval.sources import Asked, CandidateSource, Shown
-from recallog.retrieval.term_cache import TermCache
 from recallog_projections.index.documents import (
     DOCUMENTS,
     Document,
     DocumentMaker,
     Index,
-    built_in_makers,
     text_key,
     uuid_of,
 )
 from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.index.store import added_documents
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.tables import Table
 from recallog_schemas import Event, Record, codec, timestamps
+from recallog_schemas.errors import ViewsTooNew
 from recallog_schemas.views import RecallView
+from recallog_streams import generations
 from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
-from support.indexing import indexed, memory_with, toys
+from support.indexing import catch_up, indexed, memory_with, toys
 
 PROMISE = "I promise: "
 
@@ -139,17 +144,15 @@ class PromiseCandidates(CandidateSource):
 
 
 def indexer_of(ledger: Ledger, folder: Path) -> Indexer:
-    makers = [*built_in_makers(), PromiseDocuments()]
-    return Indexer(ledger, MemoryStore(), EdgeEngine(folder / "engine"), toys().__getitem__, "toy", makers=makers)
+    added = {"promises": PromiseDocuments()}
+    return Indexer(ledger, MemoryStore(), EdgeEngine(folder / "engine"), toys().__getitem__, "toy", documents=added)
 
 
 async def ask(memory: Memory, *present: Promise, agent: str = "baker", **how: Any) -> RecallView:
     query = RecallQuery.create("village", agent, "Who mends the mill?", None, **how)
-    models = [*sources.built_in(), PromiseCandidates({each.offset: each for each in present})]
-    index = memory._components.index
-    return await memory._access.of_space(
-        "village", lambda reading: recall.recall(reading, index, TermCache(), query, 100, models), At()
-    )
+    added = {"promises": lambda: PromiseCandidates({each.offset: each for each in present})}
+    searcher = Searcher(memory._components.index, added=added)
+    return await memory._access.of_space("village", lambda reading: recall.recall(reading, searcher, query, 100), At())
 
 
 def spoke(text: str) -> Event:
@@ -203,4 +206,33 @@ def test_another_version_of_a_maker_builds_the_index_again() -> None:
     class Newer(PromiseDocuments):
         version = 2
 
-    assert Index({}, [Newer()]).version == Index({}, [PromiseDocuments()]).version + 1
+    assert (
+        Index({}, added={"promises": Newer()}).made_with != Index({}, added={"promises": PromiseDocuments()}).made_with
+    )
+
+
+def test_a_process_that_lacks_a_model_leaves_its_documents_in_the_index_until_it_is_told_to_rebuild(
+    tmp_path: Path,
+) -> None:
+    async def work() -> None:
+        ledger = MemoryLedger()
+        await ledger.append([spoke(MILL)])
+        having = indexer_of(ledger, tmp_path)
+        lacking = replace(having, documents={})
+        built = await catch_up(having)
+        await ledger.append([spoke(ROOF)])
+        with pytest.raises(ViewsTooNew, match="the memory model promises, version 1"):
+            await catch_up(lacking)
+        assert (await having.rows.pointer(0)).active == built
+        await generations.rebuild((await lacking.views()).builder, 0)
+        without = (await having.rows.pointer(0)).active
+        assert without is not None
+        assert added_documents(without.code) == {}
+        again = await catch_up(having)
+        assert added_documents(again.code) == {"promises": 1}
+
+    run(work())
+
+
+def test_an_index_without_further_models_has_the_code_that_it_always_had() -> None:
+    assert Index({"model": "toy"}).made_with == {"model": "toy"}

@@ -54,10 +54,11 @@ class Worker:
         program: Sequence[str] | None = None,
         only: str = "views",
         given: Mapping[str, str] | None = None,
+        python: Path | str = sys.executable,
     ) -> None:
         self.port = free_port()
         self.log = folder / f"worker-{self.port}.log"
-        command = [sys.executable, *(program or ("-m", "recallog_service", "worker"))]
+        command = [str(python), *(program or ("-m", "recallog_service", "worker"))]
         command += [] if program else ["--port", str(self.port), "--only", only]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECALLOG_")}
         environment |= dict(given or {})
@@ -141,7 +142,18 @@ class Worker:
 class Cluster:
     """A topic and a Redis, the settings that name them, and the workers that were started for them."""
 
-    def __init__(self, bootstrap: str, topic: str, redis_url: str, folder: Path, *, options: str = "") -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        redis_url: str,
+        folder: Path,
+        *,
+        options: str = "",
+        python: Path | str = sys.executable,
+    ) -> None:
+        self.python = Path(python)
+        """The interpreter of its workers."""
         self.bootstrap = bootstrap
         self.topic = topic
         self.redis_url = redis_url
@@ -154,7 +166,7 @@ class Cluster:
 
     def worker(self, program: Sequence[str] | None = None, *, only: str = "views", **environment: str) -> Worker:
         """A worker in the role of views, or in those that `only` names."""
-        self.workers.append(Worker(self.settings, self.folder, program, only, environment))
+        self.workers.append(Worker(self.settings, self.folder, program, only, environment, self.python))
         return self.workers[-1]
 
     def live_worker(self) -> Worker:

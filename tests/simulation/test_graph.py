@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from recallog.models.facts import by_entities
 from recallog.models.long_term import erasures
+from recallog.reading.time_travel import fold_onto
 from recallog_projections.models.facts import tables
 from recallog_projections.models.long_term.tables import ROWS
 from recallog_projections.stores.store import Generation
@@ -93,7 +94,8 @@ def test_what_is_erased_at_present_is_in_no_graph_of_the_past(seed: int, size: i
         for until in (size, int(share * size))
     )
     for space in ("village", "city"):
-        finish(erasures.erase(past, present, space, builtin.projections()))
+        erased = finish(erasures.events(past, present, space))
+        finish(fold_onto(past, erased, builtin.projections()))
     assert isinstance(past.source, Generation)
     entries = ExpectedEntries()
     for row in View(past.store, past.source).rows(ROWS).values():

@@ -21,7 +21,7 @@ from recallog.queries import salient, scene
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.term_cache import TermCache
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, codec, limits
@@ -82,7 +82,7 @@ class Recorded:
 
     def explained(self, space: str, event_id: str, agent: str, request: ContextRequest) -> Explanation:
         scope = AgentScope(self.ledger, space, agent, KEPT, self.happened_by)
-        return finish(explain.explain(self.reading, None, TermCache(), scope, event_id, request))
+        return finish(explain.explain(self.reading, Searcher(), scope, event_id, request))
 
 
 @st.composite
@@ -103,7 +103,7 @@ def expected_at(wanted: Sequence[ExpectedEvent]) -> list[tuple[int, str]]:
 
 
 def check_salience(recorded: Recorded, space: str, agent: str, query: SalienceQuery) -> None:
-    view = finish(salient.salient(recorded.reading, None, space, agent, query, KEPT))
+    view = finish(salient.salient(recorded.reading, Searcher(), space, agent, query, KEPT))
     wanted = recorded.expected.salient(space, agent, query.text, query.turn, query.top_k)
     assert shown_at(view.memories) == expected_at([one.event for one in wanted])
     for found, one in zip(view.memories, wanted, strict=True):
@@ -215,7 +215,7 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
             prompt = finish(
-                context.context(recorded.reading, None, TermCache(), space, agent, ContextRequest(extra="END"), KEPT)
+                context.context(recorded.reading, Searcher(), space, agent, ContextRequest(extra="END"), KEPT)
             )
             heard = recorded.expected.visitors(space, agent)
             lines = "\n".join(["VISITOR", *lines_of(heard, agent)] if heard else ["VISITOR", "(quiet)"])
@@ -227,7 +227,7 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
 def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
-            prompt = finish(context.context(recorded.reading, None, TermCache(), space, agent, ContextRequest(), KEPT))
+            prompt = finish(context.context(recorded.reading, Searcher(), space, agent, ContextRequest(), KEPT))
             done = recorded.expected.actions(space, agent)
             history = "\n".join(["", "ACTION HISTORY", *lines_of(done, agent), "", "VISITOR", ""])
             assert history in undated(prompt.text) if done else "ACTION HISTORY" not in prompt.text
@@ -298,7 +298,7 @@ def check_nothing_is_shown(found: Explanation, counted: Sequence[ExpectedEvent])
 def test_explanations_name_the_section_of_every_event_that_the_prompt_shows_and_of_no_other(
     recorded: Recorded, space: str, agent: str, request: ContextRequest
 ) -> None:
-    answer = context.context(recorded.reading, None, TermCache(), space, agent, request, KEPT)
+    answer = context.context(recorded.reading, Searcher(), space, agent, request, KEPT)
     prompt = sections_of(finish(answer).text)
     shown: dict[str, list[str]] = {heading: [] for heading in prompt}
     for each in recorded.expected.counted:

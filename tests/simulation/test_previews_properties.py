@@ -14,7 +14,7 @@ from recallog.queries.previews import AgentScope, AroundRequest
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval import recall as recalling
 from recallog.retrieval.query import RecallQuery
-from recallog.retrieval.term_cache import TermCache
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.views import builtin
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.views import AroundView, SearchPage
@@ -67,7 +67,7 @@ class Recorded:
 
     def search(self, space: str, agent: str, query: str) -> SearchPage:
         question = RecallQuery(space, agent, query, 100, at_until=self.happened_by)
-        return previews.page(finish(recalling.recall(self.reading, None, TermCache(), question, self.kept)), 100)
+        return previews.page(finish(recalling.recall(self.reading, Searcher(), question, self.kept)), 100)
 
 
 @st.composite

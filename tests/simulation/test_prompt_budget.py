@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recallog.models.prompt import queries as context
 from recallog.models.prompt.queries import ContextRequest
-from recallog.retrieval.term_cache import TermCache
+from recallog.retrieval.searcher import Searcher
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.prompt.views import ContextView
@@ -75,7 +75,7 @@ class Prompts:
 
     def on(self, budget_tokens: int | None) -> ContextView:
         request = replace(self._request, budget_tokens=budget_tokens)
-        answer = context.context(self._reading, None, TermCache(), "village", "baker", request, limits.LOG_EVENTS_KEPT)
+        answer = context.context(self._reading, Searcher(), "village", "baker", request, limits.LOG_EVENTS_KEPT)
         return finish(answer)
 
     def on_or_refused(self, budget_tokens: int) -> ContextView | InvalidArgument:

@@ -69,14 +69,16 @@ PUBLIC = sorted(
 )
 
 EXTENDING = [
-    "At", "Batch", "Changes", "Checkpoint", "Chunk", "Components", "Due", "DueTrigger", "Embedder", "Embedding",
-    "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact", "FactExtractor", "Filter", "Generation",
-    "Hit", "Kind", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger",
-    "MemoryStore", "Outcome", "Passage", "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult",
-    "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker", "RowKey", "Rows", "Scope",
-    "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer",
-    "Synthesizer", "Table", "Tail", "Utterance", "Vectors", "View", "assemble", "bookkeeping", "check_repeat",
-    "encode_events", "entry", "episode", "is_beyond", "operation", "ordinal_key", "outcome_of", "parameters",
+    "At", "Batch", "CandidateSource", "Changes", "Checkpoint", "Chunk", "Components", "DocumentMaker", "Due",
+    "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact",
+    "FactExtractor", "Filter", "Generation", "Hit", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
+    "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage",
+    "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession", "Record",
+    "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker", "RowKey", "Rows", "Scope", "Search",
+    "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer", "Synthesizer",
+    "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "View", "assemble", "bookkeeping",
+    "check_repeat", "encode_events", "entry", "episode", "is_beyond", "operation", "ordinal_key", "outcome_of",
+    "parameters",
 ]  # fmt: skip
 
 TESTING = ["ProjectionDriver", "ReactorDriver"]

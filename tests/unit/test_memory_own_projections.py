@@ -7,7 +7,8 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from recallog import Memory, Position, RetryReport
+from recallog import MODELS, Event, Memory, Model, Position, RetryReport
+from recallog.reading.read_session import ReadSession
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Record
@@ -412,3 +413,58 @@ def test_a_row_that_cannot_be_stored_makes_only_its_own_record_a_dead_letter(tmp
             assert [letter.position for letter in await memory.admin.dead_letters()] == [Position(0, 2)]
 
     run(work())
+
+
+# The past.
+
+
+def test_rows_and_logs_are_read_as_of_the_past() -> None:
+    async def work() -> None:
+        async with Memory.in_memory(projections=[Words()]) as memory:
+            first, *_ = (await memory.publish_many(SAID)).items
+            row = await memory.row(WORDS, "village", "baker", as_of=first)
+            assert row == Spoken(1)
+            lines = await memory.log_entries(LINES, "village", as_of=first)
+            assert [line.text for line in lines] == ["one"]
+            assert await words(memory) == 7
+
+    run(work())
+
+
+class Spoke(Words):
+    """Counts what is spoken, and forgets it when something was lost."""
+
+    kinds = frozenset({"agent.spoke", "toy.lost"})
+
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            if record.event.kind == "agent.spoke":
+                super().apply(rows, [record])
+            elif record.event.payload.get("text") == "all":
+                rows.delete(WORDS, record.event.space, record.event.agent)
+            else:
+                raise ValueError("lost what?")
+
+
+async def past_of(*lost: Event) -> int | None:
+    """How many words there were after the first event, in a past in which `lost` erases."""
+
+    async def erase(past: ReadSession, present: ReadSession, space: str) -> Sequence[Event]:
+        return lost
+
+    model = Model(name="spoken", projections=lambda: [Spoke()], erase=erase)
+    async with Memory.in_memory(models=[*MODELS, model]) as memory:
+        first, *_ = (await memory.publish_many(SAID)).items
+        row = await memory.row(WORDS, "village", "baker", as_of=first)
+        assert (await memory.episodic("village", "baker", as_of=first)).memories
+        return row.words if row else None
+
+
+def test_events_of_a_model_erase_in_the_past_of_its_views() -> None:
+    assert run(past_of()) == 1
+    assert run(past_of(event("toy.lost", payload={"text": "all"}))) is None
+
+
+def test_a_past_in_which_something_cannot_be_erased_is_not_shown() -> None:
+    with pytest.raises(ProjectionError, match="a past cannot be erased in: words: ValueError: lost what"):
+        run(past_of(event("toy.lost")))

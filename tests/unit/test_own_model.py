@@ -1,12 +1,10 @@
 """The memory model of docs/extending.md, a package that is built and installed into a venv, is found at every door."""
 
+import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import httpx
@@ -14,37 +12,78 @@ import pytest
 from deploy.local.ports import HOST, free_port
 
 from chaos.processes import Task
-from support.events import run
+from recallog import Memory, Settings
+from support import own_package
+from support.events import event, run
+from support.own_package import output_of
 from support.waiting import until
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text().partition("## A memory model")[2]
-PROJECT = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)[0]
-MODULE = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[0]
+PAID, BREAD = "Pay the miller.", "Take bread to the smith."
 
-SCRIPT = """
+SCRIPT = f"""
 import asyncio, json
-import recallog, recallog.sync
-from recallog import Event, Memory, Remote
-from recallog_reminders import MODEL, OPEN
+from datetime import UTC, datetime
+import recallog
+from recallog import Event, Memory, Position
 
 async def main():
-    found = {}
+    found = {{}}
     async with Memory.open() as memory:
-        found["set"] = (await memory.reminders.set("village", "baker", "Pay the miller.")).texts
+        reminders = memory.reminders
+
+        async def recalled(agent="baker", **at):
+            view = await memory.recall("village", agent, "Was the miller paid?", types=["reminder"], **at)
+            return [[hit.text, hit.source] for hit in view.hits]
+
+        async def indexed():
+            if await memory.start_index():
+                await memory.recall("village", "baker", "bread", wait_index=True)
+
+        found["set"] = (await reminders.set("village", "baker", {PAID!r})).texts
+        (id,) = (await reminders.set("village", "baker", {BREAD!r})).ids[:1]
+        (end,) = await memory.admin.ledger_ends()
+        past = [Position(0, end - 1), datetime.now(UTC)]
         found["prompt"] = (await memory.context("village", "baker")).text
+        await indexed()
+        found["recalled"] = await recalled()
+        found["of another"] = await recalled("miller")
+        found["searched"] = [hit.preview for hit in (await memory.search("village", "baker", "the miller")).hits]
         await memory.admin.rebuild()
-        found["rebuilt"] = (await memory.reminders.list("village", "baker")).texts
-        await memory.publish(Event(space="village", agent="baker", kind="session.ended", payload={}))
+        if memory._components.index is not None:
+            await memory.admin.rebuild("index")
+        found["rebuilt"] = (await reminders.list("village", "baker")).texts
+        found["recalled again"] = await recalled()
+        found["verified"] = not (await memory.admin.verify()).findings()
+        await reminders.forget("village", "baker", id)
+        found["forgotten"] = (await reminders.list("village", "baker")).texts
+        await indexed()
+        found["recalled later"] = await recalled()
+        found["past"] = [(await reminders.list("village", "baker", as_of=at)).texts for at in past]
+        found["recalled in the past"] = [await recalled(as_of=at) for at in past]
+        await memory.publish(Event(space="village", agent="baker", kind="session.ended", payload={{}}))
         found["due"] = [each.kind for each in await memory.pending("village")]
         await memory.react()
         found["answered"] = (await memory.episodic("village", "baker")).memories[-1].text
-        found["after"] = (await memory.reminders.list("village", "baker")).texts
+        found["after"] = (await reminders.list("village", "baker")).texts
         try:
-            await memory.publish({"space": "village", "agent": "baker", "kind": "reminder.set", "payload": {"text": 1}})
+            await memory.publish({{"space": "village", "agent": "baker", "kind": "reminder.set", "payload": {{}}}})
         except recallog.InvalidEvent as error:
             found["invalid"] = str(error)
-        found["verified"] = not (await memory.admin.verify()).findings()
     print(json.dumps(found))
+
+asyncio.run(main())
+"""
+
+CLIENT = """
+import asyncio, json, sys
+from mcp import Client, StdioServerParameters
+
+async def main():
+    arguments = ["-m", "recallog_service", "mcp", "--space", "village", "--agent", "baker"]
+    async with Client(StdioServerParameters(command=sys.executable, args=arguments, env=ENVIRONMENT)) as client:
+        tools = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+        answer = await client.call_tool("set_reminder", {"text": "Pay the miller."})
+    print(json.dumps([tools["set_reminder"], answer.content[0].text]))
 
 asyncio.run(main())
 """
@@ -52,28 +91,21 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of a venv that has the package, and everything that this one has."""
-    folder = tmp_path_factory.mktemp("own")
-    package, wheels, environment = folder / "package", folder / "wheels", folder / "venv"
-    package.mkdir()
-    (package / "pyproject.toml").write_text(PROJECT)
-    (package / "recallog_reminders.py").write_text(MODULE)
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheels)]
-    subprocess.run(command, cwd=package, check=True, capture_output=True)
-    venv.create(environment, symlinks=True)
-    found = environment / "bin" / "python"
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(environment), "platbase": str(environment)}))
-    ours = sysconfig.get_path("purelib")
-    (site / "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
-    (wheel,) = wheels.glob("*.whl")
-    install = [sys.executable, "-m", "pip", "--python", str(found), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, capture_output=True)
-    return found
+    """The interpreter of a venv that has the package."""
+    return own_package.installed(tmp_path_factory.mktemp("own"))
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    return {**os.environ, "RECALLOG_HOME": str(tmp_path / "memory"), "RECALLOG_INDEX": "off", "COLUMNS": "120"}
+    """Settings without an index. One that is started ends with its program."""
+    home = str(tmp_path / "memory")
+    return {
+        **os.environ,
+        "RECALLOG_HOME": home,
+        "RECALLOG_INDEX": "off",
+        "RECALLOG_INDEX_IDLE_SECONDS": "0",
+        "COLUMNS": "120",
+    }
 
 
 def recallog(python: Path, environment: dict[str, str], *arguments: str) -> str:
@@ -82,17 +114,68 @@ def recallog(python: Path, environment: dict[str, str], *arguments: str) -> str:
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
 
-def test_a_program_has_its_operations_views_triggers_and_section(python: Path, environment: dict[str, str]) -> None:
-    done = subprocess.run([str(python), "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["set"] == found["rebuilt"] == ["Pay the miller."]
-    assert "REMINDERS\nPay the miller." in found["prompt"]
+@pytest.mark.parametrize("index", ["off", "embedded"])
+def test_a_program_has_all_its_parts(python: Path, environment: dict[str, str], index: str) -> None:
+    found = json.loads(output_of(python, {**environment, "RECALLOG_INDEX": index}, SCRIPT))
+    source = "views" if index == "off" else "index"
+    assert found["set"] == [PAID]
+    assert f"REMINDERS\n{PAID}\n{BREAD}" in found["prompt"]
+    assert found["recalled"][0] == found["recalled again"][0] == [PAID, source]
+    assert found["of another"] == []
+    assert PAID in found["searched"]
+    assert found["rebuilt"] == [PAID, BREAD]
+    assert found["verified"]
+    assert found["forgotten"] == [BREAD]
+    assert found["past"] == [[BREAD]] * 2
+    for hits in (found["recalled later"], *found["recalled in the past"]):
+        assert PAID not in [text for text, _ in hits]
     assert found["due"] == ["reminder.due"]
     assert found["answered"] == "My reminders are done."
     assert found["after"] == []
     assert "text" in found["invalid"]
-    assert found["verified"]
+
+
+def test_where_the_process_of_the_index_lacks_the_package_words_are_compared(
+    python: Path, environment: dict[str, str]
+) -> None:
+    script = (
+        "from recallog.sync import Memory\n"
+        "with Memory.open() as memory:\n"
+        "    memory.reminders.set('village', 'baker', 'Pay the miller.')\n"
+        "    found = memory.recall('village', 'baker', 'Was the miller paid?')\n"
+        "    print([hit.text for hit in found.hits], found.degraded)"
+    )
+
+    async def work() -> str:
+        settings = Settings(home=Path(environment["RECALLOG_HOME"]), index="embedded", index_idle_seconds=0)
+        async with Memory.open(settings) as memory:
+            await memory.publish(event(agent="smith"))
+            await memory.recall("village", "smith", "bread", wait_index=True)
+            return await asyncio.to_thread(output_of, python, {**environment, "RECALLOG_INDEX": "embedded"}, script)
+
+    answer = run(work())
+    assert "['Pay the miller.'] only words were compared: the process that serves the index, " in answer
+    assert "lacks the memory model reminders. Install its package" in answer
+
+
+def test_the_model_of_an_mcp_client_has_a_tool(python: Path, environment: dict[str, str]) -> None:
+    schema, answer = json.loads(output_of(python, environment, CLIENT.replace("ENVIRONMENT", repr(environment))))
+    assert schema["properties"].keys() == {"text"}
+    assert schema["required"] == ["text"]
+    assert PAID in answer
+
+
+def test_the_reference_describes_it(python: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    path = {**environment, "PYTHONPATH": str(root / "tools")}
+    command = [str(python), "-m", "recallog_tools.generate", str(tmp_path)]
+    subprocess.run(command, env=path, check=True, capture_output=True)
+    pages = {each.stem: each.read_text() for each in (tmp_path / "docs" / "reference").iterdir()}
+    assert "Remind an agent of a text in its prompts." in pages["reminders"]
+    assert "MCP tool: `set_reminder`." in pages["reminders"]
+    assert "ReminderList" in pages["views"]
+    assert "reminder.set" in pages["kinds"]
+    assert "from recallog_reminders import" in (tmp_path / "memory" / "recallog" / "sync" / "__init__.pyi").read_text()
 
 
 def test_the_synchronous_memory_has_it(python: Path, environment: dict[str, str]) -> None:
@@ -102,8 +185,7 @@ def test_the_synchronous_memory_has_it(python: Path, environment: dict[str, str]
         "    memory.reminders.set('village', 'baker', 'Bread!')\n"
         "    print(memory.reminders.list('village', 'baker').texts)"
     )
-    done = subprocess.run([str(python), "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "('Bread!',)\n", done.stderr
+    assert output_of(python, environment, script) == "('Bread!',)\n"
 
 
 def test_it_has_commands_with_help(python: Path, environment: dict[str, str]) -> None:
@@ -111,7 +193,7 @@ def test_it_has_commands_with_help(python: Path, environment: dict[str, str]) ->
     assert "Remind an agent of a text" in recallog(python, environment, "reminders", "--help")
     recallog(python, environment, "reminders", "set", "village", "baker", "Pay the miller.")
     shown = json.loads(recallog(python, environment, "reminders", "list", "village", "baker", "--json"))
-    assert shown == {"agent": "baker", "texts": ["Pay the miller."]}
+    assert shown["texts"] == [PAID]
 
 
 def test_a_server_has_routes_for_it_and_documents_them(
@@ -123,7 +205,7 @@ def test_a_server_has_routes_for_it_and_documents_them(
     try:
         url = f"http://{HOST}:{port}"
         run(until(lambda: _answers(f"{url}/readyz"), "the server answers"))
-        described = httpx.get(f"{url}/openapi.json").json()
+        described = httpx.get(f"{url}/openapi.json", timeout=60).json()
         assert [path for path in described["paths"] if "reminders" in path]
         script = (
             "import asyncio, sys\n"
@@ -134,10 +216,7 @@ def test_a_server_has_routes_for_it_and_documents_them(
             "        print((await memory.reminders.list('village', 'baker')).texts)\n"
             "asyncio.run(main())"
         )
-        done = subprocess.run(
-            [str(python), "-c", script, url], env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.stdout == "('Bread!',)\n", done.stderr
+        assert output_of(python, environment, script, url) == "('Bread!',)\n"
     finally:
         server.kill()
 

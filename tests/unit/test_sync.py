@@ -15,16 +15,29 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import msgspec
 import pytest
 
 import recallog
 import recallog.sync
-from recallog import Event, InvalidArgument, InvalidEvent, RecallogError, StorageError, errors
+from recallog import MODELS, Event, InvalidArgument, InvalidEvent, Model, RecallogError, StorageError, errors
 from recallog.composition import assemble
-from recallog.extending import DueTrigger, MemoryLedger, MemoryStore, Projection, Reactor, Record, Rows, Table
+from recallog.extending import (
+    DueTrigger,
+    FacadePart,
+    MemoryLedger,
+    MemoryStore,
+    Projection,
+    Reactor,
+    Record,
+    Rows,
+    Table,
+    View,
+    operation,
+    parameters,
+)
 from recallog.operations.operation import Facade
 from recallog.sync import Memory, Remote
 from recallog.sync.deriving import SyncFacade, public_names, synchronous
@@ -53,7 +66,34 @@ def no_thread_is_left() -> Iterator[None]:
     assert threads() == before
 
 
+class Greeting(View):
+    """A greeting."""
+
+    text: str
+
+
+class Greetings(FacadePart):
+    """Greets: `memory.greetings`."""
+
+    attribute = "greetings"
+
+    @operation(example="recallog greet village", command="greet")
+    async def greet(self, space: parameters.Space) -> Greeting:
+        """Greet a space."""
+        return Greeting(text=f"Hello {space}")
+
+
 # What it has
+
+
+def test_a_memory_has_the_facades_of_the_models_that_it_was_opened_with() -> None:
+    models = [*MODELS, Model(name="greetings", operations=Greetings)]
+    with Memory.in_memory(models=models) as memory:
+        assert isinstance(memory, Memory)
+        assert cast(Any, memory).greetings.greet("village").text == "Hello village"
+    with Memory.in_memory() as memory:
+        assert not hasattr(memory, "greetings")
+
 
 PAIRS = [
     (recallog.Memory, Memory),

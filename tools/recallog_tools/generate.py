@@ -1,5 +1,9 @@
-"""Writes everything in the repository that is generated from the code: `make generate`."""
+"""Writes everything in the repository that is generated from the code: `make generate`.
 
+`python -m recallog_tools.generate FOLDER` writes it to another folder, for example with the models that are installed.
+"""
+
+import sys
 from pathlib import Path
 
 from recallog import Memory
@@ -35,4 +39,4 @@ def write(repository: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(REPOSITORY)
+    write(Path(sys.argv[1]) if sys.argv[1:] else REPOSITORY)

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from recallog import memory as asynchronous
 from recallog import remote, sync
-from recallog.operations.operation import Facade
+from recallog.operations.operation import Facade, all_operations
 from recallog.remote.client import Remote
 from recallog.remote.deriving import RemoteFacade
 from recallog.sync.deriving import SyncFacade
@@ -37,7 +38,7 @@ _SOURCES = (
     "recallog.memory",
     "recallog.remote.streams",
 )
-"""The modules that types are imported from: the first one that has a name."""
+"""The modules that types are imported from, before those of operations: the first one that has a name."""
 _SPECIAL = ("__init__", "__enter__", "__exit__", "__aenter__", "__aexit__")
 _BASES: set[type] = {SyncFacade, RemoteFacade, Facade, object}
 """Classes whose members no caller needs."""
@@ -121,9 +122,11 @@ def _names(stub: str) -> set[str]:
 
 def _imports(names: Iterable[str]) -> Iterator[str]:
     found: dict[str, list[str]] = {}
+    of_models = (each.function.__module__ for each in all_operations(asynchronous.Memory).values())
+    sources = list(dict.fromkeys([*_SOURCES, *of_models]))
     for name in sorted(names):
-        found.setdefault(next(source for source in _SOURCES if hasattr(import_module(source), name)), []).append(name)
-    for source in _SOURCES:
+        found.setdefault(next(source for source in sources if hasattr(import_module(source), name)), []).append(name)
+    for source in sources:
         if source in found:
             listed = "".join(f"{_INDENT}{name},\n" for name in found[source])
             yield f"from {source} import (\n{listed})"

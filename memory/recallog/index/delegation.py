@@ -1,15 +1,12 @@
 """Delegation of operations to the service of a folder's index, and what holds if it cannot answer."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from recallog.index import messages, remote
 from recallog.index.remote import ServiceAbsent
-from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable, ViewsTooNew
 
 Answer = TypeVar("Answer")
@@ -25,41 +22,8 @@ class ServiceStarted(Exception):
     """The service answers now, and this process cannot: it is to execute the operation."""
 
 
-async def perform(
-    home: Path,
-    operation: str,
-    arguments: Mapping[str, Any],
-    log_events: int,
-    progress: Callable[[int, int], None] | None = None,
-    deadline_seconds: float = limits.DEADLINE_SECONDS,
-    *,
-    patient: bool = False,
-) -> bytes:
-    """The answer of the service of a folder to an operation with validated arguments, as JSON.
-
-    `progress` is called with (done, total) while the service works. Raises the error of the operation, `ServiceAbsent`
-    if no service answers, and `IndexUnavailable` if the index cannot answer now, or says nothing for
-    `deadline_seconds`; a `patient` call goes on while its process computes.
-    """
-    message = messages.Perform(operation, _encoded(arguments), log_events)
-    return await remote.call(home, message, progress, deadline_seconds, patient=patient)
-
-
-async def recall(
-    home: Path,
-    query: object,
-    compared: int,
-    log_events: int,
-    *,
-    past: bool,
-    deadline_seconds: float = limits.DEADLINE_SECONDS,
-) -> bytes:
-    """The answer of the service to a `RecallQuery` as JSON: see `messages.Recall`. Raises as `perform` does."""
-    message = messages.Recall(_encoded(query), compared, log_events, past)
-    return await remote.call(home, message, deadline_seconds=deadline_seconds)
-
-
-def _encoded(asked: object) -> bytes:
+def encoded(asked: object) -> bytes:
+    """The arguments of an operation, or a query, as JSON. Raises `IndexUnavailable` for what JSON cannot say."""
     try:
         return msgspec.json.encode(asked)
     except UnicodeEncodeError:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from threading import Lock
@@ -25,7 +25,14 @@ from recallog_projections.index.documents import DocumentMaker, Index, built_in_
 from recallog_projections.index.embedders.embedder import Embedder
 from recallog_projections.index.embedders.registry import GIVEN
 from recallog_projections.index.engines.engine import Engine
-from recallog_projections.index.store import IndexStore, MadeWith, collection_of, damage, made_with
+from recallog_projections.index.store import (
+    IndexStore,
+    MadeWith,
+    added_documents,
+    collection_of,
+    damage,
+    made_with,
+)
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
 from recallog_schemas import limits
@@ -37,6 +44,7 @@ from recallog_schemas.errors import (
     Rebuilding,
     RecallogError,
     StorageCorrupt,
+    ViewsTooNew,
 )
 from recallog_streams import generations
 from recallog_streams.ledgers.ledger import Batch, Ledger
@@ -94,8 +102,8 @@ class Indexer:
     """Loads another embedder of a name for queries, which then do not wait for a batch. None: queries use the same."""
     deadline_seconds: float = limits.DEADLINE_SECONDS
     """How long a query waits for an embedder on another machine."""
-    makers: Sequence[DocumentMaker] = field(default_factory=built_in_makers)
-    """What makes the documents of memory models."""
+    documents: Mapping[str, DocumentMaker] = field(default_factory=dict)
+    """What makes the documents of models that are not built in, by the names of the models."""
 
     def __post_init__(self) -> None:
         self._views: dict[MadeWith, ProjectionGroup] = {}
@@ -196,7 +204,7 @@ class Indexer:
 
     def projections(self, made: Mapping[str, Any]) -> list[Projection]:
         """The projections of an index that is made with `made`."""
-        return Index(made, self.makers).group()
+        return Index(made, built_in_makers(), self.documents).group()
 
     async def moved(self, name: str, *, token_vectors: bool | None = None) -> ProjectionGroup:
         """The index with the embedder `name`, as a projection group: a rebuild of it replaces the embedder."""
@@ -338,6 +346,22 @@ class Indexer:
 
 class IndexProjector(Projector):
     """A projector whose embedder or engine may be a user's: what it raises is an `IndexUnavailable`."""
+
+    async def fits(self, generation: Generation) -> bool:
+        """As in `Projector`.
+
+        Raises `ViewsTooNew` if the generation has documents of a model that this process lacks, or has in an older
+        version: otherwise two processes with different models would replace each other's index for ever.
+        """
+        known = added_documents(self.fold.code)
+        for name, version in added_documents(generation.code).items():
+            if known.get(name, 0) < version:
+                raise ViewsTooNew(
+                    f"the index has documents of the memory model {name}, version {version}, which this process cannot "
+                    "make. Install the package of the model for this process, or give the model to it; or build the "
+                    "index without these documents: recallog rebuild index"
+                )
+        return await super().fits(generation)
 
     async def process(
         self, generation: Generation, batch: Batch, checkpoint: Checkpoint | None = None

@@ -5,6 +5,7 @@ A message is its length (4 bytes, big-endian) and its bytes. A connection serves
 A client that disconnects before cancels its call.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,6 +50,8 @@ class Perform(msgspec.Struct, tag=True):
     """A JSON object."""
     log_events: int
     """How many events the views of the client's memory retain: views with another value are other views."""
+    models: Sequence[str] = ()
+    """The models of the client that the service must have, besides those that are built in."""
 
 
 class Recall(msgspec.Struct, tag=True):
@@ -62,6 +65,8 @@ class Recall(msgspec.Struct, tag=True):
     """As in `Perform`."""
     past: bool
     """Whether the views are those of the past that the query names, instead of the present ones."""
+    models: Sequence[str] = ()
+    """As in `Perform`."""
 
 
 class Health(msgspec.Struct, tag=True):

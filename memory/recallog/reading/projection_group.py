@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from recallog.reading.view_access import ViewAccess
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
 from recallog_streams.parallel.catching_up import ParallelCatchUp, cores
 from recallog_streams.projector import Projector
+
+if TYPE_CHECKING:
+    from recallog.reading.time_travel import Erase
 
 BUILT_IN = "built-in"
 """Name of the group of the built-in projections."""
@@ -29,6 +33,8 @@ class ProjectionGroup:
     """The access of readers."""
     make: Callable[[], Sequence[Projection]] | None = None
     """Makes the projections, also in another process if it can be pickled."""
+    erase: "Sequence[Erase]" = ()
+    """What finds in a past of these views what is erased at present."""
 
     def catch_up_with(self, workers: int | None, throttle: float) -> ParallelCatchUp:
         """How to catch up with so many processes (default: one for each core), and with pauses."""

@@ -1,11 +1,11 @@
 """The query router: finds the views that a query reads, live or past, and repeats the query after a cutover."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import ReadSession
-from recallog.reading.time_travel import AsOf, check_size, travel
+from recallog.reading.time_travel import AsOf, check_size, fold_onto, travel
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
@@ -24,9 +24,6 @@ from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
-if TYPE_CHECKING:
-    from recallog.reading.time_travel import Erase
-
 Result = TypeVar("Result")
 
 VIEWS_UNUSABLE = (StorageUnavailable, StorageCorrupt, StorageForeign, UnknownOutcome)
@@ -39,12 +36,9 @@ _READ_TRIES = 5
 class QueryRouter:
     """Runs queries. A query is a function of one `ReadSession`, the same for live and past views."""
 
-    def __init__(
-        self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None, erase: "Sequence[Erase]" = ()
-    ) -> None:
-        """`views` are the built-in ones: the default of queries. `erase` is called for each past that is read."""
+    def __init__(self, ledger: Ledger, views: ProjectionGroup, progress: Progress | None) -> None:
+        """`views` are the built-in ones: the default of queries."""
         self._ledger = ledger
-        self._erase = erase
         self._views = views
         self._progress = progress
 
@@ -60,7 +54,7 @@ class QueryRouter:
         await self._ledger.open()
         partition = self._ledger.partition_of(space)
         if as_of is not None:
-            return await query(await self._travel(space, as_of))
+            return await query(await self._travel(space, as_of, views or self._views))
         if after is not None:
             positions.check_position(await self._ledger.ends(), after.partition, after.offset, "after")
             positions.check_same_partition(space, partition, after.partition, "after")
@@ -128,28 +122,32 @@ class QueryRouter:
         answers = await gathered(lambda partition: self.of_partition(partition, query, views), partitions)
         return [item for answer in answers for item in answer]
 
-    async def _travel(self, space: str, as_of: AsOf) -> ReadSession:
-        ledger, views = self._ledger, self._views
-
-        async def events(reading: ReadSession) -> int:
-            row = (await reading.snapshot([RowKey(activity.SPACES.name, space)])).row(activity.SPACES, space)
-            return row.events if row else 0
-
+    async def _travel(self, space: str, as_of: AsOf, views: ProjectionGroup) -> ReadSession:
+        """A past of `views`, without what is erased at present."""
+        ledger, partition = self._ledger, self._ledger.partition_of(space)
         past = None
         try:
-            present = await views.access.reading(ledger.partition_of(space), None, self._progress)
-            check_size(space, await events(present))
+            await self._check_size(space)
+            present = await views.access.reading(partition, None, self._progress)
             past = await travel(ledger, views.projections, space, as_of, self._progress)
-            await self._erase_in(past, present, space)
+            await _erase(past, present, space, views)
         except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves find out
             past = past or await travel(ledger, views.projections, space, as_of, self._progress)
             present = await travel(ledger, views.projections, space, None, self._progress)
-            await self._erase_in(past, present, space)
+            await _erase(past, present, space, views)
         return past
 
-    async def _erase_in(self, past: ReadSession, present: ReadSession, space: str) -> None:
-        for erase in self._erase:
-            await erase(past, present, space, self._views.projections)
+    async def _check_size(self, space: str) -> None:
+        """Raise `OutOfRange` if a fold of the space at query time would take too long."""
+        reading = await self._views.access.reading(self._ledger.partition_of(space), None, self._progress)
+        row = (await reading.snapshot([RowKey(activity.SPACES.name, space)])).row(activity.SPACES, space)
+        check_size(space, row.events if row else 0)
+
+
+async def _erase(past: ReadSession, present: ReadSession, space: str, views: ProjectionGroup) -> None:
+    for find in views.erase:
+        if events := await find(past, present, space):
+            await fold_onto(past, events, views.projections)
 
 
 def _has_advanced(before: tuple[Generation, int] | None, now: tuple[Generation, int] | None) -> bool:

@@ -12,12 +12,16 @@ if TYPE_CHECKING:
 
     from recallog.reading.read_session import ReadSession
     from recallog_projections.projection import Projection
+    from recallog_projections.tables import LogName
+    from recallog_schemas import Event
+    from recallog_streams.fold import Fetched
     from recallog_streams.ledgers.ledger import Ledger
     from recallog_streams.progress import Progress
 
-    Erase = Callable[[ReadSession, ReadSession, str, Sequence[Projection]], Awaitable[None]]
-    """Erases in a past what is erased at present: called with the past, which was folded in memory by the projections,
-    with the present, and with the space."""
+    Erase = Callable[[ReadSession, ReadSession, str], Awaitable[Sequence[Event]]]
+    """Finds what is erased at present and not in a past: called with the past, with the present, and with the space.
+
+    Returns events that erase it, which are then folded onto the past by the projections that name their kinds."""
 
 AsOf = Position | datetime
 """A position: the fold up to and including it. A time: the fold of all records, in which events that happened later
@@ -72,3 +76,35 @@ async def travel(
     generation = await projector.first_generation(partition, until)
     await projector.catch_up(generation, until, progress)
     return ReadSession(projector.store, partition, generation)
+
+
+async def fold_onto(past: "ReadSession", events: "Sequence[Event]", projections: "Sequence[Projection]") -> None:
+    """Fold events onto a past, as if they had happened at its end, by its projections that name their kinds.
+
+    Raises `ProjectionError` if one cannot be applied.
+    """
+    from recallog_projections.stores.store import Generation
+    from recallog_projections.tables import RowKey
+    from recallog_schemas import Record, codec
+    from recallog_schemas.errors import InvariantViolation, ProjectionError
+    from recallog_streams import dead_letters
+    from recallog_streams.fold import Fold
+
+    generation = past.source
+    checkpoint = await past.store.checkpoint(generation) if isinstance(generation, Generation) else None
+    if not isinstance(generation, Generation) or checkpoint is None:
+        raise InvariantViolation("the fold of a past has no checkpoint")
+
+    async def fetch(rows: Sequence[RowKey], logs: "Sequence[LogName]") -> "Fetched":
+        found = await past.read(rows, [(log, 0) for log in logs])
+        return found.rows, [tail.total for tail in found.logs]
+
+    fold = Fold([each for each in projections if getattr(each, "kinds", None) is not None], unique_ids=True)
+    records = [
+        Record(past.partition, checkpoint.offset, event, codec.encode(event), memorable=False) for event in events
+    ]
+    changes, _ = await fold.process(records, fold.new_rows(), fetch)
+    failed = changes.rows.get(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(checkpoint.offset)))
+    if failed is not None:  # what is erased would show
+        raise ProjectionError(f"a past cannot be erased in: {dead_letters.TABLE.decode(failed).detail}")
+    await past.store.commit(generation, checkpoint, checkpoint, changes)

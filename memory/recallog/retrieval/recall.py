@@ -29,8 +29,8 @@ from recallog.retrieval.candidates import Candidate, RankingQuery, set_apart
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, now_of, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
+from recallog.retrieval.searcher import Searcher
 from recallog.retrieval.sources import Asked, CandidateSource, Kept
-from recallog.retrieval.term_cache import TermCache
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.language import questions
 from recallog_projections.tables import RowKey
@@ -57,42 +57,25 @@ class _Gathered:
     """The generation of the index that answered; None if none did."""
 
 
-async def recall(
-    reading: ReadSession,
-    index: SemanticIndex | None,
-    cache: TermCache,
-    query: RecallQuery,
-    log_events: int,
-    sources: Sequence[CandidateSource] | None = None,
-) -> RecallView:
-    """The memories that answer the query best. `index` is None if the index is off; the result is then not degraded.
+async def recall(reading: ReadSession, searcher: Searcher, query: RecallQuery, log_events: int) -> RecallView:
+    """The memories that answer the query best. Without an index the result is not degraded.
 
-    `sources` are those of the models; None means the built-in ones. If the index fails at any step, only words are
-    compared, and `degraded` says why.
+    If the index fails at any step, only words are compared, and `degraded` says why.
     """
-    sources = all_sources.built_in() if sources is None else sources
     if query.preset is not None:
-        source = next(each for each in sources if query.preset in each.presets)
-        return await source.recall(reading, index, cache, query)
-    if index is None:
-        return await _recalled(reading, None, cache, query, log_events, sources)
-    answer = await attempted(
-        index, reading.partition, lambda: _recalled(reading, index, cache, query, log_events, sources)
-    )
+        source = next(each for each in searcher.sources if query.preset in each.presets)
+        return await source.recall(reading, searcher.index, searcher.cache, query)
+    if searcher.index is None:
+        return await _recalled(reading, searcher, query, log_events)
+    answer = await attempted(searcher.index, reading.partition, lambda: _recalled(reading, searcher, query, log_events))
     if not isinstance(answer, IndexUnavailable):
         return answer
-    view = await _recalled(reading, None, cache, query, log_events, sources)
+    view = await _recalled(reading, replace(searcher, index=None), query, log_events)
     return view.model_copy(update={"degraded": f"only words were compared: {answer}"})
 
 
-async def _recalled(
-    reading: ReadSession,
-    index: SemanticIndex | None,
-    cache: TermCache,
-    query: RecallQuery,
-    log_events: int,
-    sources: Sequence[CandidateSource],
-) -> RecallView:
+async def _recalled(reading: ReadSession, searcher: Searcher, query: RecallQuery, log_events: int) -> RecallView:
+    index, sources = searcher.index, searcher.sources
     spellings = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
@@ -110,7 +93,7 @@ async def _recalled(
     scope = time_scope.scope(times, _now(snapshot, query), space) if times else None
     query = replace(query, apart=_kinds_apart(snapshot, query, sources), hidden=all_sources.hidden_kinds(sources))
     gathered = await _from_index(snapshot, index, query, words, scope)
-    asked = Asked(query, reading, snapshot, gathered.index, cache)
+    asked = Asked(query, reading, snapshot, gathered.index, searcher.cache)
     compared = await _take_present(gathered, asked, sources)
     memories: Sequence[RememberedEvent] = ()
     if query.text.strip() and query.memories:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
@@ -115,11 +115,11 @@ class CandidateSource:
     with the texts of the views, which alone say what a text is now and who may read it.
     """
 
-    kind: ClassVar[str] = ""
+    kind: str = ""
     """The kind of its documents in the index that are searched together with events; "" if there are none."""
-    hidden: ClassVar[Collection[str]] = ()
+    hidden: Collection[str] = ()
     """The kinds of its other documents in the index, which recall does not find."""
-    presets: ClassVar[Collection[str]] = ()
+    presets: Collection[str] = ()
     """The presets that it answers."""
 
     def rows(self, query: RecallQuery) -> Iterable[RowKey]:

@@ -1696,8 +1696,9 @@ class Memory:
         key: str = "",
         *,
         after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
     ) -> Row | None:
-        """One row of a projection of your own, once the views have processed `after`."""
+        """One row of a projection of your own, once the views have processed `after`, or as of the past."""
 
     def log_entries(
         self,
@@ -1707,9 +1708,10 @@ class Memory:
         *,
         newest: int = 50,
         after: Position | str | None = None,
+        as_of: Position | datetime | str | None = None,
     ) -> list[Row]:
-        """The newest entries of a log of a projection of your own, oldest first, once the views have processed
-        `after`.
+        """The newest entries of a log of a projection of your own, oldest first, once the views have processed `after`,
+        or as of the past.
         """
 
     @property

@@ -33,6 +33,9 @@ class Memory(Opened, of=asynchronous.Memory):
 
     @classmethod
     def _of(cls, memory: asynchronous.Memory) -> Self:
+        of = type(memory)
+        if not of.facades.keys() <= cls.facades.keys():  # it was opened with models that are not installed
+            cls = type(cls.__name__, (cls,), {"__doc__": cls.__doc__, "__module__": cls.__module__}, of=of)
         made = cls.__new__(cls)
         made._use(memory)
         return made

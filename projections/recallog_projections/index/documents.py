@@ -25,6 +25,7 @@ from recallog_projections.tables import Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import Plan, SettingsProjection
 from recallog_schemas import Record, kinds, limits, models, timestamps
+from recallog_schemas.errors import ProjectionError
 from recallog_schemas.kinds import Kind
 
 SHARED = (EVERYBODY,)
@@ -101,6 +102,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 _VERSION = 5
 """The version of the documents of events, without those of the makers."""
+ADDED = "documents"
+"""The part of `made_with` that has the versions of makers of models that are not built in, by the names of the models.
+"""
 _OF_ENTRY = frozenset({"entry", "type", "version", "since", "since_at", "until", "until_at", "written", "tier"})
 """The fields that documents of events do not have in their payload."""
 
@@ -143,12 +147,12 @@ class DocumentMaker(ABC):
     one may replace a document that an earlier one has written.
     """
 
-    version: ClassVar[int]
+    version: int
     """From 1. To be raised whenever the same records would give other documents. The index is then rebuilt, and vectors
     of the same texts are used again."""
-    kinds: ClassVar[Collection[str]]
+    kinds: Collection[str]
     """The kinds of the events that it is called for."""
-    tables: ClassVar[Sequence[Table[Any]]] = ()
+    tables: Sequence[Table[Any]] = ()
     """The tables that it writes besides `DOCUMENTS`."""
 
     @abstractmethod
@@ -178,26 +182,42 @@ class Index:
 
     name: ClassVar[str] = "index"
 
-    def __init__(self, made_with: Mapping[str, Any], makers: Sequence[DocumentMaker] = ()) -> None:
-        """`made_with` identifies the embedder and the version of points. If it differs, the index is rebuilt."""
-        self.made_with = dict(made_with)
-        self.makers = makers
+    def __init__(
+        self,
+        made_with: Mapping[str, Any],
+        makers: Sequence[DocumentMaker] = (),
+        added: Mapping[str, DocumentMaker] | None = None,
+    ) -> None:
+        """`made_with` identifies the embedder and the version of points. If it differs, the index is rebuilt.
+
+        `makers` are those of the built-in models, and `added` those of other models, by the names of the models.
+        """
+        of_models = added or {}
+        versions = {name: maker.version for name, maker in of_models.items()}
+        self.made_with = {**made_with, ADDED: versions} if versions else dict(made_with)
+        self.makers = [*makers, *of_models.values()]
         self.version = _VERSION + sum(maker.version for maker in makers)
         self.tables: Sequence[Table[Any]] = [
             DOCUMENTS,
             SESSIONS,
             COUNTS,
-            *(table for each in makers for table in each.tables),
+            *(table for each in self.makers for table in each.tables),
         ]
-        self.ends_runs = frozenset(kind for maker in makers for kind in maker.kinds)
+        self.ends_runs = frozenset(kind for maker in self.makers for kind in maker.kinds)
         self._by_kind: dict[str, list[DocumentMaker]] = {}
-        for maker in makers:
+        for maker in self.makers:
             for kind in maker.kinds:
                 self._by_kind.setdefault(kind, []).append(maker)
 
     def group(self) -> list[Projection]:
-        """The index and the projections that are folded with it, in the order of folding."""
-        read = {each.name: each for maker in self.makers for each in maker.projections()}
+        """The index and the projections that are folded with it, in the order of folding.
+
+        Raises `ProjectionError` for two projections of one name.
+        """
+        read: dict[str, Projection] = {}
+        for each in (projection for maker in self.makers for projection in maker.projections()):
+            if type(read.setdefault(each.name, each)) is not type(each):
+                raise ProjectionError(f"two models have projections of the index that are named {each.name!r}")
         return [*read.values(), self, SettingsProjection()]
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:

@@ -68,6 +68,11 @@ def made_with(code: str) -> MadeWith:
     return msgspec.convert(json.loads(code)["made_with"][Index.name], MadeWith)
 
 
+def added_documents(code: str) -> dict[str, int]:
+    """The models that are not built in and have documents in a generation, each with the version of its documents."""
+    return dict(json.loads(code)["made_with"][Index.name].get(documents.ADDED, {}))
+
+
 def identity_of(code: str) -> str:
     """What identifies the maker of the vectors of a generation in its points."""
     made = made_with(code)

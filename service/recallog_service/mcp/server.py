@@ -27,7 +27,7 @@ from recallog.operations.operation import Operation, all_operations
 from recallog_schemas.errors import Forbidden, InvalidArgument, RecallogError
 from recallog_service.access import Guarded, Verb
 from recallog_service.logs import defect
-from recallog_service.mcp.tools import TOOLS, Tool
+from recallog_service.mcp.tools import Tool, tools_of
 
 NAME = "recallog"
 
@@ -69,18 +69,19 @@ HolderOf = Callable[[ServerRequestContext[Any, Any]], Holder]
 def server_of(facade: type[Memory], holder_of: HolderOf) -> Server[Any]:
     """The server of memories of the class `facade`."""
     operations = all_operations(facade)
-    listed = {name: _listed(tool, operations) for name, tool in TOOLS.items()}
+    tools = tools_of(operations)
+    listed = {name: _listed(tool, operations) for name, tool in tools.items()}
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         memory = holder_of(context).memory
-        allowed = [name for name, tool in TOOLS.items() if tool.is_allowed(memory, operations)]
+        allowed = [name for name, tool in tools.items() if tool.is_allowed(memory, operations)]
         return ListToolsResult(tools=[listed[name] for name in allowed])
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
         async def answer() -> str:
-            holder, tool = holder_of(context), TOOLS.get(params.name)
+            holder, tool = holder_of(context), tools.get(params.name)
             if tool is None:
                 raise Forbidden
             return await tool.call(holder.memory, operations, holder.who, params.arguments or {})

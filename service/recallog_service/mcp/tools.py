@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recallog.operations.operation import Operation
+from recallog.operations.parameters import At
 from recallog_projections import notices
-from recallog_schemas.errors import InvalidArgument, Refused
+from recallog_schemas.errors import InvalidArgument, Refused, SettingsError
 from recallog_service.access import Guarded, Verb
 from recallog_service.mcp import showing
 from recallog_service.mcp.showing import Given
 
 _NOT_OWNER = "not_owner"
+_FIXED = frozenset({"space", "agent", "reader", *At.__annotations__})
+"""The parameters that no tool takes: whose memory it is, and the moment, which is the present."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Way:
         }
         try:
             with notices.told() as told:
-                answer = await memory.call(operation, {**arguments, **who})
+                answer = await memory.call(operation, {**arguments, **_known(who, operation)})
         except InvalidArgument as error:
             raise _named(error, {parameter: name for name, parameter in self.arguments.items()}) from None
         except Refused as error:
@@ -117,6 +120,10 @@ class Tool:
             )
             raise InvalidArgument(message, path=foreign[0], rule="extra_forbidden")
         return await way.call(memory, operations[way.operation], who, given)
+
+
+def _known(who: Mapping[str, str], operation: Operation) -> Mapping[str, str]:
+    return {name: value for name, value in who.items() if name in operation.parameters}
 
 
 def _named(error: InvalidArgument, names: Mapping[str, str]) -> InvalidArgument:
@@ -212,4 +219,23 @@ TOOLS: Mapping[str, Tool] = {
         ),
     )
 }
-"""By name, in the order in which clients list them."""
+"""Recallog's own, by name, in the order in which clients list them."""
+
+
+def tools_of(operations: Mapping[str, Operation]) -> Mapping[str, Tool]:
+    """Recallog's own tools, then those of operations that declare one, by name. Raises `SettingsError`."""
+    found = dict(TOOLS)
+    for each in operations.values():
+        if each.tool in found:
+            raise SettingsError(f"two MCP tools are named {each.tool}: {each.qualified_name} needs another name")
+        if each.tool:
+            found[each.tool] = _derived(each)
+    return found
+
+
+def _derived(operation: Operation) -> Tool:
+    """The tool of one operation: its arguments are those that neither the caller nor the server fixes."""
+    arguments = {name: name for name in operation.parameters if name not in _FIXED}
+    way = Way(operation.qualified_name, arguments, showing.text)
+    title = operation.tool.replace("_", " ").capitalize()
+    return Tool(operation.tool, title, " ".join(operation.description), [way])

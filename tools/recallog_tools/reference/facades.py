@@ -79,6 +79,7 @@ def _operation(operation: Operation, main: type[Facade]) -> str:
         f"Scope: [{operation.scope.value}](README.md#scopes).",
         "Idempotent." if operation.idempotent else "",
         "Destructive." if operation.destructive else "",
+        f"MCP tool: {code(operation.tool)}." if operation.tool else "",
         f"[JSON Schema]({SCHEMAS}/operations/{operation.qualified_name}.json).",
     ]
     return sections(

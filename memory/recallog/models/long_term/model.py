@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from recallog.access import MemoryAccess
     from recallog.reactors.reactor import Reactor
     from recallog.reading.read_session import ReadSession
-    from recallog_projections.projection import Projection
+    from recallog_schemas import Event
 
 
 def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
@@ -21,10 +21,10 @@ def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
     return [Migration(), Retraction()]
 
 
-async def _erase(past: "ReadSession", present: "ReadSession", space: str, folded: "Sequence[Projection]") -> None:
+async def _erase(past: "ReadSession", present: "ReadSession", space: str) -> "Sequence[Event]":
     from recallog.models.long_term import erasures  # few queries read the past, and every command imports this module
 
-    await erasures.erase(past, present, space, folded)
+    return await erasures.events(past, present, space)
 
 
 MODEL = Model(

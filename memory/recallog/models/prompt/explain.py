@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import entry_presence
 from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
 from recallog.models.prompt.queries import MEMORY_HEADING, ContextRequest, compose
@@ -13,8 +12,7 @@ from recallog.queries.event_lookup import PastMemory
 from recallog.queries.previews import AgentScope
 from recallog.queries.salient import Ranking
 from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.retrieval.memory_index import FedIndex
-from recallog.retrieval.term_cache import TermCache
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.models.long_term import tables
 from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import activity, episodic
@@ -56,12 +54,10 @@ async def _found(reading: ReadSession, ledger: Ledger, space: str, event_id: str
 
 async def explain(
     reading: ReadSession,
-    index: SemanticIndex | None,
-    cache: TermCache,
+    searcher: Searcher,
     scope: AgentScope,
     event_id: str,
     request: ContextRequest,
-    fed: FedIndex | None = None,
 ) -> Explanation:
     """Explain one event for an agent, by the prompt that `request` composes for it."""
     space, agent, ledger = scope.space, scope.agent, scope.ledger
@@ -70,10 +66,10 @@ async def explain(
     if found is not None:
         rows.append(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
     composed = await compose(
-        reading, index, cache, space, agent, request, scope.log_events, fed, rows=rows, first_read=scope.log_events
+        reading, searcher, space, agent, request, scope.log_events, rows=rows, first_read=scope.log_events
     )
     snapshot, query = composed.snapshot, composed.salience_query
-    related = composed.related or await salient.related(snapshot, index, space, agent, query, fed)
+    related = composed.related or await salient.related(snapshot, searcher, space, agent, query)
     ranking = salient.rank(snapshot, space, agent, query, related, more=scope.log_events)
     window = composed.own.window or limits.WINDOW_EVENTS
     offset = found.offset if found is not None and found.offset <= snapshot.processed else None

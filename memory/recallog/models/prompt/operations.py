@@ -50,6 +50,8 @@ class Prompts(FacadePart):
         from recallog.models.prompt import queries
 
         access, as_of = self._access, parameters.past_moment(options.get("as_of"))
+        at = parameters.state(options)
+        sections = [await section(access, space, agent, at) for section in access.sections]
         request = queries.ContextRequest(
             scene,
             query,
@@ -61,14 +63,12 @@ class Prompts(FacadePart):
             step=step,
             components=parameters.headed(components),
             session=session,
-            sections=[made for section in access.sections if (made := await section(access, space, agent, options))],
+            sections=[each for each in sections if each is not None],
         )
-        index = access.components.index
+        searcher = access.searcher(options)
         return await access.of_space(
             space,
-            lambda reading: queries.context(
-                reading, index, access.term_cache, space, agent, request, access.log_events, access.fed_index
-            ),
+            lambda reading: queries.context(reading, searcher, space, agent, request, access.log_events),
             options,
         )
 
@@ -94,11 +94,7 @@ class Prompts(FacadePart):
         self._access.check_events("top_k", top_k)
         as_of = parameters.past_moment(options.get("as_of"))
         request = queries.ContextRequest(query=query, turn=options.get("turn"), as_of=as_of, top_k=top_k)
-        index, scope = self._access.components.index, self._access.scope(space, agent, options)
+        searcher, scope = self._access.searcher(options), self._access.scope(space, agent, options)
         return await self._access.of_space(
-            space,
-            lambda reading: explain.explain(
-                reading, index, self._access.term_cache, scope, event_id, request, self._access.fed_index
-            ),
-            options,
+            space, lambda reading: explain.explain(reading, searcher, scope, event_id, request), options
         )

@@ -9,7 +9,6 @@ reads of the same position. `prompt` fits their lines to a budget.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.beliefs import queries as reflections
 from recallog.models.prompt import recalled
 from recallog.models.prompt.fitting import Line, Prompt, Section
@@ -19,8 +18,7 @@ from recallog.queries.salient import Related, SalienceQuery
 from recallog.queries.scene import newest_of
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.time_travel import AsOf
-from recallog.retrieval.memory_index import FedIndex
-from recallog.retrieval.term_cache import TermCache
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
@@ -113,19 +111,17 @@ class Composition:
 
 async def context(
     reading: ReadSession,
-    index: SemanticIndex | None,
-    cache: TermCache,
+    searcher: Searcher,
     space: str,
     agent: str,
     request: ContextRequest,
     candidates: int,
-    fed: FedIndex | None = None,
 ) -> ContextView:
     """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories.
 
     Raises `InvalidArgument` for a budget that is too small for what is never left out.
     """
-    composed = await compose(reading, index, cache, space, agent, request, candidates, fed)
+    composed = await compose(reading, searcher, space, agent, request, candidates)
     budget_tokens = min(request.budget_tokens or limits.PROMPT_TOKENS_MAX, limits.PROMPT_TOKENS_MAX)
     written, reflection = composed.prompt.fitted(budget_tokens), composed.reflection
     return ContextView(
@@ -148,13 +144,11 @@ async def context(
 
 async def compose(
     reading: ReadSession,
-    index: SemanticIndex | None,
-    cache: TermCache,
+    searcher: Searcher,
     space: str,
     agent: str,
     request: ContextRequest,
     candidates: int,
-    fed: FedIndex | None = None,
     *,
     rows: Sequence[RowKey] = (),
     first_read: int = _FIRST_READ_EVENTS,
@@ -194,7 +188,7 @@ async def compose(
             shown = _shown(snapshot, space, agent, request, kinds)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = (
-                await salient.related(snapshot, index, space, agent, salience_query, fed) if own.use_salience else None
+                await salient.related(snapshot, searcher, space, agent, salience_query) if own.use_salience else None
             )
             memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
             rag = recalled.settings_of(own)
@@ -204,8 +198,7 @@ async def compose(
             found = await recalled.recalled(
                 reading,
                 snapshot,
-                index,
-                cache,
+                searcher,
                 space,
                 agent,
                 rag,
@@ -214,7 +207,6 @@ async def compose(
                 asked=request.query is not None,
                 actions=shown.actions,
                 auto=auto,
-                here=fed is not None,
             )
             elsewhere = {
                 *shown.offsets(),

@@ -18,13 +18,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from recallog import retrieval
-from recallog.index import delegation
-from recallog.index.semantic_index import SemanticIndex
+from recallog.index import delegation, messages, remote
 from recallog.index.served_index import ServedIndex
 from recallog.models.prompt.fitting import Line
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.retrieval.term_cache import TermCache
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.models.conversations import projection, rendering
 from recallog_projections.models.conversations import tables as conversations
 from recallog_projections.models.long_term import reading as entry_reading
@@ -110,8 +109,7 @@ def settings_of(own: AgentSettings) -> RagSettings:
 async def recalled(
     reading: ReadSession,
     snapshot: Snapshot,
-    index: SemanticIndex | None,
-    cache: TermCache,
+    searcher: Searcher,
     space: str,
     agent: str,
     rag: RagSettings,
@@ -121,13 +119,12 @@ async def recalled(
     asked: bool,
     actions: Sequence[Remembered],
     auto: Automatic | None,
-    here: bool = False,
 ) -> RecallView | None:
     """Memories related to the prompt's query, or to that of automatic recall, best first; None if there is no query, or
     no section.
 
-    `asked` says whether the query was given: the scene stands in for one. `here` says that the prompt is composed in
-    this process also if another one serves the index, which then answers this part.
+    `asked` says whether the query was given: the scene stands in for one. With an index of the program for relevance
+    the prompt is composed in this process, also if another one serves the semantic index, which then answers this part.
     """
     text = query.text if auto is None else auto.query
     if rag.enabled and rag.query_template is not None:
@@ -146,19 +143,20 @@ async def recalled(
     )
     if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
+    index = searcher.index
     compared = candidates if index is not None else min(candidates, limits.PROMPT_RECALLED_EVENTS)
 
     async def answered() -> RecallView:
-        return await retrieval.recall.recall(reading, index, cache, question, compared)
+        return await retrieval.recall.recall(reading, searcher, question, compared)
 
-    if not here or not isinstance(index, ServedIndex):
+    if searcher.relevance is None or not isinstance(index, ServedIndex):
         return await answered()
 
     async def served() -> RecallView:
         past = query.as_of is not None
-        answer = await delegation.recall(
-            index.home, question, compared, candidates, past=past, deadline_seconds=index.deadline_seconds
-        )
+        asked = delegation.encoded(question)
+        message = messages.Recall(asked, compared, candidates, past, list(searcher.added))
+        answer = await remote.call(index.home, message, deadline_seconds=index.deadline_seconds)
         return RecallView.model_validate_json(answer)
 
     return await delegation.answer(served, answered)

@@ -44,13 +44,12 @@ class Workspace(FacadePart):
         A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
         by their words. No character of a query has a meaning of its own.
         """
-        index, as_of, meant = self._access.components.index, parameters.past_moment(at.get("as_of")), mode
+        searcher, as_of, meant = self._access.searcher(at), parameters.past_moment(at.get("as_of")), mode
         return await self._access.of_space(
             space,
             lambda reading: workspace.queries.search(
                 reading,
-                index,
-                self._access.term_cache,
+                searcher,
                 space,
                 agent,
                 query,

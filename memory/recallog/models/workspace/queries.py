@@ -5,12 +5,11 @@ from dataclasses import replace
 from typing import Literal
 
 from recallog import retrieval
-from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import KEYWORD, LATE_INTERACTION, SEMANTIC, Channel
 from recallog.retrieval.query import RecallQuery
-from recallog.retrieval.term_cache import TermCache
+from recallog.retrieval.searcher import Searcher
 from recallog_schemas.models.workspace.views import WorkspaceHit, WorkspaceHits
 from recallog_schemas.views import RecallHit
 
@@ -33,8 +32,7 @@ def mode_of(text: str) -> Mode:
 
 async def search(
     reading: ReadSession,
-    index: SemanticIndex | None,
-    cache: TermCache,
+    searcher: Searcher,
     space: str,
     agent: str,
     text: str,
@@ -48,13 +46,13 @@ async def search(
     query = RecallQuery.create(
         space, agent, text, as_of, top_k=limit, memories=False, documents=True, channels=CHANNELS[mode]
     )
-    found = await retrieval.recall.recall(reading, index, cache, query, log_events)
+    found = await retrieval.recall.recall(reading, searcher, query, log_events)
     degraded = found.degraded
     if mode == "semantic" and SEMANTIC not in found.channels:
         by_words = replace(query, channels=CHANNELS["fts"])
-        found = await retrieval.recall.recall(reading, None, cache, by_words, log_events)
+        found = await retrieval.recall.recall(reading, replace(searcher, index=None), by_words, log_events)
         if degraded is None and found.hits:
-            degraded = f"only words were compared: {_OFF if index is None else _NO_VECTORS}"
+            degraded = f"only words were compared: {_OFF if searcher.index is None else _NO_VECTORS}"
     shared = {name: getattr(found, name) for name in WorkspaceHits.model_fields if name in type(found).model_fields}
     hits = tuple(_hit(each) for each in found.hits)
     return WorkspaceHits(**{**shared, "hits": hits, "degraded": degraded}, mode=mode, limit=limit)

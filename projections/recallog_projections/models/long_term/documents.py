@@ -5,7 +5,6 @@ entry are retained; all of them are deleted when the entry is erased.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 import msgspec
 
@@ -47,7 +46,7 @@ class EntryDocuments(DocumentMaker):
     """Makes the documents of entries: whatever changes an entry changes its document."""
 
     version = 1
-    kinds: ClassVar[frozenset[str]] = Entries.kinds
+    kinds = Entries.kinds
     tables = (ENDED,)
 
     def projections(self) -> Sequence[Projection]:

@@ -1,7 +1,6 @@
 """The tiers of entries in the semantic index: the document of an entry says which tier the entry is in."""
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 import msgspec
 
@@ -23,7 +22,7 @@ class TiersInDocuments(DocumentMaker):
     """Adds the tier of an entry to its document, whenever the entry or its tier changes."""
 
     version = 1
-    kinds: ClassVar[frozenset[str]] = Entries.kinds | {OWN_MOVE}
+    kinds = Entries.kinds | {OWN_MOVE}
 
     def projections(self) -> Sequence[Projection]:
         return [Uses(), Tiers()]

@@ -5,7 +5,6 @@ memories do not pass them.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 import msgspec
 
@@ -43,7 +42,7 @@ class ChunkDocuments(DocumentMaker):
     """Makes the documents of chunks, from the rows of items."""
 
     version = 1
-    kinds: ClassVar[frozenset[str]] = Items.kinds
+    kinds = Items.kinds
     tables = (CHUNKS,)
 
     def projections(self) -> Sequence[Projection]:

@@ -1,0 +1,33 @@
+"""What one query for memories searches and asks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from recallog.retrieval.term_cache import TermCache
+
+if TYPE_CHECKING:
+    from recallog.index.semantic_index import SemanticIndex
+    from recallog.retrieval.memory_index import FedIndex
+    from recallog.retrieval.sources import CandidateSource
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """What one query for memories searches and asks: of a memory, as it is at the moment that the query reads."""
+
+    index: "SemanticIndex | None" = None
+    """None: the semantic index is off."""
+    cache: TermCache = field(default_factory=TermCache)
+    relevance: "FedIndex | None" = None
+    """The index of the program, which measures relevance for salience; None if it gave none."""
+    added: "Mapping[str, Callable[[], CandidateSource]]" = field(default_factory=dict)
+    """What makes the sources of models that are not built in, by the names of the models."""
+
+    @cached_property
+    def sources(self) -> "Sequence[CandidateSource]":
+        """What memory models add to recall."""
+        from recallog.retrieval import sources
+
+        return [*sources.built_in(), *(make() for make in self.added.values())]

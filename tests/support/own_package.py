@@ -1,0 +1,45 @@
+"""The package with a memory model of docs/extending.md, built and installed into a venv of its own."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+from support import shared_engine
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text().partition("## A memory model")[2]
+PROJECT = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)[0]
+MODULE = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[0]
+
+
+def installed(folder: Path) -> Path:
+    """The interpreter of a venv that has the package, everything that this one has, and the engine for tests."""
+    package, wheels, environment = folder / "package", folder / "wheels", folder / "venv"
+    package.mkdir()
+    (package / "pyproject.toml").write_text(PROJECT)
+    (package / "recallog_reminders.py").write_text(MODULE)
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheels)]
+    subprocess.run(command, cwd=package, check=True, capture_output=True)
+    venv.create(environment, symlinks=True)
+    python = environment / "bin" / "python"
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(environment), "platbase": str(environment)}))
+    ours = sysconfig.get_path("purelib")
+    (site / "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
+    engine = site / "recallog_shared_engine-0.dist-info"
+    engine.mkdir()
+    (engine / "METADATA").write_text(shared_engine.METADATA)
+    (engine / "entry_points.txt").write_text(shared_engine.ENTRY_POINTS)
+    (wheel,) = wheels.glob("*.whl")
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    return python
+
+
+def output_of(python: Path, environment: dict[str, str], script: str, *arguments: str) -> str:
+    """What a program prints."""
+    command = [str(python), "-c", script, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
