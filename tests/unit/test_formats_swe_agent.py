@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory
-from recallog.models.conversations import outcomes
+from recallog.messages import outcomes
 from recallog_formats import swe_agent
 from recallog_service.formats import chat
 from support import formats

@@ -16,14 +16,15 @@ from typing import Any
 
 import msgspec
 
-from recallog.models.conversations.blocks import Said, ToolCall, blocks_of, calls_of, nonempty, result_of
-from recallog.models.conversations.messages import MESSAGE_TIMES, Cast, author_of
-from recallog.models.conversations.times import time_in
+from recallog.messages.blocks import Said, ToolCall, blocks_of, calls_of, nonempty, result_of
+from recallog.messages.mapping import MESSAGE_TIMES, Cast, author_of
+from recallog.messages.times import time_in
 from recallog_projections.models.conversations import rendering
-from recallog_projections.models.conversations.rendering import ASSISTANT, USER, Message
+from recallog_projections.models.conversations.rendering import Message
 from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent
+from recallog_schemas.roles import ASSISTANT, USER
 
 ROLES = frozenset({USER, ASSISTANT}) | rendering.INSTRUCTIONS | rendering.RESULTS
 """The roles of messages, as OpenAI's chat completions name them."""

@@ -16,6 +16,7 @@ from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.rendering import Message
 from recallog_projections.models.conversations.thresholds import DEFAULT, Thresholds
 from recallog_schemas import limits
+from recallog_schemas.roles import ASSISTANT, USER
 from recallog_schemas.shortening import cut
 
 MARK = "[compacted]"
@@ -227,7 +228,7 @@ def _open_question(planned: Plan) -> str | None:
     for message in planned.head:
         question = _asked(message, question)
     for message in planned.kept:
-        if message.get("role") == rendering.USER:
+        if message.get("role") == USER:
             return None  # it stays
         question = _asked(message, question)
     return None if question is None else cut(question, limits.COMPACT_VERBATIM_CHARS)
@@ -236,6 +237,6 @@ def _open_question(planned: Plan) -> str | None:
 def _asked(message: Message, question: str | None) -> str | None:
     """The open question after a message."""
     said = text_of(message).strip()
-    if message.get("role") == rendering.USER:
+    if message.get("role") == USER:
         return said or question
-    return None if message.get("role") == rendering.ASSISTANT and said else question
+    return None if message.get("role") == ASSISTANT and said else question

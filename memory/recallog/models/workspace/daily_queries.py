@@ -14,10 +14,11 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_schemas import Event, limits
 from recallog_schemas.kinds.settings import CueLanguage
+from recallog_schemas.roles import ASSISTANT, USER
 from recallog_streams.ledgers.ledger import Ledger
 
 _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
-_SPEAKERS = frozenset({rendering.USER, rendering.ASSISTANT})
+_SPEAKERS = frozenset({USER, ASSISTANT})
 
 
 class Session(NamedTuple):

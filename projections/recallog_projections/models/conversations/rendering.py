@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from recallog_schemas import Event, limits
+from recallog_schemas.roles import ASSISTANT, USER
 
 USER_SAID = "user.injected"
 AGENT_SAID = "agent.spoke"
@@ -24,8 +25,6 @@ PART = "message.part"
 REMOVAL = "message.removed"
 COMPACTION = "conversation.compacted"
 
-USER = "user"
-ASSISTANT = "assistant"
 TOOL = "tool"
 FUNCTION = "function"
 INSTRUCTIONS = frozenset({"system", "developer"})
