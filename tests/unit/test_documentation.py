@@ -22,11 +22,11 @@ import pytest
 
 from recallog import Memory, Settings
 from recallog.operations.routes import routes
+from recallog_agents.clients import CLIENTS
 from recallog_schemas.errors import StorageError
 from recallog_service.access import Access
 from recallog_service.cli.serving import DEFAULT_PORT
 from recallog_service.http.app import Application
-from recallog_service.mcp.clients.clients import CLIENTS
 from support.cli import environment_of, recallog
 from support.events import numbered
 from support.http import served

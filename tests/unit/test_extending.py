@@ -367,6 +367,14 @@ def test_eval_is_wrong_use_without_its_package_and_the_package_is_named() -> Non
     assert "recallog eval is a command of recallog-eval; install that package" in done.err
 
 
+@pytest.mark.usefixtures("alone")
+def test_mcp_install_without_its_package_says_what_to_install() -> None:
+    done = recallog("mcp", "install", "--client", "codex", "--space", "village")
+    assert done.code == 2
+    assert "recallog mcp install and uninstall are commands of recallog-agents" in done.err
+    assert "pip install ./adapters/recallog-agents" in done.err
+
+
 def test_the_packages_of_the_repository_import_what_the_guide_says() -> None:
     listed = re.findall(r"`(recallog[\w.]+)`", GUIDE.partition("### What they import")[2])
     public = {"recallog", "recallog.extending", *listed}
