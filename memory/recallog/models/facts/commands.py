@@ -6,7 +6,8 @@ from recallog.models.facts import extractor, synthesizer
 from recallog.models.facts import reactor as extraction
 from recallog.models.facts.extractor import ExtractionRequest, FactExtractor, Utterance
 from recallog.models.facts.synthesizer import Synthesizer
-from recallog.operations.parameters import After, ExtractOptions, RetainOptions
+from recallog.models.long_term.parameters import ExtractOptions, RetainOptions
+from recallog.operations.parameters import After
 from recallog.retrieval.channels import FOUR_CHANNEL
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed

@@ -15,8 +15,9 @@ from recallog.commands.foreseeing import folded
 from recallog.commands.making import made
 from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.models.long_term.similar import SimilarEntry, similar, similar_to_each
-from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
+from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
 from recallog_projections.index.terms import terms
 from recallog_projections.models.long_term import tables, texts
