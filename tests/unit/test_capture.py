@@ -8,7 +8,8 @@ import pytest
 
 from recallog import Memory, OutOfRange
 from recallog_projections.models.long_term import tables
-from recallog_schemas import Event, codec, limits
+from recallog_schemas import Event, codec
+from recallog_schemas.models.long_term import limits as long_term_limits
 from support.events import event, run
 from support.folding import folded, ledger_at, rows_of
 
@@ -124,7 +125,7 @@ def test_a_minute_is_counted_until_a_call_is_captured_a_multiple_of_61_minutes_a
 def test_the_rows_that_count_calls_are_bounded() -> None:
     events = [capturing(max_per_minute=2), *(called(seconds=60 * minute) for minute in range(200))]
     projector, generation = folded(ledger_at([codec.encode(each) for each in events]))
-    assert len(rows_of(projector.store, generation, tables.CAPTURED.name)) == limits.CAPTURED_MINUTES
+    assert len(rows_of(projector.store, generation, tables.CAPTURED.name)) == long_term_limits.CAPTURED_MINUTES
 
 
 def test_agents_are_counted_apart_and_a_dropped_call_does_not_count() -> None:
@@ -140,7 +141,7 @@ def test_agents_are_counted_apart_and_a_dropped_call_does_not_count() -> None:
 
 
 def test_no_agent_captures_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CAPTURED_PER_MINUTE_MAX", 2)
+    monkeypatch.setattr(long_term_limits, "CAPTURED_PER_MINUTE_MAX", 2)
 
     async def work(memory: Memory) -> None:
         await memory.publish(capturing(max_per_minute=2**62))

@@ -18,6 +18,7 @@ from recallog import Memory, Position, Settings, layout
 from recallog.operations.operation import Scope, all_operations
 from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
+from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_service import logs
 from recallog_service.access import Access
 from recallog_service.http.door import Limits
@@ -479,6 +480,6 @@ def test_a_hostile_name_in_a_path_is_invalid(door: Door, name: str) -> None:
 
 
 def test_more_messages_than_one_call_may_have_are_refused(door: Door) -> None:
-    messages = [{"role": "user", "content": "Bread!"}] * (limits.MESSAGES_MAX + 1)
+    messages = [{"role": "user", "content": "Bread!"}] * (conversations_limits.MESSAGES_MAX + 1)
     answer = door.call("conversation.add", space="village", agent="baker", session="s", messages=messages)
     assert problem(answer) == (422, "InvalidArgument", "messages")

@@ -25,6 +25,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import IdConflict
+from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.models.conversations.views import CompactionView, MessagesAdded, MessagesRemoved
 from recallog_schemas.roles import ASSISTANT, USER
 from recallog_streams.ledgers.ledger import Ledger
@@ -285,10 +286,10 @@ async def _calls(
         searched += 1
         if row.role == ASSISTANT and row.author == conversation.agent:
             rows.append(row)
-        if len(rows) == 8 or searched >= limits.MESSAGE_CALLS_SEARCHED:
+        if len(rows) == 8 or searched >= conversations_limits.MESSAGE_CALLS_SEARCHED:
             found |= await _calls_in(session, access, conversation, rows)
             rows = []
-            if wanted <= found.keys() or searched >= limits.MESSAGE_CALLS_SEARCHED:
+            if wanted <= found.keys() or searched >= conversations_limits.MESSAGE_CALLS_SEARCHED:
                 return found
     return found | await _calls_in(session, access, conversation, rows)
 

@@ -9,7 +9,8 @@ from recallog.models.conversations import parameters as conversations_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
-from recallog_schemas import Position, limits
+from recallog_schemas import Position
+from recallog_schemas.models.conversations import limits as conversations_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.conversations.views import (
@@ -125,9 +126,9 @@ class Conversation(FacadePart):
         agent: parameters.Agent,
         session: conversations_parameters.ConversationSession,
         *,
-        max_messages: conversations_parameters.CompactMessages = limits.COMPACT_MESSAGES,
-        max_chars: conversations_parameters.CompactChars = limits.COMPACT_CHARS,
-        keep: conversations_parameters.CompactKept = limits.COMPACT_KEPT,
+        max_messages: conversations_parameters.CompactMessages = conversations_limits.COMPACT_MESSAGES,
+        max_chars: conversations_parameters.CompactChars = conversations_limits.COMPACT_CHARS,
+        keep: conversations_parameters.CompactKept = conversations_limits.COMPACT_KEPT,
     ) -> "CompactionView":
         """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
         than `max_chars` characters, and more than `keep` messages.

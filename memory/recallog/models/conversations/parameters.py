@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from recallog.operations.operation import FROM_FILE
 from recallog.operations.parameters import clamped, identified
 from recallog_schemas import limits
+from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.validation import json_of
 
 
@@ -19,8 +20,10 @@ def _messages(value: object) -> Sequence[Mapping[str, Any]]:
         except ValueError as error:
             raise PydanticCustomError("json_invalid", "is no JSON: {why}", {"why": str(error)}) from None
     given = value if isinstance(value, list | tuple) else [value]
-    if len(given) > limits.MESSAGES_MAX:
-        raise PydanticCustomError("too_many", f"should be at most {limits.MESSAGES_MAX:,} messages in one call")
+    if len(given) > conversations_limits.MESSAGES_MAX:
+        raise PydanticCustomError(
+            "too_many", f"should be at most {conversations_limits.MESSAGES_MAX:,} messages in one call"
+        )
     return [_message(each) for each in given]
 
 
@@ -40,7 +43,11 @@ Messages = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "array", "maxItems": limits.MESSAGES_MAX, "items": {"type": "object", "required": ["role"]}},
+                {
+                    "type": "array",
+                    "maxItems": conversations_limits.MESSAGES_MAX,
+                    "items": {"type": "object", "required": ["role"]},
+                },
                 {"type": "object", "required": ["role"]},
                 {"type": "string"},
             ],
@@ -66,19 +73,29 @@ MessageBefore = Annotated[
     str | None, Field(description="Only messages before the one with this id: the first of `ids` of an answer.")
 ]
 CompactMessages = Annotated[
-    int, clamped(limits.COMPACT_MESSAGES_LEAST, limits.INTEGER_MAX), Field(description="More messages are compacted.")
+    int,
+    clamped(conversations_limits.COMPACT_MESSAGES_LEAST, limits.INTEGER_MAX),
+    Field(description="More messages are compacted."),
 ]
 CompactChars = Annotated[
-    int, clamped(limits.COMPACT_CHARS_LEAST, limits.INTEGER_MAX), Field(description="More characters are compacted.")
+    int,
+    clamped(conversations_limits.COMPACT_CHARS_LEAST, limits.INTEGER_MAX),
+    Field(description="More characters are compacted."),
 ]
 CompactKept = Annotated[
-    int, clamped(limits.COMPACT_KEPT_LEAST, limits.INTEGER_MAX), Field(description="Newest messages that stay.")
+    int,
+    clamped(conversations_limits.COMPACT_KEPT_LEAST, limits.INTEGER_MAX),
+    Field(description="Newest messages that stay."),
 ]
 MessageIds = Annotated[
     Sequence[str],
-    Field(min_length=1, max_length=limits.MESSAGES_MAX, description="Ids of messages, of their events or their own."),
+    Field(
+        min_length=1,
+        max_length=conversations_limits.MESSAGES_MAX,
+        description="Ids of messages, of their events or their own.",
+    ),
 ]
-PoppedMessages = Annotated[int, Field(ge=1, le=limits.MESSAGES_MAX, description="How many messages.")]
+PoppedMessages = Annotated[int, Field(ge=1, le=conversations_limits.MESSAGES_MAX, description="How many messages.")]
 
 
 def message_list(given: object) -> Sequence[Mapping[str, Any]]:

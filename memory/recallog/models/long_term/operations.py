@@ -13,6 +13,7 @@ from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Operation, Scope, operation
 from recallog.operations.parameters import At
 from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.long_term.views import (
@@ -290,7 +291,7 @@ class Entries(FacadePart):
         agent: parameters.Agent,
         query: parameters.RecallQuery,
         *,
-        limit: long_term_parameters.LessonsLimit = limits.LESSONS,
+        limit: long_term_parameters.LessonsLimit = long_term_limits.LESSONS,
         **at: Unpack[At],
     ) -> "LessonsView":
         """The lessons that an agent may read and that fit a question: its pinned ones first, then the most similar.

@@ -12,6 +12,7 @@ from recallog.operations.parameters import identified, optional
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds.payload import Priority, Tier
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.validation import NAME_PATTERN, is_text, json_of
 
 _ENTRY_TYPE_PATTERN = r"^[a-z][a-z0-9_]*$"
@@ -97,7 +98,7 @@ class EntryFields(TypedDict, total=False):
     entity: Annotated[str | None, _name("Whom or what it is about.")]
     category: Annotated[str | None, _name("A word that groups entries.")]
     source: Annotated[
-        str | None, Field(max_length=limits.SOURCE_CHARS_MAX, description="Where it comes from, in words.")
+        str | None, Field(max_length=long_term_limits.SOURCE_CHARS_MAX, description="Where it comes from, in words.")
     ]
     topic: Annotated[str | None, _name("The subject matter.")]
     importance: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how much it weighs (0.5).")]
@@ -131,7 +132,7 @@ class ExtractOptions(Provenance, total=False):
     based_on: Annotated[
         Sequence[str] | None,
         Field(
-            max_length=limits.ENTRY_SOURCES_MAX,
+            max_length=long_term_limits.ENTRY_SOURCES_MAX,
             description="Ids of the events and entries that it is made from; it is retracted if one of them is erased.",
         ),
     ]
@@ -143,7 +144,9 @@ class ExperienceOptions(Provenance, total=False):
     outcome: Annotated[str | None, Field(description="What came of it.")]
     score: Annotated[float | None, Field(allow_inf_nan=False, description="How well it went.")]
     agent_role: Annotated[str | None, _name("The role in which the agent acted.")]
-    model: Annotated[str | None, Field(max_length=limits.MODEL_CHARS_MAX, description="The model that it used.")]
+    model: Annotated[
+        str | None, Field(max_length=long_term_limits.MODEL_CHARS_MAX, description="The model that it used.")
+    ]
     cost: Annotated[float | None, Field(allow_inf_nan=False, description="What it cost.")]
 
 

@@ -8,13 +8,15 @@ from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_BODY
 from recallog.operations.parameters import identified
-from recallog_schemas import limits
+from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.validation import is_text
 
 
 def _components(value: object) -> Sequence[Mapping[str, str]]:
-    if not isinstance(value, list | tuple) or len(value) > limits.PROMPT_COMPONENTS_MAX:
-        raise PydanticCustomError("components", f"should be a list of at most {limits.PROMPT_COMPONENTS_MAX} sections")
+    if not isinstance(value, list | tuple) or len(value) > prompt_limits.PROMPT_COMPONENTS_MAX:
+        raise PydanticCustomError(
+            "components", f"should be a list of at most {prompt_limits.PROMPT_COMPONENTS_MAX} sections"
+        )
     return [_component(each) for each in value]
 
 
@@ -29,9 +31,9 @@ def _component(value: object) -> Mapping[str, str]:
     ):
         raise PydanticCustomError("component", 'should be {"heading": …, "text": …}, or a text "heading: text"')
     heading = value["heading"].strip()
-    if not heading or len(heading) > limits.PROMPT_HEADING_CHARS_MAX or len(heading.splitlines()) > 1:
+    if not heading or len(heading) > prompt_limits.PROMPT_HEADING_CHARS_MAX or len(heading.splitlines()) > 1:
         raise PydanticCustomError(
-            "heading", f"the heading should be one line of 1 to {limits.PROMPT_HEADING_CHARS_MAX} characters"
+            "heading", f"the heading should be one line of 1 to {prompt_limits.PROMPT_HEADING_CHARS_MAX} characters"
         )
     return {"heading": heading, "text": value["text"]}
 
@@ -52,13 +54,17 @@ Components = Annotated[
     WithJsonSchema(
         {
             "type": "array",
-            "maxItems": limits.PROMPT_COMPONENTS_MAX,
+            "maxItems": prompt_limits.PROMPT_COMPONENTS_MAX,
             "items": {
                 "anyOf": [
                     {
                         "type": "object",
                         "properties": {
-                            "heading": {"type": "string", "minLength": 1, "maxLength": limits.PROMPT_HEADING_CHARS_MAX},
+                            "heading": {
+                                "type": "string",
+                                "minLength": 1,
+                                "maxLength": prompt_limits.PROMPT_HEADING_CHARS_MAX,
+                            },
                             "text": {"type": "string"},
                         },
                         "required": ["heading", "text"],

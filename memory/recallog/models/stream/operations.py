@@ -10,7 +10,7 @@ from recallog.models.tiers import parameters as tiers_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
-from recallog_schemas import limits
+from recallog_schemas.models.stream import limits as stream_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.stream.views import InsightsView, StreamRecall, StreamSummary
@@ -41,7 +41,7 @@ class Stream(FacadePart):
         agent: parameters.Agent,
         query: stream_parameters.StreamQuery = None,
         *,
-        limit: stream_parameters.StreamLimit = limits.STREAM_MEMORIES,
+        limit: stream_parameters.StreamLimit = stream_limits.STREAM_MEMORIES,
         now: tiers_parameters.QueryTime = None,
         **at: Unpack[At],
     ) -> "StreamRecall":
@@ -68,7 +68,7 @@ class Stream(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
-        limit: stream_parameters.InsightsLimit = limits.INSIGHTS_KEPT,
+        limit: stream_parameters.InsightsLimit = stream_limits.INSIGHTS_KEPT,
         **at: Unpack[At],
     ) -> "InsightsView":
         """The newest insights of an agent, oldest first. The views retain 64."""

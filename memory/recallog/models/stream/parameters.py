@@ -7,6 +7,7 @@ from pydantic import Field
 from recallog.operations.operation import IN_BODY
 from recallog.operations.parameters import OptionalTime
 from recallog_schemas import limits
+from recallog_schemas.models.stream import limits as stream_limits
 
 StreamQuery = Annotated[
     str | None,
@@ -16,7 +17,9 @@ StreamQuery = Annotated[
     IN_BODY,
 ]
 StreamLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many memories, the best ones.")]
-InsightsLimit = Annotated[int, Field(ge=1, le=limits.INSIGHTS_KEPT, description="How many insights, the newest ones.")]
+InsightsLimit = Annotated[
+    int, Field(ge=1, le=stream_limits.INSIGHTS_KEPT, description="How many insights, the newest ones.")
+]
 SpanStart = Annotated[OptionalTime, Field(description="Beginning of the span; default: that of the stream.")]
 SpanEnd = Annotated[
     OptionalTime, Field(description="End of the span, which does not belong to it; default: that of the stream.")

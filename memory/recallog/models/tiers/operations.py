@@ -9,7 +9,7 @@ from recallog.models.tiers import parameters as tiers_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
-from recallog_schemas import limits
+from recallog_schemas.models.tiers import limits as tiers_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.tiers.views import Consolidation, TierEntryFound, TierHits, TierPressure, TierStats
@@ -39,8 +39,8 @@ class Tiers(FacadePart):
         query: parameters.RecallQuery,
         *,
         tiers: parameters.SomeTiers = None,
-        limit: tiers_parameters.RetrievedLimit = limits.RETRIEVED,
-        min_similarity: tiers_parameters.RetrievedSimilarity = limits.RETRIEVED_SIMILARITY,
+        limit: tiers_parameters.RetrievedLimit = tiers_limits.RETRIEVED,
+        min_similarity: tiers_parameters.RetrievedSimilarity = tiers_limits.RETRIEVED_SIMILARITY,
         strategy: tiers_parameters.TierStrategy = "weighted",
         now: tiers_parameters.QueryTime = None,
         **at: Unpack[At],

@@ -8,7 +8,7 @@ from recallog.models.workspace import parameters as workspace_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, checked, operation
 from recallog.operations.parameters import At
-from recallog_schemas import limits
+from recallog_schemas.models.workspace import limits as workspace_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.workspace.views import WorkspaceExport, WorkspaceHits, WorkspaceImport
@@ -36,7 +36,7 @@ class Workspace(FacadePart):
         agent: parameters.Agent,
         query: parameters.RecallQuery,
         *,
-        limit: parameters.SearchLimit = limits.WORKSPACE_HITS,
+        limit: parameters.SearchLimit = workspace_limits.WORKSPACE_HITS,
         mode: workspace_parameters.DocumentSearch = "hybrid",
         **at: Unpack[At],
     ) -> "WorkspaceHits":

@@ -139,7 +139,7 @@ class AgentEntries(msgspec.Struct, frozen=True, omit_defaults=True):
     """One agent's pins and account."""
 
     pinned: tuple[str, ...] = ()
-    """The ids of its pinned entries, at most `limits.ENTRY_PINS_MAX`."""
+    """The ids of its pinned entries, at most `long_term_limits.ENTRY_PINS_MAX`."""
     balance: float | None = None
     """The units that it may still spend; None: it was never granted any, and pays nothing."""
     spent: float = 0.0
@@ -204,7 +204,7 @@ READERS = Table("entries.readers", Owner, write_only=True)
 stands for all agents of the space."""
 DIGESTS = Table("entries.digests", Twins)
 """Live entries by their texts, at (space, owner, `texts.digest_key`). Of those with one key at most
-`limits.ENTRY_TWINS_MAX` are listed."""
+`long_term_limits.ENTRY_TWINS_MAX` are listed."""
 KEPT = Table("entries.kept", Mark)
 """Texts that may stand in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
 (space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
@@ -220,7 +220,7 @@ SOURCES = Table("entries.sources", Dependents)
 SUBJECTS = Table("entries.subjects", EntryId, write_only=True)
 """Live, retracted and archived entries by the person that they are about, at (space, owner, `subject_key`)."""
 CAPTURED = Table("entries.captured", CapturedCalls)
-"""At (space, agent, number of the minute since 1970 modulo `limits.CAPTURED_MINUTES`)."""
+"""At (space, agent, number of the minute since 1970 modulo `long_term_limits.CAPTURED_MINUTES`)."""
 AUDIT = Log("entries.audit", AuditEntry, limits.LOG_EVENTS_KEPT)
 """By (space, owner of the entry)."""
 ERASURES = Table("entries.erasures", Erasure, write_only=True)

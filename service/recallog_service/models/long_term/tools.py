@@ -1,6 +1,7 @@
 """The tools for entries, and their answers as texts for a model."""
 
 from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.views import EntriesChange, Retained, Synthesis
 from recallog_schemas.shortening import cut
 from recallog_schemas.views import continued, one_line
@@ -23,7 +24,7 @@ def _retained(answer: Retained, given: Given) -> str:
 def _near(answer: Retained) -> str:
     """A further line that names the nearest memory, if it may say the same."""
     nearest = answer.nearest
-    if nearest is None or nearest.similarity <= limits.SIMILARITY_OF_ENTRIES:
+    if nearest is None or nearest.similarity <= long_term_limits.SIMILARITY_OF_ENTRIES:
         return ""
     return (
         f"\nMemory {nearest.id} is similar ({nearest.similarity:.2f}). If one of both is wrong, correct or forget it."
