@@ -6,16 +6,13 @@ from typing import Any, get_args
 from recallog import Memory
 from recallog.messages import mapping
 from recallog.operations.operation import Facade, Operation, Scope
-from recallog_schemas import Event, limits
+from recallog_schemas import Event, kinds, limits
 from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
 from recallog_schemas.roles import USER
 from recallog_schemas.views import OfAgent, View
 from recallog_schemas.views.base import OfEvent
 from recallog_service.access.concealing import FOR_OPERATORS
 from recallog_service.access.grants import Grant, Verb
-
-_VERB_OF_KIND = {"memory.erased": Verb.FORGET, "memory.metered": Verb.OPERATE, "space.configured": Verb.OPERATE}
-"""What publishing an event of these kinds needs besides `publish`: they forget, pay, or change what others see."""
 
 
 class Guarded(Facade):
@@ -163,7 +160,7 @@ def _verb_of(event: Event) -> Verb:
     """What publishing an event needs besides `publish`."""
     if event.kind == "run.started" and event.payload.get("shared_kinds") is not None:
         return Verb.OPERATE  # as space.configured
-    return _VERB_OF_KIND.get(event.kind, Verb.PUBLISH)
+    return Verb(kinds.kind_of(event.kind).needs)
 
 
 def _check_authors(valid: Mapping[str, Any], agent: str) -> None:

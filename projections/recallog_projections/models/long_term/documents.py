@@ -1,6 +1,6 @@
 """The documents of entries in the semantic index: one for each form of an entry.
 
-A change of its text, owner or type gives an entry another form. The newest `long_term_limits.ENTRY_FORMS_ENDED` ended forms of an
+A change of its text, owner or type gives an entry another form. The newest `limits.ENTRY_FORMS_ENDED` ended forms of an
 entry are retained; all of them are deleted when the entry is erased.
 """
 

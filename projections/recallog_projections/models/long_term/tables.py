@@ -5,7 +5,8 @@ from typing import Literal
 import msgspec
 
 from recallog_projections.tables import Log, RowKey, Table
-from recallog_schemas import kinds, limits
+from recallog_schemas import limits
+from recallog_schemas.models.long_term.kinds import RETAINED
 
 Status = Literal["live", "duplicate", "refused", "retracted", "archived", "erased"]
 """What became of an event that would retain an entry. "duplicate" and "refused" never were entries."""
@@ -80,7 +81,7 @@ class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def kind(self) -> str:
         """The kind of the event that stands for it."""
-        return kinds.RETAINED
+        return RETAINED
 
 
 class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
