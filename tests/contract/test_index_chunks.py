@@ -17,6 +17,8 @@ from recallog_schemas.models.workspace import limits as workspace_limits
 from support.events import event, run
 from support.indexing import catch_up
 
+pytestmark = pytest.mark.models("workspace")
+
 WORKSPACE = ["workspace"]
 PAGE = "# Rye\nRye needs water.\n## Mill\nThe mill burns.\n## River\nThe river is cold.\n"
 

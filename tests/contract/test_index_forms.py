@@ -20,6 +20,8 @@ from support.events import MOMENT, event, run
 from support.indexing import catch_up
 from support.random_entries import random_history
 
+pytestmark = pytest.mark.models("long_term")
+
 A = ("village", "baker")
 
 

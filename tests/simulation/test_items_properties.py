@@ -27,6 +27,8 @@ from recallog_streams.projector import Projector
 from support.folding import all_rows, finish, folded, ledger_at, reading_of
 from support.items_oracle import QUEUE, Bounds, Shelf, shelves
 
+pytestmark = pytest.mark.models("prompt")
+
 SEEDS = st.integers(0, 2**32)
 BATCHES = st.sampled_from((1, 3, 1000))
 BOUNDS = Bounds(blocks=3, keys=3, chars=40, elements=3, bytes=150, daily=120, lengthy=70, bullet=6, memory=60)

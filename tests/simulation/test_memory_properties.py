@@ -38,6 +38,8 @@ from support.folding import NEVER_SEEN, all_rows, finish, folded, ledger_at, rea
 from support.oracle import BOOKKEEPING, Expected, ExpectedEvent, ExpectedReflection, expect, trigger_of
 from support.random_events import AGENTS, SPACES, random_ledger
 
+pytestmark = pytest.mark.models("all")
+
 SEEDS = st.integers(0, 2**32)
 BATCHES = st.sampled_from((1, 2, 7, 1000))
 QUERIES = st.sampled_from(

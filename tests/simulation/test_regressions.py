@@ -20,6 +20,8 @@ from support.oracle import expect
 from support.scheduler import Process, SteppedLedger, SteppedStore
 from support.view_checking import check_views
 
+pytestmark = pytest.mark.models("all")
+
 
 class FailingStore(MemoryStore):
     """A store whose nth call of one kind fails before it takes effect."""

@@ -22,6 +22,8 @@ from support.read_only import read_only
 from support.virtual_time import run_in_virtual_time
 from support.waiting import until
 
+pytestmark = pytest.mark.models("long_term")
+
 A = ("village", "baker")
 NOON = datetime.fromisoformat(MOMENT)
 
@@ -114,6 +116,7 @@ def test_a_query_counts_at_its_own_time() -> None:
     in_memory(work)
 
 
+@pytest.mark.models("prompt")
 def test_the_entries_under_recalled_are_counted() -> None:
     async def work(memory: Memory) -> None:
         shown = await memory.context(*A, query="How do I sift flour?")
@@ -126,6 +129,7 @@ def test_the_entries_under_recalled_are_counted() -> None:
     in_memory(work)
 
 
+@pytest.mark.models("prompt")
 def test_an_entry_that_the_budget_removes_is_not_counted() -> None:
     async def work(memory: Memory) -> None:
         least = (await memory.context(*A, query="harbours of Genoa")).tokens
@@ -136,6 +140,7 @@ def test_an_entry_that_the_budget_removes_is_not_counted() -> None:
     in_memory(work)
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     "ask",
     [

@@ -13,6 +13,8 @@ from recallog_schemas.models.long_term import limits as long_term_limits
 from support.events import event, run
 from support.folding import folded, ledger_at, rows_of
 
+pytestmark = pytest.mark.models("long_term")
+
 START = datetime(2026, 3, 1, tzinfo=UTC)
 OF_ISSUE = {"enabled": True, "tools": ["Read", "Edit", "Bash"], "skip": ["Grep", "Glob"]}
 
@@ -170,6 +172,7 @@ def test_the_entry_has_what_its_event_has_and_what_the_settings_say() -> None:
     ended(work)
 
 
+@pytest.mark.models("tiers")
 def test_a_captured_call_ages_in_its_tier() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish_many([capturing(), called(id="c-1")])
@@ -213,6 +216,7 @@ def test_a_captured_call_costs_nothing_and_equal_ones_are_kept() -> None:
     ended(work)
 
 
+@pytest.mark.models("prompt")
 def test_it_answers_a_question_once_as_its_event_and_forgetting_it_removes_the_entry() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish_many([capturing(), called("Read", id="c-1"), called("Edit", id="c-2", subject="user-1")])

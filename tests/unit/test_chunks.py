@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from recallog_projections.models.workspace.chunks import Chunk, chunks
 from recallog_schemas.models.workspace import limits as workspace_limits
 
+pytestmark = pytest.mark.models("workspace")
+
 
 def lines_of(path: str, text: str) -> list[tuple[int, int]]:
     return [(chunk.first, chunk.last) for chunk in chunks(path, text)]

@@ -27,6 +27,8 @@ from support.events import event, run
 from support.real_data import path
 from support.twice import events_of, once, rebuilt, twice
 
+pytestmark = pytest.mark.models("conversations")
+
 CHAT = ("s", "bot", "x")
 Message = dict[str, Any]
 Work = Callable[[Memory], Awaitable[None]]

@@ -27,6 +27,8 @@ from support.daily_oracle import Session
 from support.events import event, recorded, run
 from support.waiting import until
 
+pytestmark = pytest.mark.models("beliefs", "facts", "workspace")
+
 SPACE, AGENT = "village", "baker"
 EVENING = datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)
 REQUEST = "Please remember that I am allergic to nuts."
@@ -353,6 +355,7 @@ def test_whether_memory_gets_lines_is_decided_when_the_turn_ends(before: str | N
     run(work())
 
 
+@pytest.mark.models("working")
 def test_the_three_do_not_hinder_each_other() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

@@ -19,6 +19,8 @@ from recallog_streams.projector import Projector
 from support.events import MOMENT, event
 from support.folding import finish, folded
 
+pytestmark = pytest.mark.models("long_term")
+
 MODEL = "all-minilm-l6-v2"
 
 

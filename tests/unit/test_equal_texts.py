@@ -12,6 +12,8 @@ from recallog_projections.models.long_term import texts
 from recallog_schemas.models.long_term import limits as long_term_limits
 from support.events import event, run
 
+pytestmark = pytest.mark.models("long_term")
+
 BAKER = ("village", "baker")
 NEWEST = 2
 

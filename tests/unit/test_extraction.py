@@ -25,6 +25,8 @@ from support.chat_server import ChatServer, completion, facts, status
 from support.events import event, recorded, run
 from support.stub_extractor import StubExtractor
 
+pytestmark = pytest.mark.models("conversations", "facts")
+
 SPACE, AGENT = "village", "baker"
 MONDAY = datetime(2023, 5, 1, tzinfo=UTC)
 ACME = [
@@ -200,6 +202,7 @@ def test_a_crash_between_the_facts_and_the_closing_event_asks_no_model_again() -
 # What of a turn is read.
 
 
+@pytest.mark.models("beliefs")
 def test_a_turn_is_what_its_agent_could_see_of_its_session_since_its_turn_before() -> None:
     async def work() -> None:
         stub = StubExtractor()

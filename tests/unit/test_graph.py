@@ -16,6 +16,8 @@ from support.events import event, run
 from support.finishing import finish
 from support.folding import folded, ledger_at, reading_of
 
+pytestmark = pytest.mark.models("facts", "tiers")
+
 CHAIN = {
     "r1": ("Alpha works with Beta.", "Alpha"),
     "r2": ("Beta supplies Gamma.", "Beta"),

@@ -7,6 +7,8 @@ from recallog_projections.models.facts.entities import entities, key_of, possibl
 from recallog_schemas import limits
 from recallog_schemas.models.facts import limits as facts_limits
 
+pytestmark = pytest.mark.models("facts")
+
 TEXTS = {
     # Runs of capitalised words; a leading name stays, leading function words do not.
     "Alpha works with Beta.": ["alpha", "beta"],

@@ -12,6 +12,8 @@ from recallog_schemas import Event, limits
 from recallog_schemas.models.items import limits as items_limits
 from support.events import MOMENT, event
 
+pytestmark = pytest.mark.models("items")
+
 NOTES = ["notes"]
 PAD = ["session", "x1"]
 

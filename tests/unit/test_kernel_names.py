@@ -22,8 +22,8 @@ PACKAGES = (
 )
 
 WORDS = {
-    "conversation", "conversations", "entries", "graph", "items", "prompt", "stream", "turns", "Block", "MESSAGE_BYTES_MAX",
-    "Nearest",
+    "conversation", "conversations", "entries", "graph", "items", "prompt", "stream", "turns", "Block",
+    "MESSAGE_BYTES_MAX", "Nearest",
 }  # fmt: skip
 """Names of models that are words of the kernel too: conversations of files, entries of the ledger, items of a list, the
 graph of a network, a prompt for a question, streams of bytes, turns of a space, messages between processes."""

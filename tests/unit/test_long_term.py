@@ -17,6 +17,8 @@ from support.cli import recallog
 from support.events import event, run
 from support.twice import events_of, once, rebuilt, twice
 
+pytestmark = pytest.mark.models("long_term")
+
 A = ("s", "a")
 B = ("s", "b")
 Check = Callable[[Memory], Awaitable[object]]
@@ -395,6 +397,7 @@ def test_transferred_entries_are_their_receivers(tell: Tell) -> None:
 # Forgetting.
 
 
+@pytest.mark.models("prompt")
 def test_what_is_forgotten_is_absent_everywhere(tell: Tell) -> None:
     async def work(memory: Memory) -> Check:
         await memory.long_term.retain(*A, "The rye burned.", type="lesson", entry_id="rye")

@@ -18,6 +18,8 @@ from support.events import event, recorded, run
 from support.folding import finish
 from support.waiting import until
 
+pytestmark = pytest.mark.models("long_term")
+
 
 @pytest.mark.parametrize(
     ("line", "type_"),

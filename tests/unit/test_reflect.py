@@ -11,6 +11,8 @@ from recallog_schemas.models.facts import limits as facts_limits
 from support.chat_server import ChatServer, completion, status
 from support.events import event, recorded, run
 
+pytestmark = pytest.mark.models("facts")
+
 SPACE, AGENT = "village", "baker"
 
 

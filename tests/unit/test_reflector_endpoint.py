@@ -15,6 +15,8 @@ from support import chat_server
 from support.chat_server import ChatServer, Reply, belief, completion, status
 from support.events import run
 
+pytestmark = pytest.mark.models("beliefs")
+
 KEY = "sk-very-secret"
 EVIDENCE = (
     Evidence("e1", 12, "world", "world.observed", "The cupboard was locked.", 0.7),

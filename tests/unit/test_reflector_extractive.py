@@ -21,6 +21,8 @@ from recallog_schemas.errors import ModelFailed, ModelMisconfigured, StorageUnav
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from support.events import run
 
+pytestmark = pytest.mark.models("beliefs")
+
 
 def seen(id_: str, text: str, *, importance: float = 0.5, **fields: Any) -> Evidence:
     fields = {"turn": 1, "agent": "baker", "kind": "agent.spoke"} | fields

@@ -24,6 +24,8 @@ from support.cli import recallog
 from support.events import run
 from support.twice import events_of, once, twice
 
+pytestmark = pytest.mark.models("workspace")
+
 A = ("village", "baker")
 WORKSPACE = (*A, "workspace")
 PAGES = {
