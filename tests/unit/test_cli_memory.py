@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from filelock import FileLock
 
-from recallog import ContextView, Memory
+from recallog import Memory
 from recallog_service.cli.rendering import age_of
 from support.chat_server import ChatServer, belief, status
 from support.cli import Result, recallog, without_events
 from support.events import event, publish_in, run
 from support.terminal import on_a_terminal
+
+if TYPE_CHECKING:
+    from recallog import ContextView
 
 RUDE = "[bold]Üb\x1b[31mel\x07 :apple: \\[/]"
 """Markup, a control sequence, and what others would draw as an apple."""
@@ -234,8 +237,8 @@ def test_the_scene_shows_shared_events(home: Path) -> None:
 # context
 
 
-def prompt(home: Path, **arguments: Any) -> ContextView:
-    async def work() -> ContextView:
+def prompt(home: Path, **arguments: Any) -> "ContextView":
+    async def work() -> "ContextView":
         async with Memory.open(home) as memory:
             return await memory.context("village", "widow", **arguments)
 

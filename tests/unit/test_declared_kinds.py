@@ -6,7 +6,7 @@ A declaration holds for later events, so every answer shows an event with the me
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,11 +17,13 @@ from recallog_projections.views import builtin
 from recallog_projections.views.settings import SPACES
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import DeadLettered, InvalidEvent
-from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.views import KindsView, KindView
 from support.cli import recallog
 from support.events import after, event
 from support.folding import folded, ledger_at, rows_of
+
+if TYPE_CHECKING:
+    from recallog_schemas.models.prompt.views import ContextView
 
 ORDERED = {"importance": 0.8, "shared": True, "text": "{customer} ordered {item.name}"}
 
@@ -194,7 +196,7 @@ def test_live_rebuilt_and_past_views_agree_on_declared_kinds(tmp_path: Path) -> 
 # Roles in prompts.
 
 
-def sections(prompt: ContextView) -> dict[str, list[str]]:
+def sections(prompt: "ContextView") -> dict[str, list[str]]:
     return {heading: lines for heading, *lines in (section.split("\n") for section in prompt.text.split("\n\n"))}
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from recallog_schemas import Event, codec, limits
-from recallog_schemas.models.beliefs.triggers import reflection_of
+from recallog_schemas import Event, codec, limits, triggers
 from recallog_schemas.repeats import content_of, first_difference
 from support.events import MOMENT, event
 
@@ -88,7 +87,7 @@ def test_an_old_envelope_has_the_content_of_the_event_that_it_becomes() -> None:
 
 
 def test_answers_to_one_trigger_are_repeats_whatever_they_contain() -> None:
-    trigger = reflection_of("village", "baker", 0)
+    trigger = triggers.numbered("reflection.due", "village", "baker", 0)
     named = {"id": trigger.answer_id, "causation_id": trigger.id}
     believed = event("agent.reflected", payload={"belief": "It rains."}, **named)
     other = event("agent.reflected", payload={"belief": "It snows."}, **named)

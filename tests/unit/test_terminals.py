@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_demo import village
 from recallog_schemas import Event
 from recallog_service.cli.visible import visible, visible_json
 from support.cli import environment_of, recallog, spawn
 from support.events import event, publish_in
 from support.terminal import Terminal, on_a_terminal
+
+VILLAGE = Path(__file__).parents[2] / "adapters/recallog-demo/recallog_demo/village.jsonl"
+"""The recorded events of the demo."""
 
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore all")
 ENGLAND = "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng") + "\U000e007f"
@@ -215,11 +217,11 @@ def test_no_text_looks_like_another_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stdout", [None, subprocess.PIPE], ids=["the same terminal", "a pipe"])
 def test_ingest_acknowledges_every_event_beside_its_bar(tmp_path: Path, stdout: int | None) -> None:
-    words = ["ingest", village.RECORDING, "--home", tmp_path / "home", "--acknowledge", "--batch", "1"]
+    words = ["ingest", VILLAGE, "--home", tmp_path / "home", "--acknowledge", "--batch", "1"]
     done = on_a_terminal(*words, stdout=stdout)
     assert done.code == 0, done
     assert "ingesting " in done.written
-    ids = [each.id for each in village.recording()]
+    ids = [json.loads(line)["id"] for line in VILLAGE.read_text().splitlines()]
     expected = [f"0:{number} {id_}" for number, id_ in enumerate(ids)]
     printed = done.piped.decode().splitlines() if stdout else done.shown.splitlines()
     assert printed == [*expected, f"{len(ids)} events added, 0 known already, 0 refused, 1 spaces (read as jsonl)"]
@@ -269,7 +271,7 @@ def test_what_is_printed_beside_a_bar_goes_to_its_own_stream() -> None:
 def test_the_demo_tells_its_story_on_a_terminal(tmp_path: Path) -> None:
     done = on_a_terminal("demo", "--home", tmp_path / "demo")
     assert done.code == 0, done
-    half = len(village.recording()) // 2
+    half = len(VILLAGE.read_text().splitlines()) // 2
     told = " ".join(done.shown.split())
     assert f"killed with -9 after {half} acknowledged events; {half} were in the ledger." in told
     assert f"{2 * half} events, 0 lost, 0 doubled" in told
@@ -401,7 +403,7 @@ def terminal() -> Iterator[Terminal]:
 
 
 def test_a_terminal_that_is_not_utf_8_shows_bars_and_tables(terminal: Terminal, tmp_path: Path) -> None:
-    words = ["ingest", village.RECORDING, "--home", tmp_path, "--batch", "50"]
+    words = ["ingest", VILLAGE, "--home", tmp_path, "--batch", "50"]
     done = terminal.run(*words, environment={"PYTHONIOENCODING": "cp1252:strict"})
     assert done.code == 0, done
     assert "398 events added" in done.shown

@@ -10,7 +10,6 @@ import pytest
 
 from recallog import Event, Memory, Position
 from recallog.reading.time_travel import AsOf
-from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.views import View
 from support.events import event, run
 from support.random_events import AGENTS, SPACES, random_event
@@ -49,9 +48,7 @@ def grown() -> list[Event]:
 def plain(answer: View) -> dict[str, Any]:
     """All fields of an answer except the generation of the views, in it and in the views within it."""
     fields = answer.model_dump(exclude={"generation"})
-    if isinstance(answer, ContextView):
-        fields["reflection"] = plain(answer.reflection)
-    return fields
+    return fields | {name: plain(getattr(answer, name)) for name in ("reflection",) if name in fields}
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -6,14 +6,16 @@ scores higher) come with the index.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recallog import Event, Memory, Position
-from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.views import EpisodicView, SalientView, View
 from support.events import after, event, numbered
+
+if TYPE_CHECKING:
+    from recallog_schemas.models.beliefs.views import ReflectionView
 
 AGENTS = ("baker", "miller", "narrator", "nobody")
 
@@ -42,7 +44,7 @@ def salient(home: Path, events: Sequence[Event], query: str = "", **question: An
     return after(home, events, lambda memory: memory.salient("village", "baker", query, **question))
 
 
-def reflection(home: Path, *events: Event, agent: str = "baker") -> ReflectionView:
+def reflection(home: Path, *events: Event, agent: str = "baker") -> "ReflectionView":
     return after(home, events, lambda memory: memory.reflection("village", agent))
 
 
