@@ -33,6 +33,8 @@ from support import guarded_world as world
 from support.events import one_loop, run
 from support.guarded_world import ANNA, AS_ANNA, BERT, HIDDEN, IN_ACME, OTHER_SPACE, SECOND_SPACE, SPACE
 
+pytestmark = pytest.mark.models("all")
+
 OPERATIONS = all_operations(Memory)
 PROPERTY = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -184,6 +184,7 @@ def test_a_query_that_begins_with_a_dash_follows_two_dashes(home: Path) -> None:
 # explain
 
 
+@pytest.mark.models("prompt")
 def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
     lines = clean(recallog("explain", "village", "w-2", "widow", "--query", "chest", "--home", home)).out.splitlines()
     assert lines == [
@@ -196,6 +197,7 @@ def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
     ]
 
 
+@pytest.mark.models("prompt")
 def test_explain_shows_nothing_of_an_invisible_event(home: Path) -> None:
     result = clean(recallog("explain", "village", "t-2", "widow", "--home", home))
     assert result.out.startswith("not visible\n  it is neither by widow nor addressed to widow")
@@ -203,6 +205,7 @@ def test_explain_shows_nothing_of_an_invisible_event(home: Path) -> None:
     assert clean(recallog("explain", "village", "t-2", "widow", "--json", "--home", home)).json["memory"] is None
 
 
+@pytest.mark.models("prompt")
 def test_explain_exits_with_1_for_an_unknown_event(home: Path) -> None:
     result = recallog("explain", "village", "nosuch", "widow", "--home", home)
     assert (result.code, result.out.splitlines()[0]) == (1, "unknown")
@@ -245,12 +248,14 @@ def prompt(home: Path, **arguments: Any) -> "ContextView":
     return run(work())
 
 
+@pytest.mark.models("prompt")
 def test_context_prints_the_prompt_and_nothing_else(home: Path) -> None:
     result = clean(recallog("context", "village", "smith", "--home", home))
     assert result.out.startswith("IDENTITY\nYou are smith.\n")
     assert re.fullmatch(r"about \d+ tokens; 0 lines left out, 0 cut\n", result.err)
 
 
+@pytest.mark.models("prompt")
 def test_context_takes_every_option_of_a_prompt(home: Path) -> None:
     arguments = {"scene": "-- night --", "query": "-who?", "extra": "--extra", "output_format": "- one line", "turn": 9}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items()]
@@ -258,12 +263,14 @@ def test_context_takes_every_option_of_a_prompt(home: Path) -> None:
     assert clean(recallog("context", "village", "widow", *options, "--home", home)).out == f"{expected}\n"
 
 
+@pytest.mark.models("prompt")
 def test_a_prompt_in_a_pipe_has_the_texts_unchanged(rude: Path) -> None:
     shown = clean(recallog("context", "village", "widow", "--extra", "a\ttab", "--home", rude)).out
     assert RUDE in shown
     assert "a\ttab" in shown
 
 
+@pytest.mark.models("prompt")
 def test_context_reports_dropped_sections_and_a_due_reflection(home: Path) -> None:
     result = clean(recallog("context", "village", "widow", "--budget-tokens", "150", "--home", home))
     assert re.fullmatch(
@@ -274,6 +281,7 @@ def test_context_reports_dropped_sections_and_a_due_reflection(home: Path) -> No
     assert '"kind": "agent.reflected"' in result.out
 
 
+@pytest.mark.models("prompt")
 def test_a_budget_that_is_too_small_is_a_wrong_use_that_says_the_least_one(home: Path) -> None:
     result = recallog("context", "village", "widow", "--budget-tokens", "20", "--home", home)
     assert (result.code, result.out) == (2, "")
@@ -281,6 +289,7 @@ def test_a_budget_that_is_too_small_is_a_wrong_use_that_says_the_least_one(home:
     assert prompt(home, budget_tokens=int(least)).tokens == int(least)
 
 
+@pytest.mark.models("prompt")
 def test_context_as_json(home: Path) -> None:
     found = clean(recallog("context", "village", "widow", "--budget-tokens", "200", "--json", "--home", home)).json
     expected = prompt(home, budget_tokens=200)
@@ -435,6 +444,7 @@ def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) 
     )
 
 
+@pytest.mark.models("items")
 def test_status_says_how_long_the_oldest_trigger_has_waited_and_what_it_is(home: Path) -> None:
     ended = datetime.now(UTC) - timedelta(hours=2, minutes=5)
     note = {"namespace": ["working"], "key": "notes", "value": "LESSON: Bread burns after forty minutes."}

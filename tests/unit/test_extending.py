@@ -254,6 +254,7 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
 # The other examples of the guide.
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     "code",
     [REACTOR, REACTOR + REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, COMPONENTS],

@@ -170,6 +170,7 @@ def answers(home: Path, commands: list[list[str]]) -> dict[str, tuple[str, str]]
     return {words: (written, code) for words, written, code in found}
 
 
+@pytest.mark.models("beliefs", "long_term")
 def test_no_command_prints_a_hidden_character(home: Path) -> None:
     as_json = [[*command, "--json"] for command in COMMANDS if command != ["export"]]
     found = answers(home, [*COMMANDS, *as_json])
@@ -181,12 +182,14 @@ def test_no_command_prints_a_hidden_character(home: Path) -> None:
             assert "\u202e" in json.dumps(documents, ensure_ascii=False), words
 
 
+@pytest.mark.models("beliefs", "long_term")
 def test_no_error_quotes_a_hidden_character(home: Path) -> None:
     found = answers(home, ERRORS)
     assert [words for words, (_, code) in found.items() if code == "0"] == []
     assert {words: hidden(written) for words, (written, _) in found.items() if hidden(written)} == {}
 
 
+@pytest.mark.models("beliefs", "long_term")
 def test_an_export_to_a_pipe_has_the_events_byte_by_byte(home: Path, tmp_path: Path) -> None:
     assert recallog("export", "--home", home, "--output", tmp_path / "all.jsonl").code == 0
     piped = subprocess.run(
@@ -352,6 +355,7 @@ def test_json_on_a_code_page_is_read_as_utf8(world: Path, encoding: str) -> None
         assert WORLD in json.dumps(json.loads(done.stdout.decode("utf-8")), ensure_ascii=False)
 
 
+@pytest.mark.models("beliefs", "long_term")
 def test_a_file_whose_name_and_text_no_encoding_of_the_console_has_is_read(tmp_path: Path) -> None:
     file = tmp_path / "größe-東京.txt"
     file.write_text("Ann: Grüße aus 東京\n", encoding="utf-8")

@@ -44,6 +44,9 @@ OF_THE_KERNEL = (
 )
 """What runs in a copy without one model."""
 
+QUICK = ("tests/unit/test_fold.py",)
+"""What runs in a copy without any."""
+
 
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_without_a_model_and_those_built_on_it_the_others_work(model: str, tmp_path: Path) -> None:
