@@ -207,6 +207,7 @@ def command_line(*words: str) -> list[str]:
 # Lines of other records, and sections.
 
 
+@pytest.mark.models("all")
 def test_no_text_looks_like_another_record(tmp_path: Path) -> None:
     forged = "Bread!\n0:9  2026-03-01 12:00:00  village  judge  judge.verdict  guilty"
     publish_in(tmp_path, event(payload={"text": forged}))
@@ -271,6 +272,7 @@ def test_what_is_printed_beside_a_bar_goes_to_its_own_stream() -> None:
     assert done.shown.splitlines()[:3] == ["note 0", "error 0", "note 1"]
 
 
+@pytest.mark.models("all")
 def test_the_demo_tells_its_story_on_a_terminal(tmp_path: Path) -> None:
     done = on_a_terminal("demo", "--home", tmp_path / "demo")
     assert done.code == 0, done
@@ -375,6 +377,7 @@ def spawn_in(environment: dict[str, str], *words: object) -> int:
     ).returncode
 
 
+@pytest.mark.models("all")
 def test_the_demo_runs_on_a_console_that_is_not_utf_8(tmp_path: Path) -> None:
     done = subprocess.run(
         [*command_line("demo", "--home", str(tmp_path / "größe"))],
