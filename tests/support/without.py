@@ -60,6 +60,7 @@ def main(names: Sequence[str]) -> int:
         sys.stderr.write(f"name memory models: make without MODEL={'|'.join(sorted(known))}\n")
         return 2
     with tempfile.TemporaryDirectory(prefix="recallog-without-") as folder:
+        Path(folder).chmod(0o755)  # some tests read it as another user
         copy_without(names, Path(folder))
         sys.stdout.write(f"without {', '.join(sorted(left_out(names)))}:\n")
         sys.stdout.flush()

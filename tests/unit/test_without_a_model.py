@@ -41,13 +41,13 @@ asyncio.run(main())
 FEW = ("memory_publishing", "memory_views")
 """The files of tests that run in a copy without one model."""
 MANY = (
-    *FEW, "cli_commands", "codec", "copying", "declared_kinds", "embedded_questions", "events", "extending",
+    *FEW, "codec", "copying", "declared_kinds", "embedded_questions", "events", "extending",
     "fold", "formats_chat", "formats_recognised", "fusing", "generations", "http_routing", "identity", "kind_catalogue",
     "kinds", "ledger_check", "live", "memory_dead_letters", "memory_own_projections", "memory_timeline",
     "memory_visibility", "operations", "outline", "positions", "previews", "ranking",
     "read_session", "recall_of_chinese", "registered_kinds", "repeats", "routes", "rows",
     "schema_export", "testing_driver", "text_rules", "time_travel", "toy_operation",
-    "verification", "views", "wrong_arguments",
+    "views", "wrong_arguments",
 )  # fmt: skip
 """The files of tests that run in a copy without any."""
 
