@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-sentence-transformers check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
+.PHONY: help install demo test without test-sentence-transformers check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs,
 
 test: install ## run all tests; a real Kafka and Redis are started if Java and Maven, or Docker, are installed
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --no-loadscope-reorder
+
+without: install ## run the tests that do not need a memory model, in a copy without it: make without MODEL=tiers
+	@PYTHONPATH=tests nice $(BIN)/python -m support.without $(MODEL)
 
 # A separate venv, because torch takes some GB. Git and the linter ignore it.
 .venv-st/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)

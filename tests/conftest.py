@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from recallog_projections import notices as said
-from support import notices, real_data
+from support import needed_models, notices, real_data
 
 # Tests must not use the memory of the developer.
 for _name in [name for name in os.environ if name.startswith("RECALLOG_") and not name.startswith("RECALLOG_TEST_")]:
@@ -44,7 +44,17 @@ def pytest_configure(config: pytest.Config) -> None:
     real_data.folder()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out a file that needs a memory model which this copy does not have."""
+    is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    return True if is_test and needed_models.missing(needed_models.needed_by_file(collection_path)) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = {each for each in items if any(needed_models.missing(mark.args) for mark in each.iter_markers("models"))}
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [each for each in items if each not in left_out]
     tests = Path(__file__).parent
     items.sort(key=lambda item: FOLDERS.index(item.path.relative_to(tests).parts[0]))
 

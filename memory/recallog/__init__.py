@@ -13,16 +13,7 @@ if TYPE_CHECKING:
     from recallog.memory import Memory as Memory
     from recallog.model import MODELS as MODELS
     from recallog.model import Model as Model
-    from recallog.models import Compacted as Compacted
-    from recallog.models import Consensus as Consensus
-    from recallog.models import Conversation as Conversation
-    from recallog.models import Items as Items
-    from recallog.models import LongTerm as LongTerm
-    from recallog.models import Stream as Stream
-    from recallog.models import Tiers as Tiers
-    from recallog.models import Working as Working
-    from recallog.models import Workspace as Workspace
-    from recallog.models import compact as compact
+    from recallog.models import *
     from recallog.reading.time_travel import AsOf as AsOf
     from recallog.remote import Remote as Remote
     from recallog.retrieval.formatting import format_context as format_context

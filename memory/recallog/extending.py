@@ -13,16 +13,7 @@ if TYPE_CHECKING:
     from recallog.components import Components as Components
     from recallog.components import Lock as Lock
     from recallog.composition import assemble as assemble
-    from recallog.models import Evidence as Evidence
-    from recallog.models import ExtractionRequest as ExtractionRequest
-    from recallog.models import Fact as Fact
-    from recallog.models import FactExtractor as FactExtractor
-    from recallog.models import ReflectionAnswer as ReflectionAnswer
-    from recallog.models import ReflectionRequest as ReflectionRequest
-    from recallog.models import Reflector as Reflector
-    from recallog.models import Summarizer as Summarizer
-    from recallog.models import Synthesizer as Synthesizer
-    from recallog.models import Utterance as Utterance
+    from recallog.models.extending import *
     from recallog.operations import parameters as parameters
     from recallog.operations.operation import Scope as Scope
     from recallog.operations.operation import operation as operation

@@ -27,7 +27,8 @@ from recallog_streams.progress import Progress
 if TYPE_CHECKING:
     from recallog.components import Components
     from recallog.model import Model
-    from recallog.models import FactExtractor, Parts, Reflector, Summarizer, Synthesizer
+    from recallog.models import Parts
+    from recallog.models.extending import FactExtractor, Reflector, Summarizer, Synthesizer
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reactor import Reactor

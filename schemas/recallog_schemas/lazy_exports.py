@@ -27,18 +27,21 @@ _ALL = "__all__"
 _STAR = "*"
 
 
-def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of `package`. Its `__all__` is an attribute like the others."""
+def lazy_exports(package: str, packages: Iterable[str] = ("",)) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of `package`. Its `__all__` is an attribute like the others.
+
+    Names of modules outside of `packages` are left out.
+    """
 
     @cache
     def named() -> dict[str, str]:
         """Public names by the module that each is imported from."""
-        return {name: module for module, name in _imports(package) if name != _STAR}
+        return {name: module for module, name in _imports(package, packages) if name != _STAR}
 
     @cache
     def starred() -> dict[str, str]:
         """As `named`, of names that a star stands for."""
-        modules = [module for module, name in _imports(package) if name == _STAR]
+        modules = [module for module, name in _imports(package, packages) if name == _STAR]
         return {name: module for module in modules for name in _public_names(module)}
 
     def public() -> list[str]:
@@ -62,10 +65,13 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
     return get, listed
 
 
-def _imports(package: str) -> Iterator[tuple[str, str]]:
+def _imports(package: str, packages: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The modules that a package imports public names from, each with a name or a star."""
+    prefixes = tuple(f"{each}." if each else "" for each in packages)
     for line in _source(package).splitlines():
         match line.split():
+            case ["from", module, *_] if not module.startswith(prefixes):
+                pass
             case ["from", module, "import", name, "as", alias] if alias == name:
                 yield module, name
             case ["from", module, "import", "*", *_]:
@@ -74,7 +80,7 @@ def _imports(package: str) -> Iterator[tuple[str, str]]:
 
 def _public_names(module: str) -> Iterable[str]:
     source = _source(module)
-    if "\n__all__ = " in source or "lazy_exports(__name__)" in source:
+    if "\n__all__ = " in source or "lazy_exports(__name__" in source:
         names: Iterable[str] = getattr(import_module(module), _ALL)
         return names
     lines = [line for line in source.split("\n") if line.startswith(("class ", "def "))]

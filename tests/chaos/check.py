@@ -24,7 +24,8 @@ from chaos.history import CONTRADICTION
 from recallog_projections.views import activity, episodic
 from recallog_streams import dead_letters
 from support import oracle
-from support.folding import check_views, finish
+from support.folding import finish
+from support.view_checking import check_views
 
 _SHOWN_MAX = 5
 """Findings that are listed per check; the others are counted."""

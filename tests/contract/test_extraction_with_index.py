@@ -13,7 +13,10 @@ from support.events import event, recorded, run
 from support.stub_extractor import StubExtractor
 from support.toy_embedder import ChosenVectors
 
+pytestmark = pytest.mark.models("facts")
 
+
+@pytest.mark.models("conversations")
 @pytest.mark.parametrize("form", ["served", "in this process"])
 def test_a_fact_that_nearly_equals_one_of_an_earlier_turn_is_kept_beside_it(form: str, tmp_path: Path) -> None:
     async def work(settings: Any, given: dict[str, Any]) -> None:

@@ -99,6 +99,7 @@ def endpoint() -> Iterator[EmbeddingEndpoint]:
 # Building, asking and closing.
 
 
+@pytest.mark.models("prompt")
 def test_the_index_is_built_and_asked_in_this_process(tmp_path: Path) -> None:
     async def work() -> None:
         embedder = Own()

@@ -36,6 +36,7 @@ def test_no_argument_of_an_operation_has_half_a_character(name: str) -> None:
     run(work())
 
 
+@pytest.mark.models("prompt")
 def test_an_event_with_half_a_character_is_invalid(tmp_path: Path) -> None:
     fields = {"space": "village", "agent": "baker", "kind": "agent.spoke", "payload": {"text": HALF}}
 

@@ -13,9 +13,11 @@ from recallog import Event
 from recallog_projections.index.documents import COUNTS
 from recallog_projections.index.store import damage
 from recallog_projections.models.workspace.chunks import chunks
-from recallog_schemas import limits
+from recallog_schemas.models.workspace import limits as workspace_limits
 from support.events import event, run
 from support.indexing import catch_up
+
+pytestmark = pytest.mark.models("workspace")
 
 WORKSPACE = ["workspace"]
 PAGE = "# Rye\nRye needs water.\n## Mill\nThe mill burns.\n## River\nThe river is cold.\n"
@@ -104,7 +106,7 @@ def test_other_items_and_refused_changes_have_no_points(tmp_path: Path) -> None:
 
 
 def test_ended_chunks_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "DOCUMENT_CHUNKS_ENDED", 3)
+    monkeypatch.setattr(workspace_limits, "DOCUMENT_CHUNKS_ENDED", 3)
 
     async def work(found: Village) -> None:
         await published(found, *(put("a.md", f"# {number}\none\n# b{number}\ntwo") for number in range(4)))

@@ -148,6 +148,7 @@ ENGINE_DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("damage", ENGINE_DAMAGE)
 def test_damaged_files_of_the_engine_are_named_and_repaired(home: Path, damage: str) -> None:
     make, cause = ENGINE_DAMAGE[damage]
@@ -401,6 +402,7 @@ def test_a_process_that_hangs_in_the_engine_ends_itself(home: Path) -> None:
 # Faults of what the index needs, with the real service.
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     ("more", "cause"),
     [

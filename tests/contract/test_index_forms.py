@@ -14,10 +14,13 @@ from contract.test_index_store import Village, in_a_village, village
 from recallog import Event, Position
 from recallog_projections.index.documents import COUNTS
 from recallog_projections.index.store import damage
-from recallog_schemas import codec, limits
+from recallog_schemas import codec
+from recallog_schemas.models.long_term import limits as long_term_limits
 from support.events import MOMENT, event, run
 from support.indexing import catch_up
 from support.random_entries import random_history
+
+pytestmark = pytest.mark.models("long_term")
 
 A = ("village", "baker")
 
@@ -152,11 +155,11 @@ def test_an_erasure_leaves_the_ended_forms_of_entries_that_are_retracted_with_it
 def test_the_oldest_forms_are_deleted_and_then_compared_by_words(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         first = await found.memory.publish(retained("Rye number 0.", id="rye"))
-        for number in range(1, limits.ENTRY_FORMS_ENDED + 3):
+        for number in range(1, long_term_limits.ENTRY_FORMS_ENDED + 3):
             last = await found.memory.publish(changed("updated", entry="rye", text=f"Rye number {number}."))
             await catch_up(found.indexing)
         texts = [text for _, text, _, _ in await forms(found, "rye")]
-        assert texts == [f"Rye number {number}." for number in range(2, limits.ENTRY_FORMS_ENDED + 3)]
+        assert texts == [f"Rye number {number}." for number in range(2, long_term_limits.ENTRY_FORMS_ENDED + 3)]
         view = await found.memory.recall(*A, "rye", as_of=first)
         assert [(hit.text, hit.source) for hit in view.hits] == [("Rye number 0.", "views")]
         view = await found.memory.recall(*A, "rye", as_of=Position(0, last.offset - 1))

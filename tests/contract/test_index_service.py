@@ -207,6 +207,7 @@ def entry_histories(number: int) -> list[Event]:
     return found
 
 
+@pytest.mark.models("long_term")
 def test_all_is_indexed_in_the_end_whatever_kills_the_service_meanwhile(home: Path) -> None:
     texts = [f"Sack {n} of flour went to house {n % 7}." for n in range(300)]
 
@@ -344,6 +345,7 @@ def test_closing_the_memory_ends_the_process_that_it_started_and_leaves_no_zombi
     assert not (home / layout.INDEX_ADDRESS).exists()
 
 
+@pytest.mark.models("long_term")
 def test_the_process_that_asks_counts_the_entries_it_is_shown_and_the_service_does_not(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:

@@ -106,6 +106,7 @@ async def indexed(home: Path) -> AsyncIterator[Memory]:
         yield memory
 
 
+@pytest.mark.models("prompt")
 def test_a_stopped_service_costs_one_deadline_then_nothing_and_answers_again_when_it_continues(built: Path) -> None:
     async def work() -> None:
         async with indexed(built) as memory:

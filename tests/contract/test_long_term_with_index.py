@@ -14,6 +14,8 @@ from recallog.settings import Settings
 from recallog_schemas.errors import EmbedderUnavailable
 from support.indexing import catch_up
 
+pytestmark = pytest.mark.models("long_term")
+
 A = ("village", "baker")
 # Of the toy embedder, which compares words.
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"

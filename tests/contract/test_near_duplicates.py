@@ -22,6 +22,8 @@ from support.embedding_endpoint import EmbeddingEndpoint, embedding_endpoint
 from support.events import event, run
 from support.toy_embedder import ChosenVectors
 
+pytestmark = pytest.mark.models("long_term")
+
 BAKER, MILLER = ("village", "baker"), ("village", "miller")
 DEADLINE_SECONDS = 20.0
 """On a busy machine a process may be kept from running for longer than the default."""

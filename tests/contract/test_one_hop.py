@@ -105,6 +105,7 @@ ASKED: dict[str, Callable[[Memory], Awaitable[Any]]] = {
 }
 
 
+@pytest.mark.models("prompt")
 def test_the_service_answers_as_a_process_does_that_opens_the_index_itself(home: Path) -> None:
     async def served() -> dict[str, Any]:
         async with Memory.open(settings(home)) as memory:
@@ -140,6 +141,7 @@ def test_a_closed_memory_answers_nothing_although_the_service_could(home: Path) 
     run(work())
 
 
+@pytest.mark.models("prompt")
 def test_errors_of_the_service_are_those_of_the_operation(home: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(home)) as memory:

@@ -22,6 +22,8 @@ from recallog_projections.stores.overlay import OverlayStore
 from recallog_schemas.errors import OutOfRange
 from support.events import event, numbered, run
 
+pytestmark = pytest.mark.models("prompt")
+
 BEHIND = 2
 """Batches that the views lack."""
 NOT_OF_VIEWS = {"publish_many", "admin.status", "admin.verify"}

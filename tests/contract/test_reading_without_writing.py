@@ -198,6 +198,7 @@ def compare(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
         assert found[name] == answer, name
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 def test_every_question_is_answered_in_a_read_only_folder(
     state: Callable[[Path], None], home: Path, expected: Mapping[str, Any]
@@ -213,6 +214,7 @@ def test_every_question_is_answered_in_a_read_only_folder(
     assert files(home) == before
 
 
+@pytest.mark.models("all")
 def test_a_large_gap_is_folded_for_the_space_that_is_asked_about(
     home: Path, expected: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +299,7 @@ def test_sqlite_alone_would_leave_out_what_is_in_the_log(home: Path) -> None:
             run(ledger.close())
 
 
+@pytest.mark.models("all")
 def test_views_that_lost_their_log_are_not_read_as_if_they_were_whole(home: Path, expected: Mapping[str, Any]) -> None:
     with_logs(home)
     (home / "views.db-wal").unlink()
@@ -378,6 +381,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 def test_every_question_is_answered_on_a_full_disk(
     state: Callable[[Path], None], home: Path, disk: Path, expected: Mapping[str, Any]
@@ -468,6 +472,7 @@ def test_a_query_whose_views_exceed_a_quota_is_answered(home: Path) -> None:
     assert "queries fold the others in memory" in done.stderr
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("file", ["ledger.db", "views.db"])
 def test_a_shm_that_cannot_be_created_does_not_prevent_reading(
     home: Path, file: str, expected: Mapping[str, Any]

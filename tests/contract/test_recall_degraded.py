@@ -88,6 +88,7 @@ def assert_by_index(answer: RecallView) -> None:
 FAULTS = [IndexUnavailable("the engine is down"), IndexLost("the engine is down: its collection is gone")]
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("fault", FAULTS, ids=["unavailable", "lost"])
 def test_recall_answers_by_words_while_the_engine_is_down(tmp_path: Path, fault: IndexUnavailable) -> None:
     async def work(found: Inn) -> None:
@@ -104,6 +105,7 @@ def test_recall_answers_by_words_while_the_engine_is_down(tmp_path: Path, fault:
     in_an_inn(tmp_path, work)
 
 
+@pytest.mark.models("prompt")
 def test_recall_answers_by_words_while_the_embedder_is_down(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         found.embedder.failure = EmbedderUnavailable("the model is gone")
@@ -214,6 +216,7 @@ def test_an_index_that_is_being_built_reports_its_progress(tmp_path: Path) -> No
     run(work())
 
 
+@pytest.mark.models("prompt")
 def test_the_index_is_not_used_without_a_query(tmp_path: Path) -> None:
     async def work(found: Inn) -> None:
         found.engine.down(IndexUnavailable("the engine is down"))
@@ -229,6 +232,7 @@ def test_the_index_is_not_used_without_a_query(tmp_path: Path) -> None:
 # The index is off.
 
 
+@pytest.mark.models("prompt")
 def test_with_the_index_off_answers_have_no_trace_of_it(tmp_path: Path) -> None:
     """No field of the index appears in an answer, and no section in the prompt."""
 
@@ -276,6 +280,7 @@ def test_an_index_does_not_change_the_views(tmp_path: Path) -> None:
     in_an_inn(tmp_path, work)
 
 
+@pytest.mark.models("prompt")
 def test_an_engine_that_fails_between_search_and_retrieve_still_gives_an_answer(tmp_path: Path) -> None:
     async def work() -> None:
         async with inn(tmp_path) as place:

@@ -88,6 +88,7 @@ def test_entries_are_recalled_beside_events(ask: Ask) -> None:
     ask(work)
 
 
+@pytest.mark.models("items")
 def test_the_blocks_of_an_agent_that_includes_them_are_recalled_beside_both(ask: Ask) -> None:
     async def work(found: World) -> None:
         block = {"namespace": ["working"], "key": "Plan", "value": "Ask who waters the rye."}
@@ -105,6 +106,7 @@ def test_the_blocks_of_an_agent_that_includes_them_are_recalled_beside_both(ask:
     ask(work)
 
 
+@pytest.mark.models("all")
 def test_an_updated_entry_is_recalled_with_its_present_text(ask: Ask) -> None:
     async def work(found: World) -> None:
         await found.publish(retained("The oats grow.", id="rye"))
@@ -114,6 +116,7 @@ def test_an_updated_entry_is_recalled_with_its_present_text(ask: Ask) -> None:
     ask(work)
 
 
+@pytest.mark.models("all")
 def test_a_transferred_entry_is_recalled_by_its_new_owner_alone(ask: Ask) -> None:
     async def work(found: World) -> None:
         await found.publish(retained("The rye needs water.", id="rye"))
@@ -125,6 +128,7 @@ def test_a_transferred_entry_is_recalled_by_its_new_owner_alone(ask: Ask) -> Non
     ask(work)
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("kind", ["retracted", "archived", "erased"])
 def test_an_entry_that_has_ended_is_not_recalled(ask: Ask, kind: str) -> None:
     async def work(found: World) -> None:
@@ -156,6 +160,7 @@ def test_entries_are_recalled_by_their_audience_or_by_all_where_their_kind_is_sh
     ask(work)
 
 
+@pytest.mark.models("all")
 def test_time_travel_recalls_entries_as_they_were(ask: Ask) -> None:
     async def work(found: World) -> None:
         (then,) = await found.publish(retained("The rye needs water.", id="rye"))
@@ -169,6 +174,7 @@ def test_time_travel_recalls_entries_as_they_were(ask: Ask) -> None:
     ask(work)
 
 
+@pytest.mark.models("all")
 def test_an_erased_entry_is_absent_also_as_of_before(ask: Ask) -> None:
     async def work(found: World) -> None:
         (then,) = await found.publish(retained("The rye needs water.", id="rye"))
@@ -217,6 +223,7 @@ def test_entries_do_not_change_the_answer_about_events(ask: Ask) -> None:
     ask(work)
 
 
+@pytest.mark.models("all")
 def test_an_entry_that_is_erased_while_it_is_recalled_does_not_count_as_damage(tmp_path: Path) -> None:
     """Its point may be gone when its payload is read, after the search has found it."""
 
@@ -237,6 +244,7 @@ def test_an_entry_that_is_erased_while_it_is_recalled_does_not_count_as_damage(t
     run(work())
 
 
+@pytest.mark.models("all")
 def test_the_salience_of_events_does_not_depend_on_entries(tmp_path: Path) -> None:
     async def work() -> None:
         engine = EdgeEngine(tmp_path / "engine")
@@ -255,6 +263,7 @@ def test_the_salience_of_events_does_not_depend_on_entries(tmp_path: Path) -> No
     run(work())
 
 
+@pytest.mark.models("long_term")
 def test_types_choose_between_events_and_entries(ask: Ask) -> None:
     async def work(found: World) -> None:
         await found.publish(
@@ -277,6 +286,7 @@ def test_types_choose_between_events_and_entries(ask: Ask) -> None:
     ask(work)
 
 
+@pytest.mark.models("all")
 def test_an_entry_and_the_event_that_it_was_made_from_are_said_once(ask: Ask) -> None:
     async def work(found: World) -> None:
         await found.publish(
@@ -299,6 +309,7 @@ def test_an_entry_and_the_event_that_it_was_made_from_are_said_once(ask: Ask) ->
 CAPTURING = {"capture": {"enabled": True}}
 
 
+@pytest.mark.models("long_term")
 def test_a_captured_call_of_a_tool_answers_once_as_its_event(ask: Ask) -> None:
     async def work(found: World) -> None:
         call = event("tool.used", id="call", payload={"tool": "water", "result": "The rye is watered."})
@@ -319,6 +330,7 @@ def test_a_captured_call_of_a_tool_answers_once_as_its_event(ask: Ask) -> None:
     ask(work)
 
 
+@pytest.mark.models("long_term")
 def test_another_agent_that_was_given_a_captured_call_finds_the_entry(ask: Ask) -> None:
     async def work(found: World) -> None:
         call = event("tool.used", id="call", payload={"tool": "water", "result": "The rye is watered."})

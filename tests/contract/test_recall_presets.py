@@ -76,6 +76,7 @@ def entries() -> list[Any]:
     return [retained(text, id=f"m{number}") for number, text in enumerate((FIRST, SECOND, THIRD), 1)]
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
@@ -102,6 +103,7 @@ def test_hybrid_adds_the_weighted_reciprocal_ranks_of_meaning_and_words(
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 def test_a_channel_that_fails_is_left_out_and_named(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         await found.publish(*entries())
@@ -115,6 +117,7 @@ def test_a_channel_that_fails_is_left_out_and_named(tmp_path: Path) -> None:
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 def test_without_the_index_words_are_compared_and_the_answer_says_so(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         await found.publish(*entries())
@@ -131,6 +134,7 @@ def test_without_the_index_words_are_compared_and_the_answer_says_so(tmp_path: P
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 def test_an_entry_that_the_index_has_not_processed_is_found_by_its_words(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         await found.publish(*entries())
@@ -146,6 +150,7 @@ def test_an_entry_that_the_index_has_not_processed_is_found_by_its_words(tmp_pat
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 def test_the_scores_of_words_are_those_of_the_index_also_behind_it(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         await found.publish(*entries())
@@ -156,6 +161,7 @@ def test_the_scores_of_words_are_those_of_the_index_also_behind_it(tmp_path: Pat
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("indexing", [True, False], ids=["index", "words"])
 def test_an_old_entry_with_the_words_of_the_query_is_before_fresh_ones(tmp_path: Path, indexing: bool) -> None:
     async def asked(memory: Memory) -> None:
@@ -196,6 +202,7 @@ def test_an_old_entry_with_the_words_of_the_query_is_before_fresh_ones(tmp_path:
         run(without_index())
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("indexing", [True, False], ids=["index", "words"])
 def test_entries_are_found_by_the_entities_that_the_query_names_and_two_links_further(
     tmp_path: Path, indexing: bool
@@ -237,6 +244,7 @@ def test_entries_are_found_by_the_entities_that_the_query_names_and_two_links_fu
         run(without_index())
 
 
+@pytest.mark.models("all")
 def test_filters_leave_what_an_entity_has_beyond_the_first_entries() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
@@ -251,6 +259,7 @@ def test_filters_leave_what_an_entity_has_beyond_the_first_entries() -> None:
     run(work())
 
 
+@pytest.mark.models("long_term")
 def test_uses_that_are_counted_lift_an_entry(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         await found.publish(*entries())
@@ -265,6 +274,7 @@ def test_uses_that_are_counted_lift_an_entry(tmp_path: Path) -> None:
     told(tmp_path, work)
 
 
+@pytest.mark.models("long_term")
 def test_an_entry_that_others_use_is_lifted_for_all_its_readers() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
@@ -282,6 +292,7 @@ def test_an_entry_that_others_use_is_lifted_for_all_its_readers() -> None:
     run(work())
 
 
+@pytest.mark.models("all")
 def test_only_the_types_that_are_asked_for_are_ranked(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         fact, lesson, _ = entries()
@@ -298,6 +309,7 @@ def test_only_the_types_that_are_asked_for_are_ranked(tmp_path: Path) -> None:
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 def test_filters_apply(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         first, second, third = entries()
@@ -314,6 +326,7 @@ def test_filters_apply(tmp_path: Path) -> None:
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 def test_the_past_is_ranked_by_the_texts_of_then(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         first, second, third = entries()
@@ -332,6 +345,7 @@ def test_the_past_is_ranked_by_the_texts_of_then(tmp_path: Path) -> None:
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_index_ranks_words_as_a_comparison_of_all_entries_does(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -361,6 +375,7 @@ def test_the_index_ranks_words_as_a_comparison_of_all_entries_does(tmp_path: Pat
     run(both())
 
 
+@pytest.mark.models("all")
 def test_a_blank_query_finds_nothing(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         await found.publish(*entries())
@@ -398,6 +413,7 @@ def test_options_that_do_not_belong_together_are_refused(how: dict[str, Any], pa
     run(work())
 
 
+@pytest.mark.models("all")
 def test_a_damaged_point_costs_the_index_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = FaultyEngine.retrieve
 
@@ -416,6 +432,7 @@ def test_a_damaged_point_costs_the_index_and_is_named(tmp_path: Path, monkeypatc
     told(tmp_path, work)
 
 
+@pytest.mark.models("all")
 def test_an_entry_and_what_it_was_made_from_are_said_once(tmp_path: Path) -> None:
     async def work(found: World) -> None:
         first, second, third = entries()

@@ -199,6 +199,7 @@ async def check(world: World, story: Story, chance: random.Random) -> None:
         assert marks(prompt.text) <= seen_marks, case
 
 
+@pytest.mark.models("prompt")
 @settings(max_examples=15)
 @given(st.integers(0, 2**32))
 def test_every_agent_finds_what_it_may_see_and_nothing_else(world: World, seed: int) -> None:
@@ -221,6 +222,7 @@ async def answers(memory: Memory, space: str, agent: str, query: str, as_of: Pos
     ]
 
 
+@pytest.mark.models("prompt")
 @settings(max_examples=3)
 @given(st.integers(0, 2**32))
 def test_a_query_as_of_a_position_gives_the_answer_of_that_position(world: World, seed: int) -> None:

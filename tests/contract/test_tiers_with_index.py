@@ -13,6 +13,8 @@ from recallog_schemas.models.tiers.views import TierHits
 from support.events import event, run
 from support.toy_embedder import ChosenVectors
 
+pytestmark = pytest.mark.models("tiers")
+
 SPACE, AGENT = "s", "a"
 QUERY = "What does the miller want?"
 COSINES = {"a": 0.60, "b": 0.90, "c": 0.70, "d": 1.0, "e": 0.29, "f": 0.30}

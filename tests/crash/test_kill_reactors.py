@@ -11,11 +11,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from recallog import Event, Memory
 from recallog_projections.models.long_term import tables as entries
 from recallog_schemas import triggers
 from support.events import event, recorded, run
 from support.processes import begun, ended
+
+pytestmark = pytest.mark.models("conversations", "facts")
 
 CHAINS = 150
 LINKS = 4

@@ -24,6 +24,8 @@ from support.events import run
 from support.finishing import finish
 from support.folding import folded, ledger_at
 
+pytestmark = pytest.mark.models("all")
+
 HERE = Path(__file__).parent
 LINES = (HERE / "entries_rule_1.jsonl").read_bytes().splitlines()
 RECORDED: dict[str, list[Any]] = json.loads((HERE / "entries_rule_1.json").read_bytes())

@@ -8,6 +8,7 @@ import hashlib
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from recallog_demo import village
 from recallog_projections.models.tiers import tables as tiers
@@ -19,6 +20,8 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
 from support.folding import folded, ledger_at, rows_of
+
+pytestmark = pytest.mark.models("all")
 
 HERE = Path(__file__).parent
 CATALOGUE = (54, "68b532c2cb3d1bdc")

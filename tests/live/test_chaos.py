@@ -7,10 +7,14 @@ cannot be repeated).
 import os
 from pathlib import Path
 
+import pytest
+
 from chaos.campaign import Campaign
 from chaos.report import Show
 from chaos.run import new_seed, run
 from live.conftest import NewKafka, NewRedis
+
+pytestmark = pytest.mark.models("all")
 
 
 def test_repeated_kills_lose_duplicate_reorder_and_miscount_nothing(

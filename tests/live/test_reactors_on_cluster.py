@@ -27,6 +27,8 @@ from recallog_streams.stop_signal import StopSignal
 from support.chat_server import ChatServer
 from support.events import event, recorded
 
+pytestmark = pytest.mark.models("beliefs", "facts", "workspace")
+
 ROLES = "views,reactors"
 SPACES = [f"space-{number}" for number in range(12)]
 CLOSING = ANSWERS | triggers.CLOSINGS
@@ -137,6 +139,7 @@ def test_an_agent_that_dies_after_the_model_s_answer_costs_a_repeat_and_no_secon
     assert cluster.ask(beliefs) == [1] * len(SPACES)
 
 
+@pytest.mark.models("tiers")
 def test_time_passes_in_a_silent_space_and_not_in_one_of_the_past(cluster: Cluster) -> None:
     hours = timedelta(hours=1)
     now = datetime.now(UTC)

@@ -2,13 +2,17 @@
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog_projections.views import episodic
-from support.folding import NEVER_SEEN, all_rows, check_views, finish, folded, ledger_at, remembered
+from support.folding import NEVER_SEEN, all_rows, finish, folded, ledger_at, remembered
 from support.oracle import expect
 from support.random_events import AGENTS, SPACES, random_ledger
+from support.view_checking import check_views
+
+pytestmark = pytest.mark.models("all")
 
 SEEDS = st.integers(0, 2**32)
 SIZES = st.integers(1, 60)

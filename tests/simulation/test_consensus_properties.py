@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from support.consensus_oracle import Debates, debates, hash_of
 from support.events import MOMENT
 from support.finishing import finish
 from support.folding import all_rows, folded, ledger_at, reading_of
+
+pytestmark = pytest.mark.models("consensus")
 
 SEEDS = st.integers(0, 2**32)
 BATCHES = st.sampled_from((1, 3, 1000))

@@ -16,6 +16,8 @@ from support.events import run
 from support.random_entries import AGENTS, WorldEvents
 from support.random_events import SPACES
 
+pytestmark = pytest.mark.models("all")
+
 SEEDS = st.integers(0, 2**32)
 
 

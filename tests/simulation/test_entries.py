@@ -4,6 +4,7 @@ import json
 import random
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from support.entries_oracle import ExpectedEntries, expect
 from support.events import MOMENT
 from support.folding import all_rows, finish, folded, ledger_at, rows_of
 from support.random_entries import AGENTS, Fields, random_history
+
+pytestmark = pytest.mark.models("tiers")
 
 SEEDS = st.integers(0, 2**32)
 SIZES = st.integers(1, 120)

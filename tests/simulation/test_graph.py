@@ -2,6 +2,7 @@
 
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,8 @@ from support.folding import all_rows, folded, ledger_at, reading_of
 from support.graph_checking import check_graph, values_of
 from support.graph_oracle import graphs, reached, readable
 from support.random_entries import AGENTS
+
+pytestmark = pytest.mark.models("facts", "tiers")
 
 ASKED = {
     "Tell me about Alpha": ["alpha"],

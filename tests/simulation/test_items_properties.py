@@ -21,10 +21,13 @@ from recallog_projections.models.items import projection as items
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import LogName
 from recallog_schemas import limits
+from recallog_schemas.models.items import limits as items_limits
 from recallog_schemas.timestamps import micros
 from recallog_streams.projector import Projector
 from support.folding import all_rows, finish, folded, ledger_at, reading_of
 from support.items_oracle import QUEUE, Bounds, Shelf, shelves
+
+pytestmark = pytest.mark.models("prompt")
 
 SEEDS = st.integers(0, 2**32)
 BATCHES = st.sampled_from((1, 3, 1000))
@@ -46,14 +49,14 @@ def small() -> Iterator[None]:
     """The fold with the limits of `BOUNDS`."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(limits, "WORKING_BLOCKS_MAX", BOUNDS.blocks)
-        patched.setattr(limits, "SCRATCHPAD_KEYS_MAX", BOUNDS.keys)
-        patched.setattr(limits, "SCRATCHPAD_CHARS_MAX", BOUNDS.chars)
-        patched.setattr(limits, "QUEUE_VALUES_MAX", BOUNDS.elements)
+        patched.setattr(items_limits, "SCRATCHPAD_KEYS_MAX", BOUNDS.keys)
+        patched.setattr(items_limits, "SCRATCHPAD_CHARS_MAX", BOUNDS.chars)
+        patched.setattr(items_limits, "QUEUE_VALUES_MAX", BOUNDS.elements)
         patched.setattr(limits, "ITEM_VALUE_BYTES_MAX", BOUNDS.bytes)
-        patched.setattr(limits, "DAILY_CHARS_MAX", BOUNDS.daily)
-        patched.setattr(limits, "DAILY_CHARS_UNCOMPACTED", BOUNDS.lengthy)
-        patched.setattr(limits, "DAILY_BULLET_CHARS", BOUNDS.bullet)
-        patched.setattr(limits, "MEMORY_DOCUMENT_CHARS", BOUNDS.memory)
+        patched.setattr(items_limits, "DAILY_CHARS_MAX", BOUNDS.daily)
+        patched.setattr(items_limits, "DAILY_CHARS_UNCOMPACTED", BOUNDS.lengthy)
+        patched.setattr(items_limits, "DAILY_BULLET_CHARS", BOUNDS.bullet)
+        patched.setattr(items_limits, "MEMORY_DOCUMENT_CHARS", BOUNDS.memory)
         yield
 
 

@@ -26,6 +26,7 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.models.prompt.views import Explanation
 from recallog_schemas.views import Remembered
@@ -36,6 +37,8 @@ from support.events import MOMENT, event
 from support.folding import NEVER_SEEN, all_rows, finish, folded, ledger_at, reading_of
 from support.oracle import BOOKKEEPING, Expected, ExpectedEvent, ExpectedReflection, expect, trigger_of
 from support.random_events import AGENTS, SPACES, random_ledger
+
+pytestmark = pytest.mark.models("all")
 
 SEEDS = st.integers(0, 2**32)
 BATCHES = st.sampled_from((1, 2, 7, 1000))
@@ -117,7 +120,7 @@ def check_reflection(view: ReflectionView, reflection: ExpectedReflection, turn:
     since, last = view.since and view.since.offset, view.last and view.last.offset
     assert (view.due, view.threshold, view.events) == (reflection.due, reflection.threshold, len(reflection.counted))
     assert (since, last, view.trigger, view.turn) == (reflection.since, reflection.last, reflection.trigger, turn)
-    assert shown_at(view.on) == expected_at(reflection.counted[-limits.REFLECTION_EVENTS :])
+    assert shown_at(view.on) == expected_at(reflection.counted[-beliefs_limits.REFLECTION_EVENTS :])
 
 
 def check_all_reflections(recorded: Recorded) -> None:

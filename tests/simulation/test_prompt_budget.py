@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,8 @@ from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.shortening import MARK
 from support.events import MOMENT, event
 from support.folding import finish, folded, ledger_at, reading_of
+
+pytestmark = pytest.mark.models("prompt")
 
 WORDS = ("a", "mill", "bread", "the-longest-word-of-the-village", "ß", "面包", "x" * 90)
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.sampled_from(("", "面" * 700, "y " * 2_000))

@@ -15,9 +15,12 @@ from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import numbered
-from support.folding import check_views, finish, ledger_at
+from support.folding import finish, ledger_at
 from support.oracle import expect
 from support.scheduler import Process, SteppedLedger, SteppedStore
+from support.view_checking import check_views
+
+pytestmark = pytest.mark.models("all")
 
 
 class FailingStore(MemoryStore):

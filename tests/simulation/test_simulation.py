@@ -4,6 +4,8 @@ import pytest
 
 from simulation.worlds import simulate
 
+pytestmark = pytest.mark.models("all")
+
 SEEDS = 600
 BLOCK = 25
 

@@ -18,6 +18,8 @@ from support.events import MOMENT
 from support.finishing import finish
 from support.folding import all_rows, folded, ledger_at, reading_of
 
+pytestmark = pytest.mark.models("stream")
+
 SEEDS = st.integers(0, 2**32)
 BATCHES = st.sampled_from((1, 3, 1000))
 AGENTS = ("baker", "miller", "smith")

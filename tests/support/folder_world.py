@@ -33,10 +33,11 @@ from recallog_schemas.errors import (
 from recallog_schemas.views import Remembered
 from support import disk
 from support.disk import PROGRAM, Disk, Fault, Killed
-from support.folding import NEVER_SEEN, check_views, folded, ledger_at
+from support.folding import NEVER_SEEN, folded, ledger_at
 from support.oracle import Expected, expect
 from support.random_entries import WorldEvents
 from support.random_events import AGENTS, SPACES
+from support.view_checking import check_views
 from support.virtual_time import OneThread
 
 LEDGER, VIEWS = layout.LEDGER, layout.views_file()

@@ -5,14 +5,16 @@ labels and topics. Names and ids that an attacker may guess do not have it, so t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from recallog import Event, Memory
 from recallog.operations.operation import Operation
-from recallog_schemas.models.consensus.payloads import DissentType
 from recallog_service.access import Grant, Verb
+
+if TYPE_CHECKING:
+    from recallog_schemas.models.consensus.payloads import DissentType
 
 HIDDEN = "covert"
 SPACE, SECOND_SPACE, OTHER_SPACE, UNKNOWN_SPACE = "acme/shop", "acme/farm", "rival/lab", "rival/lob"
@@ -41,7 +43,7 @@ class Hidden(NamedTuple):
     text: str
     kind: str
     weight: float
-    type: DissentType
+    type: "DissentType"
 
 
 AS_WRITTEN = Hidden(HIDDEN, f"{HIDDEN} words about bread", "agent.thought", 0.1, "risk_warning")

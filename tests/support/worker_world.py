@@ -17,12 +17,13 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.live import CHECK_SECONDS, LiveProjector, ProjectedViews
 from recallog_streams.partition_task import BACKOFF_SECONDS_MAX
 from recallog_streams.projector import Projector
-from support.folding import check_views, remembered
+from support.folding import remembered
 from support.group_in_memory import InMemoryGroup
 from support.oracle import Expected, expect
 from support.random_entries import WorldEvents
 from support.random_events import AGENTS, SPACES, poison
 from support.scheduler import SteppedLedger, SteppedStore
+from support.view_checking import check_views
 from support.virtual_time import run_in_virtual_time
 
 SECONDS = 40.0

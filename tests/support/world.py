@@ -41,11 +41,12 @@ from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
-from support.folding import NEVER_SEEN, check_views, dead_letter_offsets, finish, remembered
+from support.folding import NEVER_SEEN, dead_letter_offsets, finish, remembered
 from support.oracle import Expected, expect
 from support.random_entries import WorldEvents
 from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_answer
 from support.scheduler import Pause, Process, SteppedLedger, SteppedStore
+from support.view_checking import check_views
 
 STEPS_MAX = 200_000
 """A simulation that has not ended by then is in an endless loop."""

@@ -23,6 +23,7 @@ from recallog import (
 )
 from recallog.access import FacadePart
 from recallog.extending import MemoryLedger, MemoryStore, assemble
+from recallog.models.long_term import parameters as long_term_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import Operation, Scope, all_operations, operation
 from recallog.queries.timeline import window
@@ -31,6 +32,8 @@ from recallog_service.access import Grant, Guarded, Verb
 from support import guarded_world as world
 from support.events import one_loop, run
 from support.guarded_world import ANNA, AS_ANNA, BERT, HIDDEN, IN_ACME, OTHER_SPACE, SECOND_SPACE, SPACE
+
+pytestmark = pytest.mark.models("all")
 
 OPERATIONS = all_operations(Memory)
 PROPERTY = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
@@ -125,7 +128,7 @@ def test_a_forbidden_space_or_agent_cannot_be_told_from_an_unknown_one(
             assert outcome(memory, AS_ANNA, name, arguments | {parameter: unknown}) == expected
 
 
-NEW_IDS = {parameters.NewEntryId, parameters.NewEventId}
+NEW_IDS = {long_term_parameters.NewEntryId, parameters.NewEventId}
 LISTS_OF_IDS = {"ids", "entry_ids", "based_on"}
 
 

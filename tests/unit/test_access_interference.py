@@ -60,6 +60,7 @@ def _rounded(found: re.Match[str]) -> str:
     return "NOW" if is_now else found[0]
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("name", [name for name, each in OPERATIONS.items() if each.scope != "operate"])
 @given(data=st.data())
 @PROPERTY

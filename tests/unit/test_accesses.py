@@ -12,14 +12,17 @@ from recallog import Event, Memory
 from recallog.composition import assemble
 from recallog.models.long_term.accesses import AccessCounter
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import Position, limits
+from recallog_schemas import Position
 from recallog_schemas.errors import StorageReadOnly, StorageUnavailable
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.cli import recallog
 from support.events import MOMENT, event, recorded, run
 from support.read_only import read_only
 from support.virtual_time import run_in_virtual_time
 from support.waiting import until
+
+pytestmark = pytest.mark.models("long_term")
 
 A = ("village", "baker")
 NOON = datetime.fromisoformat(MOMENT)
@@ -89,13 +92,13 @@ def test_many_entries_are_published_at_once() -> None:
     async def work(memory: Memory) -> None:
         (accesses,) = memory._access.observers
         assert isinstance(accesses, AccessCounter)
-        accesses.counted("village", "baker", [f"e-{n}" for n in range(limits.ACCESSED_IDS_MAX - 1)])
+        accesses.counted("village", "baker", [f"e-{n}" for n in range(long_term_limits.ACCESSED_IDS_MAX - 1)])
         await asyncio.sleep(0)
         assert await accessed(memory) == []
         accesses.counted("village", "baker", ["a", "b"])
         await asyncio.sleep(0.01)
         (first, second) = await accessed(memory)
-        assert [len(payload["counts"]) for _, payload in (first, second)] == [limits.ACCESSED_IDS_MAX, 1]
+        assert [len(payload["counts"]) for _, payload in (first, second)] == [long_term_limits.ACCESSED_IDS_MAX, 1]
         assert (first[1]["hits"], "hits" in second[1]) == (2, False)
 
     in_memory(work)
@@ -113,6 +116,7 @@ def test_a_query_counts_at_its_own_time() -> None:
     in_memory(work)
 
 
+@pytest.mark.models("prompt")
 def test_the_entries_under_recalled_are_counted() -> None:
     async def work(memory: Memory) -> None:
         shown = await memory.context(*A, query="How do I sift flour?")
@@ -125,6 +129,7 @@ def test_the_entries_under_recalled_are_counted() -> None:
     in_memory(work)
 
 
+@pytest.mark.models("prompt")
 def test_an_entry_that_the_budget_removes_is_not_counted() -> None:
     async def work(memory: Memory) -> None:
         least = (await memory.context(*A, query="harbours of Genoa")).tokens
@@ -135,6 +140,7 @@ def test_an_entry_that_the_budget_removes_is_not_counted() -> None:
     in_memory(work)
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     "ask",
     [
@@ -235,7 +241,7 @@ def test_closing_waits_a_limited_time_for_a_ledger() -> None:
         ledger.hangs = True
         before = asyncio.get_running_loop().time()
         await memory.close()
-        assert asyncio.get_running_loop().time() - before == pytest.approx(limits.ACCESSED_CLOSE_SECONDS)
+        assert asyncio.get_running_loop().time() - before == pytest.approx(long_term_limits.ACCESSED_CLOSE_SECONDS)
 
     run_in_virtual_time(whole())
 
@@ -322,7 +328,7 @@ def test_a_read_only_folder_counts_nothing(tmp_path: Path, caplog: pytest.LogCap
         async def asked() -> None:
             async with Memory.open(place) as memory:
                 await memory.long_term.lessons(*A, "flour")
-                await asyncio.sleep(limits.ACCESSED_SECONDS + 0.2)
+                await asyncio.sleep(long_term_limits.ACCESSED_SECONDS + 0.2)
 
         run(asked())
     assert "counted" not in caplog.text

@@ -87,6 +87,7 @@ ASKED: dict[str, tuple[Ask, str]] = {
 }
 
 
+@pytest.mark.models("stream")
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.usefixtures("small_room")
 def test_a_list_that_is_too_large_says_how_many_items_are_left_out(name: str) -> None:
@@ -135,6 +136,7 @@ def test_ids_that_are_left_out_can_be_asked_for_again() -> None:
     run(work())
 
 
+@pytest.mark.models("items")
 @pytest.mark.parametrize("newest_first", [False, True])
 @pytest.mark.usefixtures("small_room")
 def test_pages_of_large_items_have_all_of_them(newest_first: bool) -> None:
@@ -154,6 +156,7 @@ def test_pages_of_large_items_have_all_of_them(newest_first: bool) -> None:
     run(work())
 
 
+@pytest.mark.models("long_term")
 @pytest.mark.parametrize("order", ["newest", "priority"])
 @pytest.mark.parametrize("entry_type", [None, "fact"])
 @pytest.mark.usefixtures("small_room")
@@ -176,6 +179,7 @@ def test_pages_of_large_entries_have_all_of_them(order: Any, entry_type: Any) ->
     run(work())
 
 
+@pytest.mark.models("conversations")
 @pytest.mark.usefixtures("small_room")
 def test_the_older_messages_of_a_large_conversation_are_asked_for_by_the_first_id() -> None:
     async def work() -> None:
@@ -272,6 +276,7 @@ def test_pages_of_spaces_agents_and_sessions_have_each_once(tmp_path: Path) -> N
     run(work())
 
 
+@pytest.mark.models("beliefs")
 def test_pages_of_pending_triggers_have_each_once() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

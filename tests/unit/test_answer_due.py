@@ -23,6 +23,8 @@ from recallog_streams.answers import Answer
 from support.events import event, run
 from support.virtual_time import run_in_virtual_time
 
+pytestmark = pytest.mark.models("beliefs", "long_term")
+
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 

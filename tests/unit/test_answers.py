@@ -25,6 +25,8 @@ from recallog_schemas.models.tiers.triggers import SUMMARY
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 
+pytestmark = pytest.mark.models("conversations", "facts", "tiers")
+
 SPACE, AGENT = "village", "baker"
 SHOP = "shop.due"
 KINDS = (SHOP, EXTRACTION, MIGRATION, SUMMARY, RETRACTION)

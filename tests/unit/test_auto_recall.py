@@ -7,6 +7,8 @@ from recallog.models.prompt import recalled
 from support.events import event, run
 from support.twice import once, twice
 
+pytestmark = pytest.mark.models("prompt")
+
 SPACE, AGENT = "home", "helper"
 CHAT = (SPACE, AGENT, "today")
 

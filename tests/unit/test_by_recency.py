@@ -9,6 +9,8 @@ import pytest
 from recallog.models.long_term import by_recency
 from recallog_projections.models.long_term.tables import EntryRow
 
+pytestmark = pytest.mark.models("long_term")
+
 DAY = 86_400 * 1_000_000
 NOW = 100 * DAY
 

@@ -8,9 +8,12 @@ import pytest
 
 from recallog import Memory, OutOfRange
 from recallog_projections.models.long_term import tables
-from recallog_schemas import Event, codec, limits
+from recallog_schemas import Event, codec
+from recallog_schemas.models.long_term import limits as long_term_limits
 from support.events import event, run
 from support.folding import folded, ledger_at, rows_of
+
+pytestmark = pytest.mark.models("long_term")
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 OF_ISSUE = {"enabled": True, "tools": ["Read", "Edit", "Bash"], "skip": ["Grep", "Glob"]}
@@ -124,7 +127,7 @@ def test_a_minute_is_counted_until_a_call_is_captured_a_multiple_of_61_minutes_a
 def test_the_rows_that_count_calls_are_bounded() -> None:
     events = [capturing(max_per_minute=2), *(called(seconds=60 * minute) for minute in range(200))]
     projector, generation = folded(ledger_at([codec.encode(each) for each in events]))
-    assert len(rows_of(projector.store, generation, tables.CAPTURED.name)) == limits.CAPTURED_MINUTES
+    assert len(rows_of(projector.store, generation, tables.CAPTURED.name)) == long_term_limits.CAPTURED_MINUTES
 
 
 def test_agents_are_counted_apart_and_a_dropped_call_does_not_count() -> None:
@@ -140,7 +143,7 @@ def test_agents_are_counted_apart_and_a_dropped_call_does_not_count() -> None:
 
 
 def test_no_agent_captures_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CAPTURED_PER_MINUTE_MAX", 2)
+    monkeypatch.setattr(long_term_limits, "CAPTURED_PER_MINUTE_MAX", 2)
 
     async def work(memory: Memory) -> None:
         await memory.publish(capturing(max_per_minute=2**62))
@@ -169,6 +172,7 @@ def test_the_entry_has_what_its_event_has_and_what_the_settings_say() -> None:
     ended(work)
 
 
+@pytest.mark.models("tiers")
 def test_a_captured_call_ages_in_its_tier() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish_many([capturing(), called(id="c-1")])
@@ -212,6 +216,7 @@ def test_a_captured_call_costs_nothing_and_equal_ones_are_kept() -> None:
     ended(work)
 
 
+@pytest.mark.models("prompt")
 def test_it_answers_a_question_once_as_its_event_and_forgetting_it_removes_the_entry() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish_many([capturing(), called("Read", id="c-1"), called("Edit", id="c-2", subject="user-1")])

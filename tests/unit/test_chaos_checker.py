@@ -23,6 +23,8 @@ from recallog_schemas.views import EpisodicView, Remembered
 from recallog_streams import dead_letters
 from support.folding import finish, folded, ledger_at
 
+pytestmark = pytest.mark.models("all")
+
 SEED, SPACES, EVENTS = 7, ("village", "city"), 60
 BY_SPACE = dict.fromkeys(SPACES, EVENTS)
 

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallog_projections.models.workspace.chunks import Chunk, chunks
-from recallog_schemas import limits
+from recallog_schemas.models.workspace import limits as workspace_limits
+
+pytestmark = pytest.mark.models("workspace")
 
 
 def lines_of(path: str, text: str) -> list[tuple[int, int]]:
@@ -107,6 +109,6 @@ def test_every_line_with_words_is_in_one_chunk(lines: list[str], path: str) -> N
     assert {number for number, line in enumerate(lines, 1) if line.strip()} <= set(covered)
     for chunk in found:
         assert chunk.lines == "\n".join(lines[chunk.first - 1 : chunk.last])
-        assert 0 < chunk.last - chunk.first + 1 <= limits.DOCUMENT_CHUNK_LINES
+        assert 0 < chunk.last - chunk.first + 1 <= workspace_limits.DOCUMENT_CHUNK_LINES
         assert lines[chunk.first - 1].strip()
         assert lines[chunk.last - 1].strip()

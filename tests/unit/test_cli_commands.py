@@ -81,12 +81,14 @@ BY_HAND = {
 }  # fmt: skip
 
 
+@pytest.mark.models("all")
 def test_the_commands_are_those_of_the_operations_and_some_written_by_hand() -> None:
     of_operations = {each.command.partition(" --")[0] for each in all_operations(Memory).values()} - {""}
     assert {" ".join(path) for path in COMMANDS} == of_operations | BY_HAND
     assert of_operations & BY_HAND == {"copy", "publish", "react"}
 
 
+@pytest.mark.models("all")
 def test_the_summaries_of_the_commands_are_up_to_date() -> None:
     written = SUMMARIES.read_text(encoding="utf-8")
     assert written == summarize.generated(), "run: make generate"
@@ -388,6 +390,7 @@ def test_an_error_names_the_option_as_it_was_written(home: Path, option: str, va
     assert failed.err.startswith(f"error {option}: ")
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("as_json", [[], ["--json"]], ids=["text", "json"])
 def test_bytes_that_are_no_text_are_wrong_use(home: Path, as_json: list[str]) -> None:
     scene = recallog("context", "village", "baker", "--scene", "\udcff", *as_json, "--home", home)

@@ -288,6 +288,7 @@ def test_the_choice_of_spaces_and_its_reason_are_on_stderr(file: Path, home: Pat
     )
 
 
+@pytest.mark.models("prompt")
 def test_what_one_customer_said_is_not_recalled_for_another(file: Path, home: Path) -> None:
     pin, question = said("user", "My PIN is 4711.", name="Alice"), said("user", "What is the PIN?", name="Bob")
     both = chats(
@@ -407,6 +408,7 @@ def test_a_folder_is_read_from_its_oldest_file_on_and_says_what_it_left_out(tmp_
     assert "notes.txt" in again.err
 
 
+@pytest.mark.models("prompt")
 def test_transcripts_of_an_agent_are_read_from_its_folder_every_day(tmp_path: Path, home: Path) -> None:
     def record(kind: str, n: int, text: str) -> str:
         message = {"role": kind, "content": text}

@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from filelock import FileLock
 
-from recallog import ContextView, Memory
+from recallog import Memory
 from recallog_service.cli.rendering import age_of
 from support.chat_server import ChatServer, belief, status
 from support.cli import Result, recallog, without_events
 from support.events import event, publish_in, run
 from support.terminal import on_a_terminal
+
+if TYPE_CHECKING:
+    from recallog import ContextView
 
 RUDE = "[bold]Üb\x1b[31mel\x07 :apple: \\[/]"
 """Markup, a control sequence, and what others would draw as an apple."""
@@ -91,6 +94,7 @@ QUESTIONS: list[list[str]] = [
 ]
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
 def test_each_command_answers_as_of_a_time(home: Path, question: list[str]) -> None:
     then = clean(recallog(*question, "--as-of", "0:0", "--json", "--home", home)).json
@@ -98,6 +102,7 @@ def test_each_command_answers_as_of_a_time(home: Path, question: list[str]) -> N
     assert then != clean(recallog(*question, "--json", "--home", home)).json
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
 def test_an_invalid_time_or_name_is_one_clear_error_line(home: Path, question: list[str]) -> None:
     failed(recallog(*question, "--as-of", "0:99", "--home", home), 2, "0:99")
@@ -105,6 +110,7 @@ def test_an_invalid_time_or_name_is_one_clear_error_line(home: Path, question: l
     failed(recallog(question[0], "the village", *question[2:], "--home", home), 2, "space: 'the village'")
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     ("question", "shows"),
     [
@@ -129,6 +135,7 @@ def test_react_answers_nothing_before_any_event(tmp_path: Path) -> None:
     failed(recallog("react", "village", "--home", tmp_path), 1, "the memory has no events yet")
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     "arguments",
     [["salient", "village", "widow", "--top-k", "0"], ["salient", "village", "widow", "--turn", "-1"],
@@ -139,6 +146,7 @@ def test_a_usage_error_exits_with_2(home: Path, arguments: list[str]) -> None:
     assert recallog(*arguments, "--home", home).code == 2
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])
 def test_control_characters_in_texts_do_not_reach_the_terminal(rude: Path, question: list[str]) -> None:
     done = on_a_terminal(*question, "--home", rude)
@@ -155,6 +163,7 @@ def test_an_error_quotes_the_wrong_value_as_it_was_written(home: Path) -> None:
 # salient
 
 
+@pytest.mark.models("prompt")
 def test_salient_shows_the_most_salient_events_oldest_first(home: Path) -> None:
     result = clean(recallog("salient", "village", "widow", "smith", "--top-k", "2", "--home", home))
     assert result.out == (
@@ -181,6 +190,7 @@ def test_a_query_that_begins_with_a_dash_follows_two_dashes(home: Path) -> None:
 # explain
 
 
+@pytest.mark.models("prompt")
 def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
     lines = clean(recallog("explain", "village", "w-2", "widow", "--query", "chest", "--home", home)).out.splitlines()
     assert lines == [
@@ -193,6 +203,7 @@ def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
     ]
 
 
+@pytest.mark.models("prompt")
 def test_explain_shows_nothing_of_an_invisible_event(home: Path) -> None:
     result = clean(recallog("explain", "village", "t-2", "widow", "--home", home))
     assert result.out.startswith("not visible\n  it is neither by widow nor addressed to widow")
@@ -200,6 +211,7 @@ def test_explain_shows_nothing_of_an_invisible_event(home: Path) -> None:
     assert clean(recallog("explain", "village", "t-2", "widow", "--json", "--home", home)).json["memory"] is None
 
 
+@pytest.mark.models("prompt")
 def test_explain_exits_with_1_for_an_unknown_event(home: Path) -> None:
     result = recallog("explain", "village", "nosuch", "widow", "--home", home)
     assert (result.code, result.out.splitlines()[0]) == (1, "unknown")
@@ -212,6 +224,7 @@ def test_explain_exits_with_1_for_an_unknown_event(home: Path) -> None:
 # beliefs and scene
 
 
+@pytest.mark.models("beliefs")
 def test_beliefs_are_shown_with_their_evidence(home: Path) -> None:
     shown = clean(recallog("beliefs", "village", "widow", "--home", home))
     assert shown == Result(0, "[turn 004][agent.reflected] The smith took it.\n  based on w-1, t-1\n", "")
@@ -219,6 +232,7 @@ def test_beliefs_are_shown_with_their_evidence(home: Path) -> None:
     assert (found["text"], found["based_on"]) == ("The smith took it.", ["w-1", "t-1"])
 
 
+@pytest.mark.models("beliefs")
 def test_beliefs_that_another_may_see(home: Path) -> None:
     publish_in(home, event_of("agent.reflected", "I never liked him.", audience=["priest"], turn=9))
     assert "liked" in clean(recallog("beliefs", "village", "widow", "--reader", "priest", "--home", home)).out
@@ -234,20 +248,22 @@ def test_the_scene_shows_shared_events(home: Path) -> None:
 # context
 
 
-def prompt(home: Path, **arguments: Any) -> ContextView:
-    async def work() -> ContextView:
+def prompt(home: Path, **arguments: Any) -> "ContextView":
+    async def work() -> "ContextView":
         async with Memory.open(home) as memory:
             return await memory.context("village", "widow", **arguments)
 
     return run(work())
 
 
+@pytest.mark.models("prompt")
 def test_context_prints_the_prompt_and_nothing_else(home: Path) -> None:
     result = clean(recallog("context", "village", "smith", "--home", home))
     assert result.out.startswith("IDENTITY\nYou are smith.\n")
     assert re.fullmatch(r"about \d+ tokens; 0 lines left out, 0 cut\n", result.err)
 
 
+@pytest.mark.models("prompt")
 def test_context_takes_every_option_of_a_prompt(home: Path) -> None:
     arguments = {"scene": "-- night --", "query": "-who?", "extra": "--extra", "output_format": "- one line", "turn": 9}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items()]
@@ -255,12 +271,14 @@ def test_context_takes_every_option_of_a_prompt(home: Path) -> None:
     assert clean(recallog("context", "village", "widow", *options, "--home", home)).out == f"{expected}\n"
 
 
+@pytest.mark.models("prompt")
 def test_a_prompt_in_a_pipe_has_the_texts_unchanged(rude: Path) -> None:
     shown = clean(recallog("context", "village", "widow", "--extra", "a\ttab", "--home", rude)).out
     assert RUDE in shown
     assert "a\ttab" in shown
 
 
+@pytest.mark.models("prompt")
 def test_context_reports_dropped_sections_and_a_due_reflection(home: Path) -> None:
     result = clean(recallog("context", "village", "widow", "--budget-tokens", "150", "--home", home))
     assert re.fullmatch(
@@ -271,6 +289,7 @@ def test_context_reports_dropped_sections_and_a_due_reflection(home: Path) -> No
     assert '"kind": "agent.reflected"' in result.out
 
 
+@pytest.mark.models("prompt")
 def test_a_budget_that_is_too_small_is_a_wrong_use_that_says_the_least_one(home: Path) -> None:
     result = recallog("context", "village", "widow", "--budget-tokens", "20", "--home", home)
     assert (result.code, result.out) == (2, "")
@@ -278,6 +297,7 @@ def test_a_budget_that_is_too_small_is_a_wrong_use_that_says_the_least_one(home:
     assert prompt(home, budget_tokens=int(least)).tokens == int(least)
 
 
+@pytest.mark.models("prompt")
 def test_context_as_json(home: Path) -> None:
     found = clean(recallog("context", "village", "widow", "--budget-tokens", "200", "--json", "--home", home)).json
     expected = prompt(home, budget_tokens=200)
@@ -290,6 +310,7 @@ def test_context_as_json(home: Path) -> None:
 # reflection
 
 
+@pytest.mark.models("beliefs")
 def test_a_due_reflection_is_shown_with_its_first_event_and_evidence(home: Path) -> None:
     result = clean(recallog("reflection", "village", "widow", "--home", home))
     assert result.out == (
@@ -301,12 +322,14 @@ def test_a_due_reflection_is_shown_with_its_first_event_and_evidence(home: Path)
     assert result.err == "answer it: recallog react village\n"
 
 
+@pytest.mark.models("beliefs")
 def test_a_reflection_that_is_not_due(home: Path) -> None:
     assert clean(recallog("reflection", "village", "widow", "--as-of", "0:7", "--home", home)) == Result(
         0, "not due: 2 of 3 events since the last one at 0:4\n", ""
     )
 
 
+@pytest.mark.models("beliefs")
 def test_an_agent_without_reflection_is_shown_with_the_setting_that_enables_it(home: Path) -> None:
     result = clean(recallog("reflection", "village", "smith", "--home", home))
     assert result.out == "never due: smith has no threshold; 5 events so far\n"
@@ -314,6 +337,7 @@ def test_an_agent_without_reflection_is_shown_with_the_setting_that_enables_it(h
     assert command == """publish village smith agent.configured --payload '{"reflection_threshold": 20}'"""
 
 
+@pytest.mark.models("beliefs")
 def test_only_the_newest_counted_events_are_shown(home: Path) -> None:
     publish_in(home, *(event_of("agent.spoke", f"{n}", turn=9) for n in range(30)))
     result = clean(recallog("reflection", "village", "widow", "--home", home))
@@ -330,6 +354,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
 
 
+@pytest.mark.models("beliefs")
 def test_react_answers_each_due_reflection_once(home: Path) -> None:
     result = clean(recallog("react", "--home", home))
     assert result.err == ""
@@ -340,18 +365,21 @@ def test_react_answers_each_due_reflection_once(home: Path) -> None:
     assert clean(recallog("react", "--json", "--home", home)).json == {"items": []}
 
 
+@pytest.mark.models("beliefs")
 def test_react_as_json(home: Path) -> None:
     (reaction,) = clean(recallog("react", "--json", "--home", home)).json["items"]
     assert (reaction["agent"], reaction["kind"]) == ("widow", "agent.reflected")
     assert reaction["based_on"] == ["s-2", "w-2", "t-3"]
 
 
+@pytest.mark.models("beliefs")
 def test_react_in_one_space_leaves_the_others_alone(home: Path) -> None:
     recallog("publish", "town", "mayor", "agent.spoke", "Order!", "--home", home)
     assert clean(recallog("react", "town", "--home", home)).out == "no trigger is due\n"
     assert clean(recallog("react", "village", "--home", home)).out != "no trigger is due\n"
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.usefixtures("_no_proxy")
 def test_react_calls_the_model_at_a_url_with_the_key_of_the_environment(home: Path) -> None:
     with ChatServer(belief("It was not the smith.", "t-3")) as server:
@@ -367,6 +395,7 @@ def test_react_calls_the_model_at_a_url_with_the_key_of_the_environment(home: Pa
     assert request.json["model"] == "small"
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.usefixtures("_no_proxy")
 def test_reflector_and_model_can_be_set_in_the_environment(home: Path) -> None:
     with ChatServer(belief("It was not the smith.", "t-3")) as server:
@@ -374,6 +403,7 @@ def test_reflector_and_model_can_be_set_in_the_environment(home: Path) -> None:
         assert "It was not the smith." in clean(recallog("react", "--home", home, **environment)).out
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.usefixtures("_no_proxy")
 def test_a_failed_reflection_exits_with_1_and_is_no_longer_due(home: Path) -> None:
     with ChatServer(status(400, "too rude")) as server:
@@ -383,6 +413,7 @@ def test_a_failed_reflection_exits_with_1_and_is_no_longer_due(home: Path) -> No
     assert clean(recallog("react", "--home", home)).out == "no trigger is due\n"
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.usefixtures("_no_proxy")
 def test_a_misconfigured_reflector_exits_with_3_and_reflections_stay_due(home: Path) -> None:
     failed(recallog("react", "--reflector", "http://127.0.0.1:1", "--home", home), 3, "RECALLOG_REFLECTOR_MODEL")
@@ -415,6 +446,7 @@ def test_help_of_react_warns_that_texts_leave_the_machine_and_has_no_key_option(
 # status
 
 
+@pytest.mark.models("beliefs")
 def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) -> None:
     publish_in(home, event_of("agent.spoke", "I am the smith.", agent="smith", turn=31))
     clean(recallog("scene", "village", "--home", home))
@@ -432,6 +464,7 @@ def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) 
     )
 
 
+@pytest.mark.models("items")
 def test_status_says_how_long_the_oldest_trigger_has_waited_and_what_it_is(home: Path) -> None:
     ended = datetime.now(UTC) - timedelta(hours=2, minutes=5)
     note = {"namespace": ["working"], "key": "notes", "value": "LESSON: Bread burns after forty minutes."}
@@ -460,6 +493,7 @@ def test_a_duration_is_shown_in_its_two_largest_units(age: timedelta, shown: str
     assert age_of(age) == shown
 
 
+@pytest.mark.models("beliefs")
 def test_status_shows_ten_agents_and_how_many_more(home: Path) -> None:
     publish_in(home, *(event_of("agent.spoke", "Me too.", agent=f"guest-{n:02}", turn=31) for n in range(12)))
     clean(recallog("scene", "village", "--home", home))

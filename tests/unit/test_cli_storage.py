@@ -192,6 +192,7 @@ READING = [
 ]
 
 
+@pytest.mark.models("all")
 @pytest.mark.skipif(os.geteuid() != 0, reason="SKIPPED LOUDLY: only root can become nobody")
 @pytest.mark.parametrize("command", READING, ids=lambda command: command[0])
 def test_a_folder_that_may_not_be_written_is_read(open_to_all: Path, command: list[str]) -> None:

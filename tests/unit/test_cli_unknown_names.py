@@ -56,16 +56,19 @@ def about(question: list[str], space: str, agent: str) -> list[str]:
     return [command, space, agent, *rest]
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("command", OF_SPACE, ids=lambda command: command[0])
 def test_a_space_that_was_never_seen_is_told_with_the_nearest_name(home: Path, command: list[str]) -> None:
     unknown(recallog(*command, "--home", home), f"{NEVER} 'vilage'; did you mean 'village'?")
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("question", OF_AGENT, ids=lambda question: "-".join(question))
 def test_so_it_is_for_questions_about_an_agent(home: Path, question: list[str]) -> None:
     unknown(recallog(*about(question, "vilage", "baker"), "--home", home), f"{NEVER} 'vilage'; did you mean 'village'?")
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("question", OF_AGENT, ids=lambda question: "-".join(question))
 def test_an_agent_that_was_never_seen_is_told_with_the_nearest_name_where_the_answer_is_empty(
     home: Path, question: list[str]
@@ -77,17 +80,20 @@ def test_an_agent_that_was_never_seen_is_told_with_the_nearest_name_where_the_an
     )
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("command", ["episodic", "timeline", "salient", "reflection", "context"])
 def test_an_agent_that_never_acted_reads_what_is_shared(home: Path, command: str) -> None:
     assert recallog(command, "village", "visitor", "--home", home).code == 0
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.parametrize("agent", ["smith", "narrator", "baker"])
 def test_an_empty_answer_about_an_agent_that_was_seen_is_no_error(home: Path, agent: str) -> None:
     result = recallog("beliefs", "village", agent, "--home", home)
     assert (result.code, result.err) == (0, "")
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     "command",
     [
@@ -103,6 +109,7 @@ def test_a_session_that_was_never_seen_is_told_with_the_nearest_name(home: Path,
     unknown(recallog(*command, "--home", home), "no event of harbour is in a session 'mornin'; did you mean 'morning'?")
 
 
+@pytest.mark.models("conversations")
 def test_an_empty_answer_about_a_session_that_was_seen_is_no_error(home: Path) -> None:
     assert recallog("conversation", "messages", "harbour", "sailor", "morning", "--home", home).code == 0
 
@@ -132,6 +139,7 @@ def test_case_alone_is_enough_to_be_another_name(home: Path) -> None:
     unknown(recallog("scene", "Village", "--home", home), f"{NEVER} 'Village'; did you mean 'village'?")
 
 
+@pytest.mark.models("beliefs")
 def test_without_a_similar_name_the_known_ones_are_listed(home: Path) -> None:
     unknown(recallog("scene", "moon", "--home", home), f"{NEVER} 'moon'; known are harbour, village (recallog spaces)")
     unknown(
@@ -140,6 +148,7 @@ def test_without_a_similar_name_the_known_ones_are_listed(home: Path) -> None:
     )
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     "command",
     [

@@ -22,6 +22,8 @@ from support.chat_server import ChatServer, belief, status
 from support.cli import environment_of, recallog
 from support.events import event, run
 
+pytestmark = pytest.mark.models("beliefs")
+
 PATIENCE_SECONDS = 30
 
 
@@ -108,6 +110,7 @@ def test_watch_begins_with_the_last_twenty_events_of_its_space(home: Path) -> No
     assert [line.split()[0] for line in watched(home, "--from", "0:28")] == ["0:28", "0:29"]
 
 
+@pytest.mark.models("long_term")
 def test_watch_shows_no_trigger_but_reflections(home: Path) -> None:
     made = [
         event("memory.retained", id=f"e-{n}", payload={"text": f"{n}", "sources": [f"e-{n - 1}"] if n else []})

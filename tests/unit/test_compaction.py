@@ -12,6 +12,8 @@ from recallog import compact
 from recallog.models.conversations import compaction
 from recallog.models.conversations.compaction import Summary
 
+pytestmark = pytest.mark.models("conversations")
+
 Message = dict[str, Any]
 
 

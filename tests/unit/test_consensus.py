@@ -13,6 +13,8 @@ from recallog_schemas import Event
 from support.cli import recallog
 from support.events import event, run
 
+pytestmark = pytest.mark.models("consensus")
+
 VILLAGE = ("village", "baker")
 FIVE = ("a", "b", "c", "d", "e")
 DESIGN = "rate limiter design"

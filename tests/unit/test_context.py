@@ -12,6 +12,8 @@ from recallog import ContextView, Event, Memory, Position
 from recallog_schemas.errors import InvalidArgument
 from support.events import after, event
 
+pytestmark = pytest.mark.models("prompt")
+
 
 def event_of(number: int, kind: str, text: str, **fields: Any) -> Event:
     """The event `e-<number>` of turn `number`."""

@@ -12,6 +12,8 @@ from recallog_schemas.errors import InvalidArgument, InvalidEvent
 from support.events import after, event
 from unit.test_context import configured, context, event_of, sections
 
+pytestmark = pytest.mark.models("prompt")
+
 
 def retained(number: int, text: str, **payload: Any) -> Event:
     return event("memory.retained", id=f"m-{number}", turn=number, payload={"text": text, **payload})

@@ -19,12 +19,15 @@ from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import limits
 from recallog_schemas.errors import EventTooLarge
+from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.models.conversations.views import ConversationView
 from support.chat_server import ChatServer, completion
 from support.cli import Result, recallog
 from support.events import event, run
 from support.real_data import path
 from support.twice import events_of, once, rebuilt, twice
+
+pytestmark = pytest.mark.models("conversations")
 
 CHAT = ("s", "bot", "x")
 Message = dict[str, Any]
@@ -363,7 +366,7 @@ def test_a_message_beyond_the_limit_is_refused_and_nothing_is_written(tell: Tell
     async def work(memory: Memory) -> None:
         with pytest.raises(EventTooLarge) as raised:
             await memory.conversation.add(
-                *CHAT, [*talk(1), {"role": "user", "content": "x" * limits.MESSAGE_BYTES_MAX}]
+                *CHAT, [*talk(1), {"role": "user", "content": "x" * conversations_limits.MESSAGE_BYTES_MAX}]
             )
         assert raised.value.path == "messages.1"
 

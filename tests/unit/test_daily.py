@@ -18,6 +18,7 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import limits, triggers
 from recallog_schemas.models.beliefs.triggers import REFLECTION
 from recallog_schemas.models.facts.triggers import EXTRACTION
+from recallog_schemas.models.items import limits as items_limits
 from recallog_schemas.models.long_term.triggers import MIGRATION
 from recallog_schemas.models.workspace.triggers import DAILY
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -25,6 +26,8 @@ from support import daily_oracle
 from support.daily_oracle import Session
 from support.events import event, recorded, run
 from support.waiting import until
+
+pytestmark = pytest.mark.models("beliefs", "facts", "workspace")
 
 SPACE, AGENT = "village", "baker"
 EVENING = datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)
@@ -352,6 +355,7 @@ def test_whether_memory_gets_lines_is_decided_when_the_turn_ends(before: str | N
     run(work())
 
 
+@pytest.mark.models("working")
 def test_the_three_do_not_hinder_each_other() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
@@ -362,7 +366,7 @@ def test_the_three_do_not_hinder_each_other() -> None:
             assert await text_of(memory, "memory/2026-03-01.md") == "x" * 8_000
             assert LINE in await text_of(memory, "MEMORY.md")
             assert await text_of(memory, "session_facts", ("session", "x1")) == LINE
-            for number in range(limits.SCRATCHPAD_KEYS_MAX):
+            for number in range(items_limits.SCRATCHPAD_KEYS_MAX):
                 await memory.working.set(SPACE, AGENT, f"key {number}", "x", session="x2")
             await memory.publish_many([*talk(6, session="x2"), ended("x2", at=datetime(2026, 3, 2, tzinfo=UTC))])
             await memory.react()

@@ -108,6 +108,7 @@ def test_a_damaged_record_of_the_ledger_is_never_adopted(tmp_path: Path) -> None
     run(work())
 
 
+@pytest.mark.models("prompt")
 def test_views_lost_beside_a_damaged_ledger_name_the_record(tmp_path: Path) -> None:
     async def work() -> None:
         await fill(tmp_path)
@@ -121,6 +122,7 @@ def test_views_lost_beside_a_damaged_ledger_name_the_record(tmp_path: Path) -> N
     run(work())
 
 
+@pytest.mark.models("beliefs")
 def test_a_status_that_finds_damage_after_its_totals_says_that_nothing_is_built(tmp_path: Path) -> None:
     async def work() -> None:
         configured = event("agent.configured", payload={"reflection_threshold": 2})

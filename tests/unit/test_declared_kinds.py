@@ -6,7 +6,7 @@ A declaration holds for later events, so every answer shows an event with the me
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,11 +17,13 @@ from recallog_projections.views import builtin
 from recallog_projections.views.settings import SPACES
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import DeadLettered, InvalidEvent
-from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.views import KindsView, KindView
 from support.cli import recallog
 from support.events import after, event
 from support.folding import folded, ledger_at, rows_of
+
+if TYPE_CHECKING:
+    from recallog_schemas.models.prompt.views import ContextView
 
 ORDERED = {"importance": 0.8, "shared": True, "text": "{customer} ordered {item.name}"}
 
@@ -169,6 +171,7 @@ def test_settings_without_kinds_leave_the_declarations(tmp_path: Path) -> None:
     assert texts(tmp_path, [declared(), other, order()]) == ["Ada ordered rye bread"]
 
 
+@pytest.mark.models("prompt")
 def test_live_rebuilt_and_past_views_agree_on_declared_kinds(tmp_path: Path) -> None:
     changed = declared({"order.placed": {"shared": True, "text": "{item.name} for {customer}", "role": "visitor"}})
     events = [declared(), order("Ada"), changed, order("Bea"), declared({"order.placed": None}), order("Cid")]
@@ -194,10 +197,11 @@ def test_live_rebuilt_and_past_views_agree_on_declared_kinds(tmp_path: Path) -> 
 # Roles in prompts.
 
 
-def sections(prompt: ContextView) -> dict[str, list[str]]:
+def sections(prompt: "ContextView") -> dict[str, list[str]]:
     return {heading: lines for heading, *lines in (section.split("\n") for section in prompt.text.split("\n\n"))}
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_kind_with_the_role_action_is_in_the_action_history_of_its_agent(tmp_path: Path, shared: bool) -> None:
     action = {"order.placed": ORDERED | {"shared": shared, "role": "action"}}
@@ -216,6 +220,7 @@ def test_a_kind_with_the_role_action_is_in_the_action_history_of_its_agent(tmp_p
     )
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_kind_with_the_role_visitor_is_in_the_prompts_of_all_who_may_see_the_event(
     tmp_path: Path, shared: bool
@@ -231,6 +236,7 @@ def test_a_kind_with_the_role_visitor_is_in_the_prompts_of_all_who_may_see_the_e
     assert other == (["[turn 001][order.placed][baker] Ada ordered rye bread"] if shared else ["(quiet)"])
 
 
+@pytest.mark.models("prompt")
 def test_a_role_applies_to_later_events(tmp_path: Path) -> None:
     roles = [declared({"order.placed": {"text": "customer", "role": role}}) for role in ("action", "visitor", None)]
     events = [order("Ann"), roles[0], order("Ada"), roles[1], order("Bea"), roles[2], order("Cid")]
@@ -250,6 +256,7 @@ def test_a_scene_of_declared_kinds_has_their_texts(tmp_path: Path) -> None:
 # Other answers.
 
 
+@pytest.mark.models("prompt")
 def test_recall_previews_pages_and_reasons_show_the_declared_text(tmp_path: Path) -> None:
     chatter = [event(turn=turn, agent="miller", payload={"text": f"word {turn}"}) for turn in range(3)]
 
@@ -293,6 +300,7 @@ def test_the_terms_of_an_event_follow_the_declaration_of_its_own_space(tmp_path:
         assert [hit.text for hit in view.hits] == (["rye bread"] if home == "b" else [])
 
 
+@pytest.mark.models("beliefs")
 def test_evidence_of_a_reflection_has_the_declared_importance_and_text(tmp_path: Path) -> None:
     settings = event("agent.configured", agent="miller", payload={"reflection_threshold": 4})
     seen = [event("world.observed", payload={"text": f"It rained {n}."}) for n in range(3)]
@@ -371,6 +379,7 @@ def test_the_kinds_of_a_space_are_the_catalogue_and_its_own_as_it_shares_them(tm
 # The command line.
 
 
+@pytest.mark.models("prompt")
 def test_events_of_a_declared_kind_are_published_queried_rebuilt_and_verified(tmp_path: Path) -> None:
     lines = "\n".join(codec.encode(each).decode() for each in (declared(), order(id="o-1")))
     environment = {"RECALLOG_HOME": str(tmp_path / "home"), "RECALLOG_INDEX": "off"}

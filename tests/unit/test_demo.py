@@ -14,6 +14,8 @@ from recallog_schemas.errors import RecallogError
 from support.cli import recallog, spawn
 from support.events import event, run
 
+pytestmark = pytest.mark.models("all")
+
 
 @pytest.fixture(scope="module")
 def recording() -> list[Event]:

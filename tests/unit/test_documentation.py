@@ -22,11 +22,11 @@ import pytest
 
 from recallog import Memory, Settings
 from recallog.operations.routes import routes
+from recallog_agents.clients import CLIENTS
 from recallog_schemas.errors import StorageError
 from recallog_service.access import Access
 from recallog_service.cli.serving import DEFAULT_PORT
 from recallog_service.http.app import Application
-from recallog_service.mcp.clients.clients import CLIENTS
 from support.cli import environment_of, recallog
 from support.events import numbered
 from support.http import served
@@ -58,6 +58,7 @@ def run_python(code: str, folder: Path) -> str:
     return printed.getvalue()
 
 
+@pytest.mark.models("all")
 def test_the_agent_of_the_guide_prints_what_it_says_in_forty_lines(tmp_path: Path) -> None:
     agent, *snippets = blocks("docs/build-an-agent.md", "python")
     (printed,) = blocks("docs/build-an-agent.md", "text")
@@ -72,18 +73,21 @@ def test_the_examples_of_the_readme_print_what_it_says_in_eight_lines_and_in_thr
     assert [run_python(program, tmp_path) for program in programs] == [printed, printed]
 
 
+@pytest.mark.models("all")
 def test_the_commands_of_the_readme_continue_its_example_and_print_what_it_says(tmp_path: Path) -> None:
     session, _ = blocks("README.md", "python")
     run_python(session, tmp_path)
     check_console("README.md", tmp_path)
 
 
+@pytest.mark.models("all")
 def test_each_program_of_the_page_on_privacy_prints_what_it_says(tmp_path: Path) -> None:
     programs, printed = blocks("docs/privacy.md", "python"), blocks("docs/privacy.md", "text")
     assert [run_python(program, tmp_path) for program in programs] == printed
     assert len(programs) == 2
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     "guide", ["docs/long-term-memory.md", "docs/facts.md", "docs/tiers.md", "docs/conversations.md"]
 )
@@ -94,6 +98,7 @@ def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp
         check_console(guide, tmp_path)
 
 
+@pytest.mark.models("all")
 def test_the_programs_and_cells_of_the_page_on_scripts_and_notebooks_print_what_it_says(tmp_path: Path) -> None:
     script, restart, *cells, long_work = blocks("docs/scripts-and-notebooks.md", "python")
     printed = blocks("docs/scripts-and-notebooks.md", "text")
@@ -101,6 +106,7 @@ def test_the_programs_and_cells_of_the_page_on_scripts_and_notebooks_print_what_
     assert found == [*printed[:2], "", printed[2]]
 
 
+@pytest.mark.models("all")
 def test_the_programs_of_the_page_on_a_memory_behind_a_server_print_what_it_says(tmp_path: Path) -> None:
     async def work() -> list[str]:
         async with Memory.open(tmp_path) as memory:
@@ -261,6 +267,7 @@ def test_the_commands_of_the_readme_use_a_server(tmp_path: Path) -> None:
     assert '"baker"' in (tmp_path / ".mcp.json").read_text()
 
 
+@pytest.mark.models("all")
 def test_the_programs_of_the_page_on_mcp_print_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by_stdio, by_http = blocks("docs/mcp.md", "python")
     (printed,) = blocks("docs/mcp.md", "text")
@@ -286,6 +293,7 @@ def test_the_projection_of_the_contributors_guide_works(tmp_path: Path) -> None:
     run_python(example, tmp_path)
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     "document",
     sorted(

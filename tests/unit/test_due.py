@@ -20,6 +20,8 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 from support.folding import dead_letter_offsets, folded, rows_of
 
+pytestmark = pytest.mark.models("all")
+
 SPACE, AGENT = "village", "baker"
 
 

@@ -23,6 +23,8 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 from support.partitioned import CountingStore, PartitionedLedger
 
+pytestmark = pytest.mark.models("beliefs")
+
 SECONDS_MAX = 20.0
 
 

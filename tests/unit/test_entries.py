@@ -13,10 +13,13 @@ from recallog_projections.models.long_term.tables import AgentEntries, EntryRef,
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, codec, limits, timestamps
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import MOMENT, event
 from support.folding import finish, folded
+
+pytestmark = pytest.mark.models("long_term")
 
 MODEL = "all-minilm-l6-v2"
 
@@ -551,7 +554,7 @@ def test_a_source_that_duplicates_an_entry_stands_for_it(village: Village) -> No
 
 
 def test_a_source_has_a_bounded_number_of_dependents(village: Village) -> None:
-    village.driver.given(*(keeps(f"d-{n}", sources=["e-1"]) for n in range(limits.ENTRY_DEPENDENTS_MAX)))
+    village.driver.given(*(keeps(f"d-{n}", sources=["e-1"]) for n in range(long_term_limits.ENTRY_DEPENDENTS_MAX)))
     village.driver.given(
         keeps("one more", sources=["e-1"]), changes("archived", entry="d-0"), keeps("then", sources=["e-1"])
     )

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from recallog import Memory
 from recallog_projections.models.long_term import texts
-from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 from support.events import event, run
+
+pytestmark = pytest.mark.models("long_term")
 
 BAKER = ("village", "baker")
 NEWEST = 2
@@ -183,7 +185,7 @@ def test_a_rule_that_is_stated_decides() -> None:
 def test_of_more_texts_than_are_listed_under_one_key_the_further_ones_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "ENTRY_TWINS_MAX", 20)
+    monkeypatch.setattr(long_term_limits, "ENTRY_TWINS_MAX", 20)
     words = ["day", "the", "miller", "buys", "rye", "from", "old", "ann"]
     forms = product(*((word, word.capitalize()) for word in words))
     wanted = [f"On {' '.join(form)}" for form in forms if form != tuple(words)] + ["On monday"]

@@ -415,6 +415,7 @@ def test_the_agent_ends_a_turn_after_each_of_its_utterances_and_at_the_end_of_a_
     assert sessions == list(facts.by_session(events, {"conv-1": "Ann-B."}))
 
 
+@pytest.mark.models("long_term")
 def test_facts_are_drawn_from_each_session_once_and_name_what_says_them() -> None:
     events, agents = events_of(chat()), {"conv-1": "Ann-B."}
     seen: list[tuple[int, int]] = []
@@ -589,6 +590,7 @@ def test_ablations_and_baselines_are_runs_of_their_own(tmp_path: Path, file: Pat
     assert all(run["against_default"] for run in of_file["runs"][1:])
 
 
+@pytest.mark.models("all")
 def test_a_run_with_facts_is_reported_beside_the_one_without(tmp_path: Path) -> None:
     file, home, kept = tmp_path / "chat.json", tmp_path / "home", tmp_path / "result.json"
     questions = (asking(["D1:2"], 4, "Where does Bob live?"), asking(["D1:1"], 4, "Has Bob two cats?"))

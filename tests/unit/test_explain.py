@@ -13,6 +13,8 @@ from recallog_schemas.errors import InvalidArgument
 from support.altering import plant_record
 from support.events import event, run
 
+pytestmark = pytest.mark.models("prompt")
+
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "The miller waters the flour."
 

@@ -27,6 +27,8 @@ from recallog.remote.client import Remote
 from recallog_schemas import kinds, views
 from recallog_schemas import models as model_views
 
+pytestmark = pytest.mark.models("all")
+
 ERRORS = [
     "AccessDenied", "Conflict", "DeadLettered", "EmbedderUnavailable", "EventTooLarge", "Forbidden",
     "FutureSchema", "IdConflict", "IndexDamaged", "IndexLost", "IndexUnavailable", "InvalidArgument",

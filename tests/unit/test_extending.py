@@ -254,6 +254,7 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
 # The other examples of the guide.
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     "code",
     [REACTOR, REACTOR + REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, COMPONENTS],
@@ -365,6 +366,14 @@ def test_eval_is_wrong_use_without_its_package_and_the_package_is_named() -> Non
     done = recallog("eval", "locomo", "locomo.json")
     assert done.code == 2
     assert "recallog eval is a command of recallog-eval; install that package" in done.err
+
+
+@pytest.mark.usefixtures("alone")
+def test_mcp_install_without_its_package_says_what_to_install() -> None:
+    done = recallog("mcp", "install", "--client", "codex", "--space", "village")
+    assert done.code == 2
+    assert "recallog mcp install and uninstall are commands of recallog-agents" in done.err
+    assert "pip install ./adapters/recallog-agents" in done.err
 
 
 def test_the_packages_of_the_repository_import_what_the_guide_says() -> None:

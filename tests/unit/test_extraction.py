@@ -18,11 +18,14 @@ from recallog_projections.models.facts import due
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import limits
+from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.models.long_term.views import EntryView
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.chat_server import ChatServer, completion, facts, status
 from support.events import event, recorded, run
 from support.stub_extractor import StubExtractor
+
+pytestmark = pytest.mark.models("conversations", "facts")
 
 SPACE, AGENT = "village", "baker"
 MONDAY = datetime(2023, 5, 1, tzinfo=UTC)
@@ -199,6 +202,7 @@ def test_a_crash_between_the_facts_and_the_closing_event_asks_no_model_again() -
 # What of a turn is read.
 
 
+@pytest.mark.models("beliefs")
 def test_a_turn_is_what_its_agent_could_see_of_its_session_since_its_turn_before() -> None:
     async def work() -> None:
         stub = StubExtractor()
@@ -250,8 +254,8 @@ def test_of_a_long_turn_the_newest_texts_are_read() -> None:
             await memory.publish_many([configured(), *(spoke(f"number {number}") for number in range(70)), ended()])
             await memory.publish_many([spoke("x" * 20_000), spoke("y" * 20_000), ended()])
             await memory.react()
-        assert stub.read[0] == [f"number {number}" for number in range(70 - limits.EXTRACTED_EVENTS, 70)]
-        assert [len(text) for text in stub.read[1]] == [limits.EXTRACTED_CHARS - 20_000, 20_000]
+        assert stub.read[0] == [f"number {number}" for number in range(70 - facts_limits.EXTRACTED_EVENTS, 70)]
+        assert [len(text) for text in stub.read[1]] == [facts_limits.EXTRACTED_CHARS - 20_000, 20_000]
 
     run(work())
 
@@ -320,10 +324,10 @@ def test_answers_of_extractors_are_bounded_and_put_into_form() -> None:
             await memory.publish_many([configured(), spoke("A.", id="e-1"), ended()])
             await memory.react()
             found = await facts_of(memory)
-            assert len(found) == limits.EXTRACTED_FACTS_MAX
+            assert len(found) == facts_limits.EXTRACTED_FACTS_MAX
             assert (found[0].text, found[0].entity, found[0].category) == ("Acme Corp prefers React.", "x" * 128, None)
             assert (found[0].confidence, found[0].sources) == (1.0, ("e-1",))
-            assert len(found[1].text) == limits.FACT_CHARS_MAX
+            assert len(found[1].text) == facts_limits.FACT_CHARS_MAX
 
     run(work())
 

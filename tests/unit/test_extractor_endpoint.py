@@ -13,6 +13,8 @@ from recallog_schemas.errors import ModelFailed, ModelMisconfigured
 from support.chat_server import ChatServer, Reply, completion, facts, status
 from support.events import run
 
+pytestmark = pytest.mark.models("facts")
+
 MONDAY = datetime(2023, 5, 1, tzinfo=UTC)
 REQUEST = ExtractionRequest(
     "village",

@@ -9,6 +9,8 @@ from recallog.models.facts.heuristic import HeuristicExtractor
 from recallog.models.facts.relative_times import dated
 from support.events import run
 
+pytestmark = pytest.mark.models("facts")
+
 
 def facts(text: str, agent: str = "Caroline", **fields: str) -> list[Fact]:
     said = Utterance(text, agent, **{"id": "e-1", "kind": "agent.spoke", **fields})

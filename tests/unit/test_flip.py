@@ -91,11 +91,13 @@ def test_every_operation_is_called() -> None:
     assert {each.operation for each in (*QUESTIONS, *REPAIRS, PUBLISH, *WRITTEN)} >= OPERATIONS.keys()
 
 
+@pytest.mark.models("all")
 def test_a_trial_follows_from_its_seed_and_number(whole: tuple[Folders, Expected]) -> None:
     assert trial.plan(SEED, 3, whole[0]) == trial.plan(SEED, 3, whole[0])
     assert trial.plan(SEED, 3, whole[0]) != trial.plan(SEED, 4, whole[0])
 
 
+@pytest.mark.models("all")
 def test_each_kind_of_damage_changes_the_file(whole: tuple[Folders, Expected], tmp_path: Path) -> None:
     home, rng, kinds = whole[0].of("closed"), random.Random(SEED), set[str]()
     for number in range(200):
@@ -110,6 +112,7 @@ def test_each_kind_of_damage_changes_the_file(whole: tuple[Folders, Expected], t
     assert kinds == mutations.KINDS.keys()
 
 
+@pytest.mark.models("all")
 def test_a_folder_whose_lock_and_log_are_damaged_answers_as_before(
     whole: tuple[Folders, Expected], tmp_path: Path
 ) -> None:
@@ -121,6 +124,7 @@ def test_a_folder_whose_lock_and_log_are_damaged_answers_as_before(
     assert len(outcomes) > len(QUESTIONS)
 
 
+@pytest.mark.models("all")
 def test_a_wrong_value_is_found(whole: tuple[Folders, Expected], judging: Judge) -> None:
     asked = question("episodic")
     right = answer(whole, asked)
@@ -129,6 +133,7 @@ def test_a_wrong_value_is_found(whole: tuple[Folders, Expected], judging: Judge)
     assert judging.answer(asked, right | {"generation": "another"})[0] is Verdict.RIGHT
 
 
+@pytest.mark.models("all")
 def test_a_row_that_fails_its_checksum_is_known(whole: tuple[Folders, Expected]) -> None:
     rows = [row for row in folders.rows_of(whole[0].of("closed") / views_file()) if row[0] in trial.CHECKED]
     assert {row[0] for row in rows} == trial.CHECKED
@@ -139,6 +144,7 @@ def test_a_row_that_fails_its_checksum_is_known(whole: tuple[Folders, Expected])
             assert trial.fails_checksum((*row[:column], altered, *row[column + 1 :]))
 
 
+@pytest.mark.models("all")
 def test_a_ledger_whose_damage_python_cannot_decode_is_unreadable(
     whole: tuple[Folders, Expected], tmp_path: Path
 ) -> None:
@@ -148,6 +154,7 @@ def test_a_ledger_whose_damage_python_cannot_decode_is_unreadable(
     assert judge.look(tmp_path / LEDGER, whole[1].records) == Damage(readable=False)
 
 
+@pytest.mark.models("all")
 def test_records_of_exchanged_pages_are_lost(whole: tuple[Folders, Expected], tmp_path: Path) -> None:
     """Reading all of them finds them, and reading them by their offsets does not."""
     (tmp_path / LEDGER).write_bytes((whole[0].of("closed") / LEDGER).read_bytes())
@@ -161,6 +168,7 @@ def test_records_of_exchanged_pages_are_lost(whole: tuple[Folders, Expected], tm
     assert 2 < len(damage.lost) < len(whole[1].records)
 
 
+@pytest.mark.models("all")
 def test_a_wrong_event_is_found_also_in_an_answer_that_a_damaged_index_may_rank_otherwise(
     whole: tuple[Folders, Expected],
 ) -> None:
@@ -173,6 +181,7 @@ def test_a_wrong_event_is_found_also_in_an_answer_that_a_damaged_index_may_rank_
     assert judging.answer(asked, right | {"hits": [altered, *others]})[0] is Verdict.WRONG
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [
@@ -187,6 +196,7 @@ def test_an_error_names_the_file_and_a_remedy(judging: Judge, error: Exception, 
     assert judging.error(question("episodic"), error)[0] is verdict
 
 
+@pytest.mark.models("all")
 def test_a_damaged_record_that_a_rebuild_adopts_is_found(whole: tuple[Folders, Expected]) -> None:
     judging = Judge(whole[1], Path("/home"), [LEDGER], Damage(altered=frozenset({57})))
     rebuild = next(each for each in REPAIRS if each.operation == "admin.rebuild")
@@ -197,6 +207,7 @@ def test_a_damaged_record_that_a_rebuild_adopts_is_found(whole: tuple[Folders, E
     assert judging.error(rebuild, unnamed)[0] is Verdict.VAGUE
 
 
+@pytest.mark.models("all")
 def test_a_ledger_that_ends_earlier_is_told_from_one_with_a_hole(whole: tuple[Folders, Expected]) -> None:
     records = len(whole[1].records)
     cut, hole = Damage(lost=frozenset(range(100, records))), Damage(lost=frozenset({100}))

@@ -11,6 +11,8 @@ from recallog.models.beliefs.following import ReflectionAnswered, ReflectionDue,
 from recallog_schemas.errors import OutOfRange
 from support.events import event, run
 
+pytestmark = pytest.mark.models("beliefs")
+
 BEGIN = Position(0, 0)
 
 

@@ -13,6 +13,8 @@ from recallog_schemas.views import View
 from recallog_service.mcp import showing
 from support.events import event, run
 
+pytestmark = pytest.mark.models("prompt")
+
 ENDS = ["\n", "\n\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"]
 MARK = "FORGED"
 
@@ -74,6 +76,7 @@ async def texts(memory: Memory) -> Sequence[tuple[str, str]]:
     return found
 
 
+@pytest.mark.models("stream")
 @pytest.mark.parametrize("end", ENDS, ids=ascii)
 def test_no_line_of_a_stored_text_begins_a_section(end: str) -> None:
     async def work() -> Sequence[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory
-from recallog.models.conversations import outcomes
+from recallog.messages import outcomes
 from recallog_formats import swe_agent
 from recallog_service.formats import chat
 from support import formats
@@ -106,6 +106,7 @@ def test_the_action_of_another_agent_s_user_stays_a_field_of_no_event() -> None:
     assert shown(events_of(messages, "messages")) == ["1 user user.injected Hello", "1 assistant agent.spoke Hi"]
 
 
+@pytest.mark.models("prompt")
 def test_a_command_that_was_run_is_found_by_its_words_and_is_in_the_action_history() -> None:
     commands = [
         "ls -F",

@@ -9,11 +9,14 @@ from recallog import Memory
 from recallog.models.facts import by_entities
 from recallog_projections.models.facts import tables
 from recallog_projections.models.facts.tables import Counts, Entity, Fact, Link
-from recallog_schemas import Event, limits
+from recallog_schemas import Event
+from recallog_schemas.models.facts import limits as facts_limits
 from support.entries_checking import View
 from support.events import event, run
 from support.finishing import finish
 from support.folding import folded, ledger_at, reading_of
+
+pytestmark = pytest.mark.models("facts", "tiers")
 
 CHAIN = {
     "r1": ("Alpha works with Beta.", "Alpha"),
@@ -171,32 +174,36 @@ def test_a_private_link_is_followed_by_nobody_else() -> None:
 
 
 def test_of_an_entity_the_newest_entries_are_looked_at() -> None:
-    many = limits.GRAPH_FACTS_KEPT + 10
+    many = facts_limits.GRAPH_FACTS_KEPT + 10
     town = Town([retained(f"e{n}", f"Alpha did {n}.") for n in range(many)])
     alpha = town.entity("alpha")
     assert alpha is not None
     assert alpha.total == many
     assert alpha.facts[0] == Fact(10, "baker")
-    assert len(alpha.facts) == limits.GRAPH_FACTS_KEPT
-    newest = [(many - 1 - n, 1.0) for n in range(limits.GRAPH_HOP_FACTS)]
+    assert len(alpha.facts) == facts_limits.GRAPH_FACTS_KEPT
+    newest = [(many - 1 - n, 1.0) for n in range(facts_limits.GRAPH_HOP_FACTS)]
     assert town.found("Alpha", limit=1_000) == newest
 
 
 def test_the_strongest_links_are_kept() -> None:
-    hub = [retained(f"e{n}", f"Hub met Name{n}.") for n in range(limits.GRAPH_LINKS_KEPT + 1)]
+    hub = [retained(f"e{n}", f"Hub met Name{n}.") for n in range(facts_limits.GRAPH_LINKS_KEPT + 1)]
     town = Town([*hub, retained("again", "Hub saw Name1.")])
     row = town.entity("hub")
     assert row is not None
-    assert len(row.links) == limits.GRAPH_LINKS_KEPT
-    assert Link("name1", 2, limits.GRAPH_LINKS_KEPT + 1) in row.links
+    assert len(row.links) == facts_limits.GRAPH_LINKS_KEPT
+    assert Link("name1", 2, facts_limits.GRAPH_LINKS_KEPT + 1) in row.links
     assert "name0" not in {link.key for link in row.links}
 
 
 def test_a_word_of_many_entities_is_looked_up_by_the_others() -> None:
-    names = [retained(f"e{n}", f"It exists {n}.", f"Corporation {n:04}") for n in range(limits.GRAPH_SAME_WORD + 5)]
+    names = [
+        retained(f"e{n}", f"It exists {n}.", f"Corporation {n:04}") for n in range(facts_limits.GRAPH_SAME_WORD + 5)
+    ]
     town = Town([*names, retained("z", "It exists too.", "Zeta Corporation")])
     assert town.found('"Zeta Corporation"') == [(len(names), 1.0)]
-    assert len(town.found("Corporation", limit=1_000)) == limits.GRAPH_HOP_ENTITIES - 1  # one is "corporation" itself
+    assert (
+        len(town.found("Corporation", limit=1_000)) == facts_limits.GRAPH_HOP_ENTITIES - 1
+    )  # one is "corporation" itself
 
 
 def test_an_erasure_of_many_entries_with_many_readers_and_entities_is_one_step() -> None:

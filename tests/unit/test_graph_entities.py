@@ -5,6 +5,9 @@ import pytest
 from recallog_projections.models.facts import entities as module
 from recallog_projections.models.facts.entities import entities, key_of, possible
 from recallog_schemas import limits
+from recallog_schemas.models.facts import limits as facts_limits
+
+pytestmark = pytest.mark.models("facts")
 
 TEXTS = {
     # Runs of capitalised words; a leading name stays, leading function words do not.
@@ -99,11 +102,11 @@ def test_the_entity_that_an_entry_states_comes_first() -> None:
 
 def test_the_first_sixteen_entities_count() -> None:
     names = [f"{letter}lpha" for letter in "ABCDEFGHIJKLMNOPQRST"]
-    assert entities(", ".join(names)) == tuple(name.lower() for name in names[: limits.GRAPH_ENTITIES_MAX])
+    assert entities(", ".join(names)) == tuple(name.lower() for name in names[: facts_limits.GRAPH_ENTITIES_MAX])
 
 
 def test_the_beginning_of_a_long_text_counts() -> None:
-    assert entities("Alpha " + "x " * limits.GRAPH_TEXT_CHARS_MAX + "Omega") == ("alpha",)
+    assert entities("Alpha " + "x " * facts_limits.GRAPH_TEXT_CHARS_MAX + "Omega") == ("alpha",)
 
 
 def test_a_long_question_without_spaces_means_a_limited_number_of_entities() -> None:
@@ -119,5 +122,5 @@ def test_a_long_run_in_capitals_is_a_heading() -> None:
 
 def test_a_long_name_is_cut() -> None:
     (key,) = entities("", "x" * 127 + " y" * 40)
-    assert len(key) <= limits.GRAPH_KEY_CHARS_MAX
+    assert len(key) <= facts_limits.GRAPH_KEY_CHARS_MAX
     assert key == "x" * 127

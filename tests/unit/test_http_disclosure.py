@@ -11,6 +11,8 @@ from recallog import Memory, Settings
 from support.events import event, numbered, one_loop, run
 from support.http import Door, problem
 
+pytestmark = pytest.mark.models("long_term")
+
 BASE = "/api/v1/memory"
 WHO = {"space": "village", "agent": "baker"}
 

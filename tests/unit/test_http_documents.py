@@ -81,6 +81,7 @@ def validator(schema: dict[str, Any], document: dict[str, Any]) -> Draft202012Va
     return Draft202012Validator({**schema, "components": document["components"]})
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

@@ -183,6 +183,7 @@ def check(answer: httpx.Response, fault: str) -> None:
         assert (answer.json()["problem"] or {}).get("status") not in (500, 502), where
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("is_served", [False, True], ids=["before the start", "while it is served"])
 def test_no_fault_of_the_surroundings_is_a_defect_of_the_server(

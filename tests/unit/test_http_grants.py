@@ -82,6 +82,7 @@ def call(door: Door, name: str, arguments: dict[str, Any]) -> httpx.Response:
 # Every route.
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("name", CALLED)
 @given(data=st.data())
 @PROPERTY
@@ -92,6 +93,7 @@ def test_no_answer_has_a_word_that_is_hidden_from_the_agent(anna: Door, name: st
     assert OTHER_SPACE not in text or OTHER_SPACE in json.dumps(arguments)
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("name", CALLED)
 @given(data=st.data())
 @PROPERTY
@@ -117,6 +119,7 @@ HAND_WRITTEN = [
 ]
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("template", HAND_WRITTEN)
 @pytest.mark.parametrize(("space", "agent"), [(OTHER_SPACE, ANNA), (UNKNOWN_SPACE, ANNA), (SPACE, BERT)])
 def test_what_is_forbidden_is_like_what_is_not_there(
@@ -130,6 +133,7 @@ def test_what_is_forbidden_is_like_what_is_not_there(
     assert answer.status_code == 404
 
 
+@pytest.mark.models("all")
 def test_a_raw_tail_needs_a_key_of_all_agents(anna: Door, operator: Door) -> None:
     path = f"/v1/spaces/{SPACE.replace('/', '%2F')}/events"
     assert problem(anna.get(path))[0] == 404
@@ -137,6 +141,7 @@ def test_a_raw_tail_needs_a_key_of_all_agents(anna: Door, operator: Door) -> Non
     assert HIDDEN in operator.get(path).text
 
 
+@pytest.mark.models("all")
 def test_jobs_and_metrics_are_an_operators(anna: Door, operator: Door) -> None:
     for path in ("/metrics", "/v1/admin/jobs/none", "/v1/status"):
         assert problem(anna.get(path))[0] == 404
@@ -145,6 +150,7 @@ def test_jobs_and_metrics_are_an_operators(anna: Door, operator: Door) -> None:
     assert operator.get("/v1/status").status_code == 200
 
 
+@pytest.mark.models("all")
 def test_a_job_is_begun_by_who_may_and_shown_to_them_and_to_operators(
     memory: Memory, home: Path, anna: Door, operator: Door
 ) -> None:
@@ -168,6 +174,7 @@ def test_a_job_is_begun_by_who_may_and_shown_to_them_and_to_operators(
     assert operator.get(job).status_code == 200
 
 
+@pytest.mark.models("all")
 def test_an_agents_stream_has_nothing_that_is_hidden_from_it(memory: Memory, home: Path) -> None:
     async def work() -> None:
         app = Application(memory, Access.of(Settings(home=home)))
@@ -189,6 +196,7 @@ def test_an_agents_stream_has_nothing_that_is_hidden_from_it(memory: Memory, hom
 # Keys.
 
 
+@pytest.mark.models("all")
 def test_without_a_key_nothing_is_answered_but_how_the_server_is(stranger: Door) -> None:
     for path in ("/healthz", "/readyz", "/openapi.json", "/asyncapi.json"):
         assert stranger.get(path).status_code == 200
@@ -205,6 +213,7 @@ def test_without_a_key_nothing_is_answered_but_how_the_server_is(stranger: Door)
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("header", ["Bearer rl_none_none", "Bearer ", "Basic YTpi", "rl_x_y", "Bearer a.b.c"])
 def test_what_is_no_valid_key_is_refused(stranger: Door, header: str) -> None:
     answer = stranger.get("/v1/spaces", None, Authorization=header)
@@ -212,6 +221,7 @@ def test_what_is_no_valid_key_is_refused(stranger: Door, header: str) -> None:
     assert "none" not in answer.text
 
 
+@pytest.mark.models("all")
 def test_nobody_learns_where_the_keys_are_if_they_cannot_be_read(memory: Memory, tmp_path: Path) -> None:
     door = Door(memory, Settings(home=tmp_path), key_in(tmp_path, Grant.everything()))
     (tmp_path / "keys.json").write_text("damaged")
@@ -220,6 +230,7 @@ def test_nobody_learns_where_the_keys_are_if_they_cannot_be_read(memory: Memory,
     assert str(tmp_path) not in answer.text
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_who_may_tail_is_not_told_where_a_failure_is(
     monkeypatch: pytest.MonkeyPatch, memory: Memory, home: Path, accept: str
@@ -234,6 +245,7 @@ def test_who_may_tail_is_not_told_where_a_failure_is(
     assert "10.0.0.7" not in answer.text
 
 
+@pytest.mark.models("all")
 def test_what_a_key_publishes_is_by_its_agent(anna: Door) -> None:
     path = f"/v1/spaces/{SPACE.replace('/', '%2F')}/events"
     fields = {"kind": "agent.spoke", "payload": {"text": "Bread!"}, "id": "p-1"}
@@ -243,12 +255,14 @@ def test_what_a_key_publishes_is_by_its_agent(anna: Door) -> None:
     assert answer.json()["entries"][0]["event"]["agent"] == ANNA
 
 
+@pytest.mark.models("all")
 def test_a_key_with_a_limit_is_told_when_to_come_back(memory: Memory, home: Path) -> None:
     limited = Door(memory, Settings(home=home), key_in(home, Grant.everything(), calls_per_minute=2))
     assert [limited.get("/v1/spaces").status_code for _ in range(3)] == [200, 200, 429]
     assert int(limited.get("/v1/spaces").headers["retry-after"]) >= 1
 
 
+@pytest.mark.models("all")
 def test_a_stream_ends_when_its_key_is_revoked(memory: Memory, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "RECHECK_SECONDS", 0.0)
     token = key_in(home, Grant(spaces=("acme/*",), agent="*", verbs=frozenset({Verb.TAIL})))

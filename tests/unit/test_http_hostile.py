@@ -152,6 +152,7 @@ def test_a_request_of_mcp_is_limited_in_time(tmp_path: Path, monkeypatch: pytest
 DEEP = '{"a":' + "[" * 100_000
 
 
+@pytest.mark.models("conversations", "working")
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

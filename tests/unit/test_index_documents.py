@@ -265,6 +265,7 @@ def heard(values: Sequence[bytes], *, unique_ids: bool) -> list[Heard]:
     return found
 
 
+@pytest.mark.models("all")
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 2, 7]))
 def test_documents_follow_the_rules_wherever_batches_end(seed: int, unique_ids: bool, batch: int) -> None:
     values = random_ledger(random.Random(seed), 60, unique_ids=unique_ids)

@@ -11,6 +11,8 @@ from recallog_schemas import Event
 from support.cli import recallog
 from support.events import event, run
 
+pytestmark = pytest.mark.models("items")
+
 NOTES = ("s", "a", "notes")
 
 
@@ -150,6 +152,7 @@ def test_items_are_those_of_the_agent_of_the_event() -> None:
 # What is refused.
 
 
+@pytest.mark.models("working")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -9,7 +9,10 @@ from recallog.testing import ProjectionDriver
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import Items
 from recallog_schemas import Event, limits
+from recallog_schemas.models.items import limits as items_limits
 from support.events import MOMENT, event
+
+pytestmark = pytest.mark.models("items")
 
 NOTES = ["notes"]
 PAD = ["session", "x1"]
@@ -158,7 +161,7 @@ def test_of_two_changes_with_one_base_the_first_in_the_ledger_counts(kept: Kept)
 
 
 @pytest.mark.parametrize(
-    ("namespace", "most"), [(["working"], limits.WORKING_BLOCKS_MAX), (PAD, limits.SCRATCHPAD_KEYS_MAX)]
+    ("namespace", "most"), [(["working"], limits.WORKING_BLOCKS_MAX), (PAD, items_limits.SCRATCHPAD_KEYS_MAX)]
 )
 def test_a_namespace_with_few_keys_refuses_one_more(kept: Kept, namespace: list[str], most: int) -> None:
     kept.given(*(changed("put", f"k-{n:02}", namespace, value=n) for n in range(most + 1)))

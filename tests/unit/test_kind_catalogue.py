@@ -39,6 +39,7 @@ def refused_at(kind: str, payload: Any) -> str | None:
     return raised.value.path
 
 
+@pytest.mark.models("all")
 def test_there_is_a_least_payload_for_each_kind() -> None:
     assert LEAST.keys() == kinds.CATALOGUE.keys()
 
@@ -82,6 +83,7 @@ def test_the_text_of_a_kind_consists_of_content(kind: str) -> None:
         assert named <= (known.content or frozenset())
 
 
+@pytest.mark.models("beliefs", "consensus", "conversations", "tiers")
 def test_each_kind_has_one_role() -> None:
     by_role: dict[str, set[str]] = {}
     for kind in kinds.CATALOGUE.values():
@@ -93,6 +95,7 @@ def test_each_kind_has_one_role() -> None:
     assert by_role["visitor"] == {"user.injected"}
 
 
+@pytest.mark.models("long_term")
 def test_entries_are_private_and_bookkeeping_has_no_text_and_is_not_recalled() -> None:
     for kind in kinds.CATALOGUE.values():
         if not kind.is_episode:
@@ -104,6 +107,7 @@ def test_entries_are_private_and_bookkeeping_has_no_text_and_is_not_recalled() -
     assert found == {"memory.retained", "experience.recorded"}
 
 
+@pytest.mark.models("consensus", "long_term")
 @pytest.mark.parametrize(
     ("kind", "payload", "text"),
     [
@@ -120,6 +124,7 @@ def test_the_text_of_a_kind(kind: str, payload: dict[str, Any], text: str) -> No
     assert made(kind, payload).text == text
 
 
+@pytest.mark.models("consensus", "conversations", "tiers")
 @pytest.mark.parametrize(
     ("kind", "fields", "path"),
     [
@@ -212,12 +217,14 @@ def test_a_payload_at_its_bounds_is_accepted(kind: str, fields: dict[str, Any]) 
     assert codec.decode(codec.encode(event)) == event
 
 
+@pytest.mark.models("items")
 def test_the_value_of_an_item_is_measured_as_utf_8_json() -> None:
     text = "ä" * (32 * 1024 - 2)  # with brackets and quotes 64 KiB
     made("item.put", {**LEAST["item.put"], "value": [text]})
     assert refused_at("item.put", {**LEAST["item.put"], "value": [f"{text}x"]}) == "payload.value"
 
 
+@pytest.mark.models("consensus", "long_term")
 @pytest.mark.parametrize(
     ("kind", "payload", "message"),
     [
@@ -296,6 +303,7 @@ async def episodic_memory(events: list[dict[str, Any]]) -> dict[str, Any]:
         return found
 
 
+@pytest.mark.models("beliefs", "consensus", "conversations", "tiers")
 def test_entries_and_bookkeeping_change_no_window_salience_scene_or_count_of_reflections() -> None:
     without = asyncio.run(episodic_memory(history(with_others=False)))
     assert asyncio.run(episodic_memory(history(with_others=True))) == without

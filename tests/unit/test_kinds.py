@@ -33,6 +33,7 @@ def made(kind: str, **payload: Any) -> Event:
     return codec.make({"space": "village", "agent": "baker", "kind": kind, "payload": payload})
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.parametrize(("kind", "importance"), IMPORTANCE.items())
 def test_a_known_kind_has_the_importance_of_the_memory_model(kind: str, importance: float) -> None:
     assert kinds.kind_of(kind).importance == importance
@@ -45,6 +46,7 @@ def test_an_unknown_kind_has_importance_one_half_is_private_and_is_remembered() 
     assert unknown.is_episode
 
 
+@pytest.mark.models("beliefs", "consensus")
 def test_seven_kinds_are_shared_by_default() -> None:
     assert sorted(kinds.shared_kinds()) == [
         "agent.reflected", "consensus.recorded", "dissent.recorded", "judge.verdict", "run.started", "user.injected",
@@ -65,6 +67,7 @@ def test_most_kinds_are_refused_without_a_text_field(kind: str, payload: dict[st
     assert raised.value.path == "payload.text"
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.parametrize(
     ("kind", "payload", "text"),
     [
@@ -170,6 +173,7 @@ def test_the_text_of_an_unknown_kind_is_its_first_text_field_and_never_its_raw_p
     assert made("image.generated", **payload).text == text
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.parametrize(
     ("kind", "payload", "path"),
     [

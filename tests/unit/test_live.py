@@ -32,7 +32,7 @@ from recallog_streams.live import (
 from recallog_streams.partition_task import BACKOFF_SECONDS_MAX, PartitionTask, State
 from recallog_streams.projector import Projector
 from support.events import numbered
-from support.folding import check_views
+from support.folding import check_kernel_views
 from support.group_in_memory import InMemoryGroup
 from support.oracle import expect
 from support.virtual_time import run_in_virtual_time
@@ -156,7 +156,7 @@ class World:
         checkpoint = await self.store.checkpoint(active)
         assert checkpoint is not None
         assert checkpoint.offset == len(values) - 1
-        check_views(self.store, active, expect(values, unique_ids=False))
+        check_kernel_views(self.store, active, expect(values, unique_ids=False))
         assert (self.live.problems, self.tasks.state, self.tasks.lag) == ([], State.LIVE, 0)
 
 

@@ -11,10 +11,13 @@ import pytest
 from recallog import IdConflict, InvalidArgument, Memory, Refused
 from recallog.access import MemoryAccess
 from recallog.settings import Settings
-from recallog_schemas import Event, limits
+from recallog_schemas import Event
+from recallog_schemas.models.long_term import limits as long_term_limits
 from support.cli import recallog
 from support.events import event, run
 from support.twice import events_of, once, rebuilt, twice
+
+pytestmark = pytest.mark.models("long_term")
 
 A = ("s", "a")
 B = ("s", "b")
@@ -394,6 +397,7 @@ def test_transferred_entries_are_their_receivers(tell: Tell) -> None:
 # Forgetting.
 
 
+@pytest.mark.models("prompt")
 def test_what_is_forgotten_is_absent_everywhere(tell: Tell) -> None:
     async def work(memory: Memory) -> Check:
         await memory.long_term.retain(*A, "The rye burned.", type="lesson", entry_id="rye")
@@ -540,7 +544,9 @@ def test_an_old_lesson_is_found_below_a_thousand_facts() -> None:
         async with Memory.in_memory() as memory:
             old = retained("old", "Knead dough slowly.", type="lesson")
             shared = retained("shared", "Knead with wet hands.", type="lesson", agent="b")
-            facts = [retained(f"f{n}", f"The miller owes {n} sacks.") for n in range(limits.RECALL_ENTRIES + 1)]
+            facts = [
+                retained(f"f{n}", f"The miller owes {n} sacks.") for n in range(long_term_limits.RECALL_ENTRIES + 1)
+            ]
             await memory.publish_many([old, *facts, shared.model_copy(update={"audience": ("a",)})])
             found = await memory.long_term.lessons(*A, "knead")
             assert {each.entry.id for each in found.lessons} == {"old", "shared"}

@@ -100,6 +100,7 @@ CALLS: dict[str, Call] = {
 }
 
 
+@pytest.mark.models("conversations", "working")
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_nothing_is_written_to_an_older_copy_of_the_ledger(home: Path, call: Call) -> None:
     put_back(home)
@@ -183,6 +184,7 @@ def exchange(home: Path) -> None:
     (home.parent / "new.db").rename(home / "ledger.db")
 
 
+@pytest.mark.models("conversations", "working")
 @pytest.mark.parametrize("replace", [exchange, put_back], ids=["another file", "the same file"])
 def test_a_ledger_that_is_replaced_while_it_is_open(home: Path, replace: Callable[[Path], None]) -> None:
     async def work() -> None:

@@ -63,6 +63,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 # What a client sees.
 
 
+@pytest.mark.models("facts", "prompt")
 def test_the_tools_are_those_of_the_document_and_three_more_with_hints_of_their_operations() -> None:
     async def use(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -95,6 +96,7 @@ def test_a_grant_that_only_reads_sees_only_tools_that_read() -> None:
 # The five tools.
 
 
+@pytest.mark.models("long_term")
 def test_retain_recall_forget_and_recall_that_finds_nothing() -> None:
     async def use(client: Client) -> None:
         stored = await call(client, "retain_memory", content="Acme prefers React.", entity="Acme", category="tech")
@@ -129,6 +131,7 @@ def test_weak_memories_are_shown_only_if_there_is_no_other_and_as_such() -> None
     assert showing.recalled(degraded, {}).splitlines() == ["No relevant memories found.", showing.ONLY_WORDS]
 
 
+@pytest.mark.models("long_term")
 def test_a_memory_is_updated_and_an_equal_one_is_not_stored_twice() -> None:
     async def use(client: Client) -> None:
         stored = await call(client, "retain_memory", content="The oven is cold.")
@@ -144,6 +147,7 @@ def test_a_memory_is_updated_and_an_equal_one_is_not_stored_twice() -> None:
     with_client(use)
 
 
+@pytest.mark.models("facts")
 def test_a_question_is_answered_from_kept_memories_with_their_ids() -> None:
     async def use(client: Client) -> None:
         assert await call(client, "reflect_on_memory", question="What of bread?") == "No memories to reflect on."
@@ -159,6 +163,7 @@ def test_a_question_is_answered_from_kept_memories_with_their_ids() -> None:
 # Context, why, open, and resources.
 
 
+@pytest.mark.models("prompt")
 def test_context_why_and_open_show_what_the_agent_may_see() -> None:
     memory = Memory.in_memory()
     spoken = [event(id=f"e-{n}", turn=n, payload={"text": f"line {n}\nof the baker"}) for n in range(5)]
@@ -205,6 +210,7 @@ def test_a_text_with_several_lines_cannot_pass_for_another_memory() -> None:
 # Errors that a model can read.
 
 
+@pytest.mark.models("long_term")
 @pytest.mark.parametrize(
     ("tool", "arguments", "says"),
     [
@@ -244,6 +250,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.models("facts", "prompt")
 def test_no_tool_and_no_resource_shows_a_word_that_is_hidden_from_the_agent() -> None:
     memory = Memory.in_memory()
 
@@ -261,6 +268,7 @@ def test_no_tool_and_no_resource_shows_a_word_that_is_hidden_from_the_agent() ->
     with_client(use, grant=grant, memory=memory)
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("tool", ["why", "open", "update_memory", "forget_memory"])
 def test_a_hidden_memory_cannot_be_told_from_an_unknown_one(tool: str) -> None:
     memory = Memory.in_memory()
@@ -288,6 +296,7 @@ def server(home: Path, agent: str = AGENT, *more: str) -> StdioServerParameters:
     return StdioServerParameters(command=sys.executable, args=words, env={**environment_of(), "RECALLOG_INDEX": "off"})
 
 
+@pytest.mark.models("long_term")
 def test_a_second_client_sees_at_once_what_the_first_one_has_stored(tmp_path: Path) -> None:
     async def work() -> None:
         async with Client(server(tmp_path)) as first, Client(server(tmp_path)) as second:
@@ -352,6 +361,7 @@ _ENVELOPE = {
 }
 
 
+@pytest.mark.models("long_term")
 def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
     first = Process(tmp_path)
     assert first.call("retain_memory", content="Durable words.").startswith("Stored memory ")
@@ -370,6 +380,7 @@ def test_a_signal_ends_a_server_that_waits_for_its_client(tmp_path: Path, how: s
     assert process.ended() == (code, "")
 
 
+@pytest.mark.models("long_term")
 @pytest.mark.parametrize(
     ("sent", "stored"),
     [

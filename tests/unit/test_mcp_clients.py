@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from recallog_agents import files, jsonc
+from recallog_agents.clients import CLIENTS, Server
 from recallog_schemas.errors import RecallogError
-from recallog_service.mcp.clients import files, jsonc
-from recallog_service.mcp.clients.clients import CLIENTS, Server
 from support.cli import recallog, spawn
 from support.events import event, publish_in
 from support.terminal import Terminal, on_a_terminal

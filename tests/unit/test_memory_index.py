@@ -248,6 +248,7 @@ def test_recall_does_not_use_it() -> None:
 SALIENT = event("agent.configured", id="settings", payload={"use_salience": True, "salience_top_k": 1})
 
 
+@pytest.mark.models("prompt")
 def test_a_prompt_remembers_what_the_index_finds() -> None:
     async def work(memory: Memory) -> None:
         prompt = await memory.context("village", "baker", query=QUERY)
@@ -261,6 +262,7 @@ def test_a_prompt_remembers_what_the_index_finds() -> None:
     in_memory(Chosen("a"), work, SALIENT, *events)
 
 
+@pytest.mark.models("prompt")
 def test_a_prompt_whose_memory_is_the_window_asks_no_index() -> None:
     index = Recorded()
 
@@ -274,6 +276,7 @@ def test_a_prompt_whose_memory_is_the_window_asks_no_index() -> None:
 # Failures.
 
 
+@pytest.mark.models("prompt")
 def test_an_index_that_raises_leaves_relevance_to_words_and_the_answer_says_so() -> None:
     index = Recorded()
     index.failure = ValueError("no model")

@@ -100,6 +100,7 @@ def test_a_row_that_was_never_written_is_none(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.models("all")
 def test_a_table_of_an_unknown_projection_is_an_error(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:

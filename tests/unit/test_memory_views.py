@@ -268,6 +268,7 @@ def test_records_are_read_from_any_position(tmp_path: Path) -> None:
 # Upgrades.
 
 
+@pytest.mark.models("prompt")
 def test_views_without_arguments_and_actions_are_rebuilt_by_the_next_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

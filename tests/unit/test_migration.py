@@ -12,11 +12,13 @@ from recallog.composition import assemble
 from recallog_projections.models.long_term import migration
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
-from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, recorded, run
 from support.folding import finish
 from support.waiting import until
+
+pytestmark = pytest.mark.models("long_term")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_strings_at_any_depth_are_judged_line_by_line_in_the_order_of_their_path
 
 def test_a_long_path_is_cut() -> None:
     ((path, _),) = migration.texts_of("k", {"x" * 60_000: {"y" * 1_000: "NOTE: a"}})
-    assert len(path) == limits.MIGRATED_PATH_CHARS_MAX
+    assert len(path) == long_term_limits.MIGRATED_PATH_CHARS_MAX
 
 
 def test_of_equal_texts_the_first_remains() -> None:

@@ -25,6 +25,7 @@ def _nothing_said() -> Iterator[None]:
     notices.forget()
 
 
+@pytest.mark.models("beliefs", "conversations", "long_term")
 @pytest.mark.parametrize(
     ("kind", "near"),
     [
@@ -86,6 +87,7 @@ def test_a_kind_that_the_space_declares_is_no_mistake(caplog: Log) -> None:
     assert told(caplog) == []
 
 
+@pytest.mark.models("long_term")
 @pytest.mark.parametrize(
     ("kind", "payload", "field", "near"),
     [

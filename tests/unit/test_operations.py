@@ -687,6 +687,7 @@ def test_the_example_is_a_command_line_of_its_own_command(name: str, tmp_path: P
     assert {word for word in declared.command.split() if word.startswith("--")} <= set(_words(declared))
 
 
+@pytest.mark.models("conversations", "working")
 @pytest.mark.parametrize("name", [name for name, each in OPERATIONS.items() if each.scope is Scope.READ])
 def test_the_example_of_a_query_runs(name: str, home: Path) -> None:
     ended = recallog(*_words(OPERATIONS[name]), RECALLOG_HOME=str(home))

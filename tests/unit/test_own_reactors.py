@@ -37,6 +37,8 @@ from support.own_promises import Promises
 from support.virtual_time import run_in_virtual_time
 from support.waiting import until
 
+pytestmark = pytest.mark.models("beliefs", "long_term")
+
 SPACE = "village"
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 

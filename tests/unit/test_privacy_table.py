@@ -143,6 +143,7 @@ async def shown(memory: Memory, space: str, agent: str) -> Mapping[str, bool]:
     return found
 
 
+@pytest.mark.models("consensus", "prompt")
 @pytest.mark.parametrize("how", ["by words", "by the index"])
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.published)
@@ -157,6 +158,7 @@ def test_an_agent_sees_an_event_in_every_operation_exactly_if_the_table_says_so(
     assert found == {operation: row.sees[agent] and operation not in unreflected for operation in found}
 
 
+@pytest.mark.models("consensus", "prompt")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.published)
 def test_no_event_is_seen_in_another_space_or_shown_by_operations_that_name_no_agent(row: Row) -> None:
     async def work() -> None:
@@ -185,6 +187,7 @@ def test_no_event_is_seen_in_another_space_or_shown_by_operations_that_name_no_a
     run(work())
 
 
+@pytest.mark.models("beliefs", "consensus")
 @pytest.mark.parametrize("row", [row for row in ROWS if row.kind == "agent.reflected"], ids=lambda row: row.published)
 def test_beliefs_show_a_reader_what_it_may_see_and_the_agent_s_own_program_all(row: Row) -> None:
     async def work() -> None:
@@ -213,6 +216,7 @@ def test_the_table_has_every_kind_that_is_shared_and_an_example_of_each_rule() -
     assert {row.audience is None for row in ROWS} == {row.before for row in ROWS} == {True, False}
 
 
+@pytest.mark.models("all")
 def test_the_table_of_operations_names_each_operation_once() -> None:
     listed = [name for cells in rows_of("Operations") for name in re.findall("`(.*?)`", cells[0])]
     assert sorted(listed) == sorted(all_operations(Memory))
@@ -228,6 +232,7 @@ def conversation(user: str, text: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("named", [False, True], ids=["anonymous", "with user_id"])
 def test_bobs_assistant_does_not_recall_the_pin_that_alice_told_hers(tmp_path: Path, named: bool) -> None:
     told = [conversation("alice", f"My PIN is {SECRET}."), conversation("bob", "What is the PIN?")]

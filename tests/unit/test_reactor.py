@@ -18,6 +18,8 @@ from support.chat_server import ChatServer, belief, status
 from support.events import recorded, run
 from support.waiting import until
 
+pytestmark = pytest.mark.models("beliefs")
+
 SPACE = "village"
 
 

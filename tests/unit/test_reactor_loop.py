@@ -24,6 +24,8 @@ from recallog_schemas.views import Reaction
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, recorded, run
 
+pytestmark = pytest.mark.models("beliefs", "long_term")
+
 SPACE = "village"
 
 

@@ -32,11 +32,13 @@ def section(page: str, title: str) -> str:
     return str(found).strip()
 
 
+@pytest.mark.models("all")
 def test_the_committed_pages_are_those_of_the_code() -> None:
     # If this fails: make generate
     assert reference.pages(Memory) == COMMITTED
 
 
+@pytest.mark.models("all")
 def test_generating_writes_what_is_committed_and_removes_earlier_pages(tmp_path: Path) -> None:
     earlier = tmp_path / "docs" / "reference" / "gone.md"
     earlier.parent.mkdir(parents=True)

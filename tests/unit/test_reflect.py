@@ -7,9 +7,11 @@ import pytest
 
 from recallog import Memory, ModelFailed, RecallHit, Settings
 from recallog.extending import Synthesizer
-from recallog_schemas import limits
+from recallog_schemas.models.facts import limits as facts_limits
 from support.chat_server import ChatServer, completion, status
 from support.events import event, recorded, run
+
+pytestmark = pytest.mark.models("facts")
 
 SPACE, AGENT = "village", "baker"
 
@@ -191,7 +193,7 @@ def test_a_model_is_asked_with_the_memories_as_data(tmp_path: Path, monkeypatch:
                 assert lines[0] == {"question": "What does Acme Corp prefer?"}
                 assert {line["type"] for line in lines[1:]} == {"fact", "experience"}
                 long = await reflect(SPACE, AGENT, "What does Acme Corp prefer?")  # an empty answer is asked again
-                assert len(long.answer) == limits.SYNTHESIS_CHARS_MAX
+                assert len(long.answer) == facts_limits.SYNTHESIS_CHARS_MAX
                 with pytest.raises(ModelFailed, match="500"):
                     await reflect(SPACE, AGENT, "What does Acme Corp prefer?")
 

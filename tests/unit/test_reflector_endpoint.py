@@ -15,6 +15,8 @@ from support import chat_server
 from support.chat_server import ChatServer, Reply, belief, completion, status
 from support.events import run
 
+pytestmark = pytest.mark.models("beliefs")
+
 KEY = "sk-very-secret"
 EVIDENCE = (
     Evidence("e1", 12, "world", "world.observed", "The cupboard was locked.", 0.7),
@@ -121,7 +123,7 @@ def test_long_texts_are_cut_and_invalid_characters_are_replaced() -> None:
     (request,) = server.requests
     assert len(request.evidence) == 20
     texts = [line["text"] for line in request.lines if "id" in line]
-    assert {len(text) <= limits.REFLECTOR_TEXT_CHARS_MAX for text in texts} == {True}
+    assert {len(text) <= limits.ASKED_TEXT_CHARS_MAX for text in texts} == {True}
     assert texts[0].startswith("? 語 ")
 
 
@@ -224,12 +226,12 @@ def test_an_invalid_reply_is_a_transient_failure(reply: Reply, reason: str) -> N
     failed = failure(reply)
     assert reason in failed.reason
     assert failed.retryable
-    assert len(failed.reason) <= limits.REFLECTOR_REASON_CHARS_MAX
+    assert len(failed.reason) <= limits.ASKED_REASON_CHARS_MAX
 
 
 def test_an_endless_reply_is_read_only_up_to_a_limit() -> None:
     reply = belief(RIGHT.belief, *RIGHT.based_on)
-    padded = Reply(body=b" " * limits.REFLECTOR_REPLY_BYTES_MAX + reply.body)
+    padded = Reply(body=b" " * limits.ASKED_REPLY_BYTES_MAX + reply.body)
     assert "more than 1,048,576 bytes" in failure(padded).reason
 
 

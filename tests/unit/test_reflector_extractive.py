@@ -18,7 +18,10 @@ from recallog.models.beliefs.reflector import (
 )
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed, ModelMisconfigured, StorageUnavailable
+from recallog_schemas.models.beliefs import limits as beliefs_limits
 from support.events import run
+
+pytestmark = pytest.mark.models("beliefs")
 
 
 def seen(id_: str, text: str, *, importance: float = 0.5, **fields: Any) -> Evidence:
@@ -143,7 +146,7 @@ def test_a_belief_is_bounded_whatever_its_evidence_is(text: str) -> None:
     name, kind = "a" * limits.NAME_CHARS_MAX, "k" * limits.KIND_CHARS_MAX
     evidence = [seen(f"e{n}", f"{n}{text}", agent=name, kind=kind, turn=limits.TURN_MAX) for n in range(20)]
     belief = reflection(*evidence).belief
-    assert len(belief) < limits.BELIEF_CHARS_MAX
+    assert len(belief) < beliefs_limits.BELIEF_CHARS_MAX
     assert belief.endswith(").")
 
 
@@ -174,12 +177,12 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
 
 def test_a_belief_that_is_too_long_is_cut_at_a_word() -> None:
     belief = checked_answer("bread " * 1_000, "e1").belief
-    assert limits.BELIEF_CHARS_MAX - len("bread ") <= len(belief) <= limits.BELIEF_CHARS_MAX
+    assert beliefs_limits.BELIEF_CHARS_MAX - len("bread ") <= len(belief) <= beliefs_limits.BELIEF_CHARS_MAX
     assert belief.endswith("bread…")
 
 
 def test_a_belief_of_the_maximum_length_is_not_cut() -> None:
-    assert checked_answer("b" * limits.BELIEF_CHARS_MAX, "e1").belief == "b" * limits.BELIEF_CHARS_MAX
+    assert checked_answer("b" * beliefs_limits.BELIEF_CHARS_MAX, "e1").belief == "b" * beliefs_limits.BELIEF_CHARS_MAX
 
 
 def test_text_without_blanks_is_cut_at_the_limit() -> None:
@@ -245,7 +248,7 @@ def test_an_exception_of_a_custom_reflector_is_a_transient_failure() -> None:
     failed, waits = outcome_of(Scripted(*[ValueError("no\nsuch \ud800 thing" + "!" * 10_000)] * 3))
     assert isinstance(failed, ModelFailed)
     assert failed.reason.startswith("ValueError: no such ? thing!!!")
-    assert len(failed.reason) <= limits.REFLECTOR_REASON_CHARS_MAX
+    assert len(failed.reason) <= limits.ASKED_REASON_CHARS_MAX
     assert isinstance(failed.__cause__, ValueError)
     assert len(waits) == 2
 

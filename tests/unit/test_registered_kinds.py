@@ -77,6 +77,7 @@ def test_to_register_the_same_kinds_again_changes_nothing() -> None:
     assert kinds.registered() == [each.name for each in TOY]
 
 
+@pytest.mark.models("consensus")
 def test_the_kinds_of_a_built_in_model_may_be_registered_by_its_name() -> None:
     before = dict(kinds.CATALOGUE)
     kinds.register("consensus", [kinds.kind_of("consensus.recorded")])
@@ -84,6 +85,7 @@ def test_the_kinds_of_a_built_in_model_may_be_registered_by_its_name() -> None:
     assert kinds.registered() == []
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     ("kind", "why"),
     [

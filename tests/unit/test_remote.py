@@ -162,6 +162,7 @@ def test_a_key_that_is_none_is_refused_without_showing_it(key: str) -> None:
         Remote(URL, key)
 
 
+@pytest.mark.models("items")
 def test_a_closed_one_says_so_and_can_be_closed_again() -> None:
     async def work() -> None:
         remote, transport = over()
@@ -180,6 +181,7 @@ def test_a_closed_one_says_so_and_can_be_closed_again() -> None:
 # Errors
 
 
+@pytest.mark.models("items")
 def test_arguments_are_checked_before_anything_is_sent() -> None:
     async def work() -> None:
         remote, transport = over()
@@ -194,6 +196,7 @@ def test_arguments_are_checked_before_anything_is_sent() -> None:
     run(work())
 
 
+@pytest.mark.models("all")
 def test_errors_are_those_that_the_server_raised(tmp_path: Path) -> None:
     async def work() -> None:
         async with world(tmp_path) as (memory, remote, _):
@@ -260,6 +263,7 @@ def test_without_a_key_and_with_a_wrong_one() -> None:
     run(work())
 
 
+@pytest.mark.models("working")
 def test_answers_of_something_else_than_a_server() -> None:
     page = b"<html>It works!</html>"
 
@@ -309,6 +313,7 @@ def test_a_lost_answer_to_a_publication_is_asked_for_again_and_the_event_counts_
     run(work())
 
 
+@pytest.mark.models("consensus", "conversations", "working")
 @pytest.mark.parametrize(
     "write",
     [
@@ -335,6 +340,7 @@ def test_a_write_whose_answer_is_lost_happens_once(tmp_path: Path, write: Any) -
     run(work())
 
 
+@pytest.mark.models("working")
 def test_what_cannot_be_repeated_is_sent_once_and_its_outcome_is_unknown(tmp_path: Path) -> None:
     async def work() -> None:
         async with world(tmp_path, answer_lost) as (memory, remote, transport):
@@ -346,6 +352,7 @@ def test_what_cannot_be_repeated_is_sent_once_and_its_outcome_is_unknown(tmp_pat
     run(work())
 
 
+@pytest.mark.models("working")
 def test_what_the_server_has_not_begun_is_sent_again_whatever_it_is(tmp_path: Path) -> None:
     limited = raising(RateLimited("too many", retry_after_seconds=0.01))
 
@@ -478,6 +485,7 @@ def test_the_progress_of_a_job_is_called(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.models("beliefs")
 def test_reactions_may_take_longer_than_a_request_and_report_their_progress(tmp_path: Path) -> None:
     async def work() -> None:
         settings = Settings(home=tmp_path, index="off", reflector="extractive")
@@ -724,6 +732,7 @@ def test_a_start_that_the_ledger_does_not_have_is_an_error(tmp_path: Path) -> No
 # Without an event loop
 
 
+@pytest.mark.models("items")
 def test_the_synchronous_one(tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:

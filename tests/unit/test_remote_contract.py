@@ -112,6 +112,7 @@ NOW = "now"
 """Always given: the scores of two moments differ."""
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("everything", [False, True], ids=["required", "all"])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_answers_are_equal(pair: Pair, name: str, everything: bool) -> None:
@@ -127,6 +128,7 @@ def test_answers_are_equal(pair: Pair, name: str, everything: bool) -> None:
     pair.check(operation, given)
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize(
     "value", [None, "", [], ["x"], 0, -1, 10**30, "\x00", "\ud800", float("nan"), {}, {"a": "\ud800"}]
 )

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from recallog_schemas import Event, codec, limits
-from recallog_schemas.models.beliefs.triggers import reflection_of
+from recallog_schemas import Event, codec, limits, triggers
 from recallog_schemas.repeats import content_of, first_difference
 from support.events import MOMENT, event
 
@@ -25,6 +24,7 @@ def test_an_event_at_another_time_has_the_same_content() -> None:
     assert first_difference(sent(), sent(at=LATER)) == ""
 
 
+@pytest.mark.models("long_term")
 def test_what_a_writer_measured_about_an_entry_is_no_content() -> None:
     def retained(kind: str = "memory.retained", **payload: Any) -> Event:
         return event(kind, **FIRST | {"payload": {"text": "Rye.", **payload}})
@@ -87,8 +87,9 @@ def test_an_old_envelope_has_the_content_of_the_event_that_it_becomes() -> None:
     assert content_of(codec.decode(json.dumps(old).encode())) == content_of(event(id="e-1", at=LATER))
 
 
+@pytest.mark.models("beliefs")
 def test_answers_to_one_trigger_are_repeats_whatever_they_contain() -> None:
-    trigger = reflection_of("village", "baker", 0)
+    trigger = triggers.numbered("reflection.due", "village", "baker", 0)
     named = {"id": trigger.answer_id, "causation_id": trigger.id}
     believed = event("agent.reflected", payload={"belief": "It rains."}, **named)
     other = event("agent.reflected", payload={"belief": "It snows."}, **named)

@@ -10,6 +10,7 @@ from recallog.operations.routes import routes
 ROUTES = routes(Memory)
 
 
+@pytest.mark.models("long_term")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -53,6 +54,7 @@ def test_work_for_all_agents_that_reports_its_progress_is_a_job() -> None:
     assert jobs == {*of_operators, "react"}
 
 
+@pytest.mark.models("items")
 @pytest.mark.parametrize(
     ("name", "arguments", "expected"),
     [

@@ -9,6 +9,7 @@ import pytest
 from golden.record import RECORDED, TOPIC
 from recallog_projections.views import builtin
 from recallog_schemas import codec, limits
+from recallog_schemas.models.workspace import limits as workspace_limits
 from support.events import event
 from support.folding import finish, folded, ledger_at
 
@@ -28,7 +29,7 @@ MORE = [
     event("agent.configured", id="daily", payload={"daily": {"enabled": True}}),
     *(
         event(id=f"said-{n}", session="long", payload={"text": f"The {n}th loaf."})
-        for n in range(limits.DAILY_MESSAGES)
+        for n in range(workspace_limits.DAILY_MESSAGES)
     ),
     event("turn.ended", id="ended", session="long", payload={}),
 ]

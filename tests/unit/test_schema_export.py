@@ -33,6 +33,7 @@ def arguments_of(name: str) -> Draft202012Validator:
     return Draft202012Validator(committed(f"operations/{name}.json"))
 
 
+@pytest.mark.models("all")
 def test_the_committed_schemas_are_what_the_command_writes(tmp_path: Path) -> None:
     assert recallog("schema", "export", "--output", tmp_path).code == 0
     # If this fails: make generate
@@ -168,11 +169,13 @@ NEED_MORE = frozenset({"admin.abort_reindex", "long_term.deduplicate", "long_ter
 """Operations that need an index, or one of several parameters."""
 
 
+@pytest.mark.models("all")
 def test_most_operations_can_be_called_with_the_values_of_this_test() -> None:
     missing = {name for each in OPERATIONS.values() for name in required(each)} - VALUES.keys()
     assert missing == {"model", "target", "position", "type", "consensus_id", "by"}
 
 
+@pytest.mark.models("long_term")
 @pytest.mark.parametrize(
     "name",
     [name for name in OPERATIONS if VALUES.keys() >= set(required(OPERATIONS[name])) and name not in NEED_MORE],

@@ -3,10 +3,14 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from recallog import Memory
 from recallog_projections.models.long_term import tables as entries
 from recallog_schemas.models.long_term import seeding
 from support.events import recorded, run
+
+pytestmark = pytest.mark.models("long_term")
 
 LESSONS = [f"LESSON: {number}" for number in range(5)]
 

@@ -12,6 +12,8 @@ from recallog_schemas import Event, limits
 from support.cli import recallog
 from support.events import event, run
 
+pytestmark = pytest.mark.models("stream")
+
 START = datetime(2026, 3, 1, tzinfo=UTC)
 VILLAGE = ("village", "baker")
 

@@ -120,6 +120,7 @@ def test_each_public_method_has_the_parameters_and_the_documentation_of_the_asyn
             assert not inspect.iscoroutinefunction(ours), name
 
 
+@pytest.mark.models("all")
 def test_the_stubs_are_those_of_the_code() -> None:
     # If this fails: make generate
     assert {file: file.read_text() for file in stubs.generated()} == stubs.generated()
@@ -148,6 +149,7 @@ def test_an_attribute_that_is_neither_a_method_nor_a_facade_cannot_be_derived() 
 # Answers and errors
 
 
+@pytest.mark.models("long_term")
 def test_answers_are_those_of_the_asynchronous_memory(tmp_path: Path) -> None:
     with Memory.open(tmp_path) as memory:
         assert str(memory.publish_many(numbered(20)).items[-1]) == "0:19"
@@ -197,6 +199,7 @@ def test_errors_are_those_of_the_asynchronous_memory() -> None:
         Memory.in_memory(reactors="all")  # type: ignore[arg-type]
 
 
+@pytest.mark.models("long_term")
 def test_a_closed_memory_says_so_and_can_be_closed_again(tmp_path: Path) -> None:
     memory = Memory.open(tmp_path)
     facade = memory.long_term
@@ -411,6 +414,7 @@ class Reflecting(Reactor):
 REFLECTING = event("agent.configured", payload={"reflection_threshold": 3})
 
 
+@pytest.mark.models("beliefs")
 def test_reactors_answer_in_the_background_within_with() -> None:
     with Memory.in_memory(reactors=[Reflecting(lambda _: None)]) as memory:
         memory.publish_many([REFLECTING, *numbered(3)])
@@ -421,6 +425,7 @@ def test_reactors_answer_in_the_background_within_with() -> None:
         assert memory.beliefs("village", "baker").beliefs[0].event.payload["belief"] == THREAD
 
 
+@pytest.mark.models("beliefs")
 def test_a_reactor_that_calls_the_synchronous_memory_is_told_which_one_to_use() -> None:
     said = []
 
@@ -440,6 +445,7 @@ def test_a_reactor_that_calls_the_synchronous_memory_is_told_which_one_to_use() 
     memory.close()
 
 
+@pytest.mark.models("beliefs")
 def test_a_reactor_that_exits_ends_its_call_and_not_the_memory() -> None:
     def leave(trigger: DueTrigger) -> None:
         raise SystemExit(3)
@@ -452,6 +458,7 @@ def test_a_reactor_that_exits_ends_its_call_and_not_the_memory() -> None:
     memory.close()
 
 
+@pytest.mark.models("beliefs")
 def test_keep_reacting_ends_with_an_error_of_its_callback() -> None:
     class Enough(Exception):
         pass
@@ -506,12 +513,14 @@ def script(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment_of(), timeout=120, check=False)
 
 
+@pytest.mark.models("all")
 def test_ctrl_c_cancels_the_call_and_the_memory_can_be_used_afterwards(tmp_path: Path) -> None:
     done = script(INTERRUPTED, tmp_path)
     assert done.stderr == ""
     assert done.stdout == "cancelled\ninterrupted\n[turn 000][agent.spoke] Bread!\n1 pending\n"
 
 
+@pytest.mark.models("prompt")
 def test_ctrl_c_does_not_wait_for_a_call_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
 
@@ -539,6 +548,7 @@ def test_ctrl_c_does_not_wait_for_a_call_that_does_not_end(monkeypatch: pytest.M
 # Closing
 
 
+@pytest.mark.models("beliefs")
 def test_close_cancels_the_calls_of_other_threads(tmp_path: Path) -> None:
     began = threading.Event()
 
@@ -556,6 +566,7 @@ def test_close_cancels_the_calls_of_other_threads(tmp_path: Path) -> None:
             call.result(30)
 
 
+@pytest.mark.models("beliefs")
 def test_close_is_bounded_also_where_the_thread_is_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SYNC_CLOSE_SECONDS", 0.2)
     monkeypatch.setattr(limits, "CANCELLED_CALL_SECONDS", 0.2)
@@ -579,6 +590,7 @@ def test_close_is_bounded_also_where_the_thread_is_blocked(monkeypatch: pytest.M
     join_threads()
 
 
+@pytest.mark.models("all")
 @pytest.mark.parametrize("reactors", [False, True])
 def test_a_memory_that_is_not_closed_warns_when_it_is_collected_and_ends_its_thread(
     tmp_path: Path, reactors: bool
@@ -596,6 +608,7 @@ def test_a_memory_that_is_not_closed_warns_when_it_is_collected_and_ends_its_thr
     join_threads()
 
 
+@pytest.mark.models("long_term")
 def test_a_facade_keeps_its_memory_open() -> None:
     memory = Memory.in_memory()
     facade = memory.long_term

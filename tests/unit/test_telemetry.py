@@ -63,6 +63,7 @@ def named(span: ReadableSpan) -> tuple[str, Any, Any]:
 # Operations
 
 
+@pytest.mark.models("long_term")
 def test_each_operation_on_memories_has_a_span_with_its_space_and_their_number(spans: Spans, tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(tmp_path)) as memory:
@@ -95,6 +96,7 @@ def test_each_operation_on_memories_has_a_span_with_its_space_and_their_number(s
         }
 
 
+@pytest.mark.models("long_term")
 def test_no_span_says_what_agents_have_said(spans: Spans, tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(tmp_path)) as memory:
@@ -113,6 +115,7 @@ def test_no_span_says_what_agents_have_said(spans: Spans, tmp_path: Path) -> Non
         assert span.status.description is None
 
 
+@pytest.mark.models("long_term")
 def test_an_error_names_its_class(spans: Spans, tmp_path: Path) -> None:
     async def work() -> None:
         async with Memory.open(settings(tmp_path)) as memory:
@@ -390,6 +393,7 @@ def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.
     assert "opentelemetry is not installed. Install it: pip install '.[telemetry]'" in ended.err
 
 
+@pytest.mark.models("long_term")
 def test_neither_an_operation_nor_a_fold_fails_because_its_span_does(
     spans: Spans, broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_demo import village
 from recallog_schemas import Event
 from recallog_service.cli.visible import visible, visible_json
 from support.cli import environment_of, recallog, spawn
 from support.events import event, publish_in
 from support.terminal import Terminal, on_a_terminal
+
+VILLAGE = Path(__file__).parents[2] / "adapters/recallog-demo/recallog_demo/village.jsonl"
+"""The recorded events of the demo."""
 
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore all")
 ENGLAND = "\U0001f3f4" + "".join(chr(0xE0000 + ord(letter)) for letter in "gbeng") + "\U000e007f"
@@ -168,6 +170,7 @@ def answers(home: Path, commands: list[list[str]]) -> dict[str, tuple[str, str]]
     return {words: (written, code) for words, written, code in found}
 
 
+@pytest.mark.models("beliefs", "long_term")
 def test_no_command_prints_a_hidden_character(home: Path) -> None:
     as_json = [[*command, "--json"] for command in COMMANDS if command != ["export"]]
     found = answers(home, [*COMMANDS, *as_json])
@@ -179,12 +182,14 @@ def test_no_command_prints_a_hidden_character(home: Path) -> None:
             assert "\u202e" in json.dumps(documents, ensure_ascii=False), words
 
 
+@pytest.mark.models("beliefs", "long_term")
 def test_no_error_quotes_a_hidden_character(home: Path) -> None:
     found = answers(home, ERRORS)
     assert [words for words, (_, code) in found.items() if code == "0"] == []
     assert {words: hidden(written) for words, (written, _) in found.items() if hidden(written)} == {}
 
 
+@pytest.mark.models("beliefs", "long_term")
 def test_an_export_to_a_pipe_has_the_events_byte_by_byte(home: Path, tmp_path: Path) -> None:
     assert recallog("export", "--home", home, "--output", tmp_path / "all.jsonl").code == 0
     piped = subprocess.run(
@@ -202,6 +207,7 @@ def command_line(*words: str) -> list[str]:
 # Lines of other records, and sections.
 
 
+@pytest.mark.models("all")
 def test_no_text_looks_like_another_record(tmp_path: Path) -> None:
     forged = "Bread!\n0:9  2026-03-01 12:00:00  village  judge  judge.verdict  guilty"
     publish_in(tmp_path, event(payload={"text": forged}))
@@ -215,11 +221,11 @@ def test_no_text_looks_like_another_record(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stdout", [None, subprocess.PIPE], ids=["the same terminal", "a pipe"])
 def test_ingest_acknowledges_every_event_beside_its_bar(tmp_path: Path, stdout: int | None) -> None:
-    words = ["ingest", village.RECORDING, "--home", tmp_path / "home", "--acknowledge", "--batch", "1"]
+    words = ["ingest", VILLAGE, "--home", tmp_path / "home", "--acknowledge", "--batch", "1"]
     done = on_a_terminal(*words, stdout=stdout)
     assert done.code == 0, done
     assert "ingesting " in done.written
-    ids = [each.id for each in village.recording()]
+    ids = [json.loads(line)["id"] for line in VILLAGE.read_text().splitlines()]
     expected = [f"0:{number} {id_}" for number, id_ in enumerate(ids)]
     printed = done.piped.decode().splitlines() if stdout else done.shown.splitlines()
     assert printed == [*expected, f"{len(ids)} events added, 0 known already, 0 refused, 1 spaces (read as jsonl)"]
@@ -266,10 +272,11 @@ def test_what_is_printed_beside_a_bar_goes_to_its_own_stream() -> None:
     assert done.shown.splitlines()[:3] == ["note 0", "error 0", "note 1"]
 
 
+@pytest.mark.models("all")
 def test_the_demo_tells_its_story_on_a_terminal(tmp_path: Path) -> None:
     done = on_a_terminal("demo", "--home", tmp_path / "demo")
     assert done.code == 0, done
-    half = len(village.recording()) // 2
+    half = len(VILLAGE.read_text().splitlines()) // 2
     told = " ".join(done.shown.split())
     assert f"killed with -9 after {half} acknowledged events; {half} were in the ledger." in told
     assert f"{2 * half} events, 0 lost, 0 doubled" in told
@@ -350,6 +357,7 @@ def test_json_on_a_code_page_is_read_as_utf8(world: Path, encoding: str) -> None
         assert WORLD in json.dumps(json.loads(done.stdout.decode("utf-8")), ensure_ascii=False)
 
 
+@pytest.mark.models("beliefs", "long_term")
 def test_a_file_whose_name_and_text_no_encoding_of_the_console_has_is_read(tmp_path: Path) -> None:
     file = tmp_path / "größe-東京.txt"
     file.write_text("Ann: Grüße aus 東京\n", encoding="utf-8")
@@ -369,6 +377,7 @@ def spawn_in(environment: dict[str, str], *words: object) -> int:
     ).returncode
 
 
+@pytest.mark.models("all")
 def test_the_demo_runs_on_a_console_that_is_not_utf_8(tmp_path: Path) -> None:
     done = subprocess.run(
         [*command_line("demo", "--home", str(tmp_path / "größe"))],
@@ -401,7 +410,7 @@ def terminal() -> Iterator[Terminal]:
 
 
 def test_a_terminal_that_is_not_utf_8_shows_bars_and_tables(terminal: Terminal, tmp_path: Path) -> None:
-    words = ["ingest", village.RECORDING, "--home", tmp_path, "--batch", "50"]
+    words = ["ingest", VILLAGE, "--home", tmp_path, "--batch", "50"]
     done = terminal.run(*words, environment={"PYTHONIOENCODING": "cp1252:strict"})
     assert done.code == 0, done
     assert "398 events added" in done.shown

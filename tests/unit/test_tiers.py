@@ -17,6 +17,8 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import event, run
 from support.twice import once, rebuilt, twice
 
+pytestmark = pytest.mark.models("tiers")
+
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

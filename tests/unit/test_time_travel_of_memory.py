@@ -10,7 +10,6 @@ import pytest
 
 from recallog import Event, Memory, Position
 from recallog.reading.time_travel import AsOf
-from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.views import View
 from support.events import event, run
 from support.random_events import AGENTS, SPACES, random_event
@@ -49,11 +48,10 @@ def grown() -> list[Event]:
 def plain(answer: View) -> dict[str, Any]:
     """All fields of an answer except the generation of the views, in it and in the views within it."""
     fields = answer.model_dump(exclude={"generation"})
-    if isinstance(answer, ContextView):
-        fields["reflection"] = plain(answer.reflection)
-    return fields
+    return fields | {name: plain(getattr(answer, name)) for name in ("reflection",) if name in fields}
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_answer_as_of_a_position_is_the_one_given_right_after_it(tmp_path: Path, question: str) -> None:
     ask = QUESTIONS[question]
@@ -72,6 +70,7 @@ def test_the_answer_as_of_a_position_is_the_one_given_right_after_it(tmp_path: P
     run(work())
 
 
+@pytest.mark.models("prompt")
 def test_the_compared_answers_are_not_empty(tmp_path: Path) -> None:
     """The random events contain enough of every kind."""
 
@@ -155,6 +154,7 @@ def test_a_later_tick_does_not_move_the_clock(tmp_path: Path) -> None:
     assert as_of(tmp_path, 9, [], ask_salient).turn == 80
 
 
+@pytest.mark.models("beliefs")
 def test_a_later_belief_is_not_shown(tmp_path: Path) -> None:
     events = [event_of("agent.reflected", 1, "Bread is dear."), event_of("agent.reflected", 9, "Bread is cheap.")]
     assert texts(as_of(tmp_path, 5, events, ask_beliefs).beliefs) == ["Bread is dear."]
@@ -165,6 +165,7 @@ def test_the_scene_is_that_of_the_given_time(tmp_path: Path) -> None:
     assert texts(as_of(tmp_path, 5, events, ask_scene).events) == ["The mill turns."]
 
 
+@pytest.mark.models("beliefs")
 def test_a_later_reflection_answers_no_trigger(tmp_path: Path) -> None:
     spoken = [event_of("agent.spoke", 1), event_of("agent.spoke", 2)]
     events = [configured(0, reflection_threshold=2), *spoken, event_of("agent.reflected", 9)]
@@ -173,12 +174,14 @@ def test_a_later_reflection_answers_no_trigger(tmp_path: Path) -> None:
     assert not as_of(tmp_path, 9, [], ask_reflection).due
 
 
+@pytest.mark.models("beliefs")
 def test_later_events_make_no_reflection_due(tmp_path: Path) -> None:
     events = [configured(0, reflection_threshold=2), event_of("agent.spoke", 1), event_of("agent.spoke", 9)]
     view = as_of(tmp_path, 5, events, ask_reflection)
     assert (view.due, view.events) == (False, 1)
 
 
+@pytest.mark.models("prompt")
 def test_a_later_visitor_is_not_shown(tmp_path: Path) -> None:
     events = [event_of("user.injected", 1, "Good day."), event_of("user.injected", 9, "Farewell.")]
     prompt = as_of(tmp_path, 5, events, ask_context)
@@ -186,6 +189,7 @@ def test_a_later_visitor_is_not_shown(tmp_path: Path) -> None:
     assert "Farewell." not in prompt.text
 
 
+@pytest.mark.models("prompt")
 def test_later_settings_of_an_agent_apply(tmp_path: Path) -> None:
     spoken = [event_of("agent.spoke", 1), event_of("agent.spoke", 2)]
     later = configured(9, salience_top_k=1, reflection_threshold=2, persona="You are proud.")
@@ -202,6 +206,7 @@ def test_later_settings_of_a_space_apply(tmp_path: Path) -> None:
     assert texts(as_of(tmp_path, 5, events, ask_scene).events) == ["Guilty."]
 
 
+@pytest.mark.models("prompt")
 def test_a_later_event_is_unknown(tmp_path: Path) -> None:
     async def ask(memory: Memory, **question: Any) -> Any:
         return await memory.explain("village", "e-1", "baker", **question)

@@ -40,6 +40,8 @@ from recallog_streams.stop_signal import StopSignal
 from support.events import event
 from support.virtual_time import run_in_virtual_time
 
+pytestmark = pytest.mark.models("beliefs", "facts")
+
 TRIGGER = triggers.caused_by(RETRACTION, "village", "baker", "e-1")
 OTHER = triggers.caused_by(EXTRACTION, "village", "baker", "e-1")
 

@@ -34,6 +34,8 @@ from support.group_in_memory import InMemoryGroup
 from support.own_promises import Promises
 from support.virtual_time import run_in_virtual_time
 
+pytestmark = pytest.mark.models("beliefs", "long_term")
+
 SPACE = "village"
 
 

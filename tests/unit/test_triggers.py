@@ -9,6 +9,8 @@ from recallog_schemas.models.beliefs.triggers import reflection_of
 from recallog_schemas.models.long_term import triggers as long_term
 from support.events import event
 
+pytestmark = pytest.mark.models("beliefs", "long_term")
+
 REFLECTION = reflection_of("village", "baker", 2)
 MIGRATION = triggers.caused_by(long_term.MIGRATION, "village", "baker", "0", "e-1")
 PART = MIGRATION.part_id("0123456789", 12)

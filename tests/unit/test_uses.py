@@ -15,6 +15,8 @@ from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import MOMENT, event, run
 from support.folding import finish, folded
 
+pytestmark = pytest.mark.models("long_term")
+
 NOON = datetime.fromisoformat(MOMENT)
 
 
@@ -181,6 +183,7 @@ def test_bookkeeping_moves_now() -> None:
     assert Views([event(at=at_minute(0)), event("clock.ticked", payload={}, at=at_minute(5))]).now() == micros(5)
 
 
+@pytest.mark.models("beliefs")
 def test_events_that_the_memory_writes_by_itself_do_not_move_now() -> None:
     trigger = f"retraction.due/{'0' * 32}/{'1' * 32}"
     done = event("reaction.done", payload={"trigger": trigger, "events": 0}, causation_id=trigger, at=at_minute(8))

@@ -146,6 +146,7 @@ def test_a_list_is_immutable(view: ListView[Any]) -> None:
         view.items[0] = view.items[0]  # type: ignore[index]
 
 
+@pytest.mark.models("beliefs")
 @pytest.mark.parametrize(("view", "lines"), LISTS, ids=[type(view).__name__ for view, _ in LISTS])
 def test_the_text_of_a_list_has_a_line_for_each_item(view: ListView[Any], lines: list[str]) -> None:
     assert view.format().splitlines() == lines
@@ -157,6 +158,7 @@ def test_the_text_of_an_empty_list_says_so(view: ListView[Any]) -> None:
     assert with_items(view, 0).format() == said
 
 
+@pytest.mark.models("beliefs")
 def test_a_list_is_ok_unless_it_names_a_failure() -> None:
     ok = {type(view): view.ok for view, _ in LISTS}
     assert [each for each in ok if not ok[each]] == [ReactionsView, RetryReport]

@@ -6,14 +6,16 @@ scores higher) come with the index.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recallog import Event, Memory, Position
-from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.views import EpisodicView, SalientView, View
 from support.events import after, event, numbered
+
+if TYPE_CHECKING:
+    from recallog_schemas.models.beliefs.views import ReflectionView
 
 AGENTS = ("baker", "miller", "narrator", "nobody")
 
@@ -42,7 +44,7 @@ def salient(home: Path, events: Sequence[Event], query: str = "", **question: An
     return after(home, events, lambda memory: memory.salient("village", "baker", query, **question))
 
 
-def reflection(home: Path, *events: Event, agent: str = "baker") -> ReflectionView:
+def reflection(home: Path, *events: Event, agent: str = "baker") -> "ReflectionView":
     return after(home, events, lambda memory: memory.reflection("village", agent))
 
 
@@ -190,16 +192,19 @@ def test_salient_events_are_in_ledger_order_also_within_a_turn(tmp_path: Path) -
 # Reflection.
 
 
+@pytest.mark.models("beliefs")
 def test_with_threshold_5_three_visible_events_make_no_reflection_due(tmp_path: Path) -> None:
     assert not reflection(tmp_path, reflecting_every(5), *spoken(3)).due
 
 
+@pytest.mark.models("beliefs")
 def test_with_threshold_5_five_visible_events_make_one_due_and_a_second_query_makes_no_other(tmp_path: Path) -> None:
     first = reflection(tmp_path, reflecting_every(5), *spoken(5))
     assert first.due
     assert reflection(tmp_path) == first
 
 
+@pytest.mark.models("beliefs")
 def test_with_threshold_3_a_reflection_is_due_after_3_and_once_it_is_given_after_3_more(tmp_path: Path) -> None:
     first = reflection(tmp_path, reflecting_every(3), *spoken(3))
     assert first.due
@@ -209,11 +214,13 @@ def test_with_threshold_3_a_reflection_is_due_after_3_and_once_it_is_given_after
     assert second.trigger != first.trigger
 
 
+@pytest.mark.models("beliefs")
 def test_with_threshold_3_speech_of_peers_makes_none_due(tmp_path: Path) -> None:
     view = reflection(tmp_path, reflecting_every(3), *spoken(3, "miller"))
     assert (view.due, view.events) == (False, 0)
 
 
+@pytest.mark.models("beliefs")
 def test_with_threshold_5_a_count_that_jumps_from_4_to_7_makes_exactly_one_due(tmp_path: Path) -> None:
     """The original tested whether the count is a multiple of the threshold, and missed this case."""
     assert not reflection(tmp_path, reflecting_every(5), *spoken(4)).due
@@ -223,6 +230,7 @@ def test_with_threshold_5_a_count_that_jumps_from_4_to_7_makes_exactly_one_due(t
     assert (pending.trigger, pending.events) == (view.trigger, 7)
 
 
+@pytest.mark.models("beliefs")
 def test_with_threshold_5_twelve_events_at_once_make_one_due_until_a_reflection_lands(tmp_path: Path) -> None:
     view = reflection(tmp_path, reflecting_every(5), *spoken(12))
     assert len(after(tmp_path, [], lambda memory: memory.pending())) == 1
@@ -230,10 +238,12 @@ def test_with_threshold_5_twelve_events_at_once_make_one_due_until_a_reflection_
     assert (answered.due, answered.events) == (False, 0)
 
 
+@pytest.mark.models("beliefs")
 def test_one_s_own_reflection_resets_the_count_to_zero(tmp_path: Path) -> None:
     assert reflection(tmp_path, reflecting_every(5), *spoken(4), event_of("agent.reflected")).events == 0
 
 
+@pytest.mark.models("beliefs")
 def test_a_peer_s_reflection_counts_one(tmp_path: Path) -> None:
     assert reflection(tmp_path, reflecting_every(5), *spoken(4), event_of("agent.reflected", "miller")).events == 5
 
@@ -262,6 +272,7 @@ async def everything(memory: Memory) -> list[View]:
     return [answer.model_copy(update={"generation": ""}) for answer in answers]
 
 
+@pytest.mark.models("beliefs")
 def test_views_that_are_wiped_and_replayed_are_the_same_for_every_agent(tmp_path: Path) -> None:
     before = after(tmp_path, busy_run(), everything)
     for file in tmp_path.glob("views*"):
@@ -269,6 +280,7 @@ def test_views_that_are_wiped_and_replayed_are_the_same_for_every_agent(tmp_path
     assert after(tmp_path, [], everything) == before
 
 
+@pytest.mark.models("beliefs")
 def test_a_replay_publishes_nothing(tmp_path: Path) -> None:
     async def rebuilt(memory: Memory) -> int:
         assert await memory.pending()
@@ -278,6 +290,7 @@ def test_a_replay_publishes_nothing(tmp_path: Path) -> None:
     assert after(tmp_path, busy_run(), rebuilt) == len(busy_run())
 
 
+@pytest.mark.models("beliefs")
 def test_an_agent_that_first_acts_after_fifty_events_remembers_what_a_pure_function_finds(tmp_path: Path) -> None:
     shared = {"world.observed", "judge.verdict", "user.injected", "run.started", "agent.reflected"}
     events = [*busy_run(), event_of("agent.thought", "late", 50)]

@@ -15,6 +15,8 @@ from support.cli import recallog
 from support.events import event
 from unit.test_items import ended
 
+pytestmark = pytest.mark.models("working")
+
 A = ("s", "a")
 
 

@@ -19,9 +19,12 @@ from recallog.models.workspace import deciding
 from recallog.models.workspace.folder import STATE
 from recallog_schemas import limits
 from recallog_schemas.models.items.payloads import value_bytes
+from recallog_schemas.models.workspace import limits as workspace_limits
 from support.cli import recallog
 from support.events import run
 from support.twice import events_of, once, twice
+
+pytestmark = pytest.mark.models("workspace")
 
 A = ("village", "baker")
 WORKSPACE = (*A, "workspace")
@@ -434,7 +437,7 @@ def test_a_folder_must_be_one(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "WORKSPACE_FILES_MAX", 2)
+    monkeypatch.setattr(workspace_limits, "WORKSPACE_FILES_MAX", 2)
 
     async def work(memory: Memory) -> None:
         with pytest.raises(InvalidArgument, match="more than 2 files"):

@@ -13,6 +13,8 @@ from recallog_projections.models.items.projection import Items
 from recallog_schemas import Event
 from support.events import event
 
+pytestmark = pytest.mark.models("items")
+
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 NEXT_DAY = datetime(2026, 11, 24, 0, 5, tzinfo=UTC)
 TODAY = "memory/2026-11-23.md"

@@ -143,7 +143,7 @@ def _continues(longer: Conversation, shorter: Conversation) -> bool:
 
 
 def _message(value: object) -> object:
-    """A message with a role, as `recallog.models.conversations.messages` reads it."""
+    """A message with a role, as `recallog.messages.mapping` reads it."""
     if not isinstance(value, dict) or "role" in value:
         return value
     kind, fields = _kind(value)

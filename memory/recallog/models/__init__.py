@@ -1,29 +1,21 @@
 """The memory models, one package each. CONTRIBUTING.md has the map.
 
-The names of what they bring are here for type checkers and for the packages that export them.
+The names that `recallog` exports of them are here, and those of `recallog.extending` in `extending`: for type checkers,
+which cannot read the list of models, and for programs, which get those of the models that are in the list.
 """
 
 from typing import TYPE_CHECKING
 
 from recallog_schemas.lazy_exports import lazy_exports
+from recallog_schemas.models import BUILT_IN
 
 if TYPE_CHECKING:
     from recallog.models.beliefs.operations import Beliefs
-    from recallog.models.beliefs.reflector import Evidence as Evidence
-    from recallog.models.beliefs.reflector import ReflectionAnswer as ReflectionAnswer
-    from recallog.models.beliefs.reflector import ReflectionRequest as ReflectionRequest
-    from recallog.models.beliefs.reflector import Reflector as Reflector
     from recallog.models.consensus.operations import Consensus as Consensus
     from recallog.models.conversations.compaction import Compacted as Compacted
     from recallog.models.conversations.compaction import compact as compact
     from recallog.models.conversations.operations import Conversation as Conversation
-    from recallog.models.conversations.summarizer import Summarizer as Summarizer
-    from recallog.models.facts.extractor import ExtractionRequest as ExtractionRequest
-    from recallog.models.facts.extractor import Fact as Fact
-    from recallog.models.facts.extractor import FactExtractor as FactExtractor
-    from recallog.models.facts.extractor import Utterance as Utterance
     from recallog.models.facts.operations import LongTerm as LongTerm
-    from recallog.models.facts.synthesizer import Synthesizer as Synthesizer
     from recallog.models.items.operations import Items as Items
     from recallog.models.prompt.operations import Prompts
     from recallog.models.stream.operations import Stream as Stream
@@ -45,4 +37,4 @@ if TYPE_CHECKING:
         workspace: Workspace
 
 else:
-    __getattr__, __dir__ = lazy_exports(__name__)
+    __getattr__, __dir__ = lazy_exports(__name__, [f"{__name__}.{each}" for each in BUILT_IN])

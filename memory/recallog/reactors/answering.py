@@ -316,7 +316,7 @@ def _failed(
     trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, reason: str, digest: str | None = None
 ) -> list[Event]:
     """The answer of a reactor that has failed."""
-    said = reason.encode("utf-8", "replace").decode()[: limits.REFLECTOR_REASON_CHARS_MAX]
+    said = reason.encode("utf-8", "replace").decode()[: limits.ASKED_REASON_CHARS_MAX]
     payload = {"trigger": trigger.id, "reason": said}
     kind = triggers.kind_of(trigger.kind)
     if digest is None and not kind.has_own_answer:

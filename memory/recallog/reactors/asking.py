@@ -23,7 +23,7 @@ async def repeated(
     """What `answer` returns, with up to `attempts` attempts where its failures are temporary.
 
     Between attempts it waits 0.5 s, then twice as long each time, or longer if the error requests it, but never more
-    than `limits.REFLECTOR_WAIT_SECONDS_MAX`. Raises the last `ModelFailed`; any exception that is not of Recallog
+    than `limits.ASKED_WAIT_SECONDS_MAX`. Raises the last `ModelFailed`; any exception that is not of Recallog
     counts as one. Other errors of Recallog, such as `ModelMisconfigured`, are raised at once.
     """
     wait_seconds = _FIRST_WAIT_SECONDS
@@ -35,7 +35,7 @@ async def repeated(
             if not failed.retryable or attempts < 1:
                 raise
             requested_seconds = failed.retry_after_seconds or 0.0
-        await sleep(min(max(wait_seconds, requested_seconds), limits.REFLECTOR_WAIT_SECONDS_MAX))
+        await sleep(min(max(wait_seconds, requested_seconds), limits.ASKED_WAIT_SECONDS_MAX))
         wait_seconds *= 2
 
 
@@ -46,7 +46,7 @@ async def _answer(answer: Callable[[], Awaitable[Answer]]) -> Answer:
         raise
     except Exception as error:
         # Code of a user may raise anything; one failure must not stop what others have asked for.
-        reason = cut(f"{type(error).__name__}: {one_line(_words(error))}", limits.REFLECTOR_REASON_CHARS_MAX)
+        reason = cut(f"{type(error).__name__}: {one_line(_words(error))}", limits.ASKED_REASON_CHARS_MAX)
         raise ModelFailed(reason, retryable=True) from error
 
 

@@ -117,7 +117,7 @@ class ChatModel:
             await self._client.aclose()
 
     async def reply(
-        self, instructions: str, data: Iterable[dict[str, Any]], *, chars_max: int = limits.REFLECTOR_TEXT_CHARS_MAX
+        self, instructions: str, data: Iterable[dict[str, Any]], *, chars_max: int = limits.ASKED_TEXT_CHARS_MAX
     ) -> str:
         """The text of the model's reply. `data` are the objects of the user's message: fields that are None are left
         out, and each text is cut to `chars_max`.
@@ -144,7 +144,7 @@ class ChatModel:
         return self._read(body)
 
     async def _post(self, messages: list[dict[str, str]]) -> tuple[httpx.Response, bytes]:
-        """The response, and its body up to one byte more than `limits.REFLECTOR_REPLY_BYTES_MAX`."""
+        """The response, and its body up to one byte more than `limits.ASKED_REPLY_BYTES_MAX`."""
         payload = {"model": self.model, "temperature": 0, "messages": messages}
         body = bytearray()
         async with self._client.stream(
@@ -152,9 +152,9 @@ class ChatModel:
         ) as response:
             async for chunk in response.aiter_bytes():
                 body += chunk
-                if len(body) > limits.REFLECTOR_REPLY_BYTES_MAX:
+                if len(body) > limits.ASKED_REPLY_BYTES_MAX:
                     break
-        return response, bytes(body[: limits.REFLECTOR_REPLY_BYTES_MAX + 1])
+        return response, bytes(body[: limits.ASKED_REPLY_BYTES_MAX + 1])
 
     def _refused(self, response: httpx.Response, body: bytes) -> ModelFailed | ModelMisconfigured:
         code = response.status_code
@@ -173,8 +173,8 @@ class ChatModel:
 
     def _read(self, body: bytes) -> str:
         """The reply in the body of a successful response."""
-        if len(body) > limits.REFLECTOR_REPLY_BYTES_MAX:
-            raise self.invalid_reply(f"with more than {limits.REFLECTOR_REPLY_BYTES_MAX:,} bytes")
+        if len(body) > limits.ASKED_REPLY_BYTES_MAX:
+            raise self.invalid_reply(f"with more than {limits.ASKED_REPLY_BYTES_MAX:,} bytes")
         try:
             completion = msgspec.json.decode(body, type=_Completion)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -227,16 +227,16 @@ def first_object(content: str, field: str) -> dict[str, Any] | None:
 
 
 def _retry_after_seconds(response: httpx.Response) -> float | None:
-    """The wait that the response requests (RFC 9110, section 10.2.3), at most `limits.REFLECTOR_WAIT_SECONDS_MAX`."""
+    """The wait that the response requests (RFC 9110, section 10.2.3), at most `limits.ASKED_WAIT_SECONDS_MAX`."""
     value = response.headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(value):
-        return min(float(value), limits.REFLECTOR_WAIT_SECONDS_MAX)
+        return min(float(value), limits.ASKED_WAIT_SECONDS_MAX)
     until = _moment(value)
     if until is None:
         return None
     # By the server's clock, if the response has its time: the clock here may differ.
     now = _moment(response.headers.get("date", "")) or datetime.now(UTC)
-    return min(max((until - now).total_seconds(), 0.0), limits.REFLECTOR_WAIT_SECONDS_MAX)
+    return min(max((until - now).total_seconds(), 0.0), limits.ASKED_WAIT_SECONDS_MAX)
 
 
 def _moment(text: str) -> datetime | None:

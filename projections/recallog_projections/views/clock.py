@@ -11,7 +11,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
-from recallog_schemas import Event, Record, timestamps, triggers
+from recallog_schemas import Event, Record, kinds, timestamps, triggers
 
 
 class Now(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -47,4 +47,4 @@ class Clock:
 
 def sets_time(event: Event) -> bool:
     """Whether the time of the space follows from an event: the memory has not written it by itself."""
-    return event.kind != "memory.accessed" and triggers.parse(event.causation_id) is None
+    return kinds.kind_of(event.kind).moves_time and triggers.parse(event.causation_id) is None

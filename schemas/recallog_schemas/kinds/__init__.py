@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from recallog_schemas.kinds.catalogue import *
     from recallog_schemas.kinds.catalogue import BUILT_IN_KINDS as BUILT_IN_KINDS
     from recallog_schemas.kinds.catalogue import CATALOGUE as CATALOGUE
-    from recallog_schemas.kinds.catalogue import RETAINED as RETAINED
     from recallog_schemas.kinds.kind import *
     from recallog_schemas.kinds.kind import ACTION as ACTION
     from recallog_schemas.kinds.kind import BOOKKEEPING as BOOKKEEPING

@@ -122,7 +122,7 @@ _OF_THE_KERNEL = (
     episode("judge.verdict", "A judge decided.", Verdict, _TEXT, 0.90, "text winner score", shared=True),
     episode("verdict.final", "The last decision of a run.", Verdict, _TEXT, 1.00, "text winner score"),
     bookkeeping("agent.configured", "Settings of its agent.", AgentConfigured, "persona goal"),
-    bookkeeping("space.configured", "Settings of its space.", SpaceConfigured),
+    bookkeeping("space.configured", "Settings of its space.", SpaceConfigured, needs="operate"),
     episode(
         "tool.used",
         "An agent called a tool.",
@@ -160,9 +160,6 @@ BUILT_IN_KINDS = frozenset(_catalogue)
 
 _WHOLE = 9
 """The last version of the whole catalogue. Views have it that were built before each kind had a version."""
-
-RETAINED = "memory.retained"
-"""The kind of the events that stand for entries in answers."""
 
 _cached: list[Callable[[], None]] = []
 """What clears the results that follow from the catalogue."""

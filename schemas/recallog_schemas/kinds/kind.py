@@ -55,6 +55,10 @@ class Kind:
     newest_rule: int | None = None
     """The number of the rule by which the fold judges new events of the kind, see `recallog_schemas.rules`. None: the
     fold has only one rule for them."""
+    needs: Literal["publish", "forget", "operate"] = "publish"
+    """What a key must allow to publish its events: to publish, also to forget, or also to operate."""
+    moves_time: bool = True
+    """Whether the time of a space follows from its events. False if the memory writes them by itself."""
     uncompared: frozenset[str] = frozenset()
     """The payload fields in which two events of one id may differ: the second is a repeat all the same."""
 

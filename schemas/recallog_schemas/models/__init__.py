@@ -8,20 +8,6 @@ from typing import TYPE_CHECKING
 
 from recallog_schemas.lazy_exports import lazy_exports
 
-if TYPE_CHECKING:
-    from recallog_schemas.models.beliefs.views import *
-    from recallog_schemas.models.consensus.views import *
-    from recallog_schemas.models.conversations.views import *
-    from recallog_schemas.models.items.views import *
-    from recallog_schemas.models.long_term.views import *
-    from recallog_schemas.models.prompt.views import *
-    from recallog_schemas.models.stream.views import *
-    from recallog_schemas.models.tiers.views import *
-    from recallog_schemas.models.working.views import *
-    from recallog_schemas.models.workspace.views import *
-else:
-    __getattr__, __dir__ = lazy_exports(__name__)
-
 BUILT_IN = (
     "beliefs",
     "consensus",
@@ -36,6 +22,21 @@ BUILT_IN = (
     "prompt",
 )
 """The names of the built-in models, each after those that it is built on. All layers find them by this list."""
+
+# For type checkers, which read no list.
+if TYPE_CHECKING:
+    from recallog_schemas.models.beliefs.views import *
+    from recallog_schemas.models.consensus.views import *
+    from recallog_schemas.models.conversations.views import *
+    from recallog_schemas.models.items.views import *
+    from recallog_schemas.models.long_term.views import *
+    from recallog_schemas.models.prompt.views import *
+    from recallog_schemas.models.stream.views import *
+    from recallog_schemas.models.tiers.views import *
+    from recallog_schemas.models.working.views import *
+    from recallog_schemas.models.workspace.views import *
+else:
+    __getattr__, __dir__ = lazy_exports(__name__, [f"{__name__}.{each}" for each in BUILT_IN])
 
 
 @cache

@@ -39,6 +39,11 @@ class View(BaseModel):
         """Whether what was requested was found, done or confirmed. If not, the exit code of a command is 1."""
         return True
 
+    @property
+    def empty(self) -> bool:
+        """Whether the answer has no content, as that about a misspelt name has."""
+        return False
+
     def fitted(self) -> Self:
         """The view with the items of its list that have room in one answer; see `Bounded`."""
         return self
@@ -202,9 +207,24 @@ class OfAgent(ComputedAt):
 
     @property
     def empty(self) -> bool:
-        """Whether the answer has no content. An empty answer about an agent that is not `known` points to a misspelt
-        name."""
+        """Whether the answer has no content. If the agent is not `known`, its name may be misspelt."""
         return not any(_has_view(getattr(self, name)) for name in type(self).model_fields)
+
+
+class OfEvent(OfAgent):
+    """An answer to an agent about one event, which the agent may not be allowed to see."""
+
+    event_id: str
+    """The id of the event."""
+
+    @property
+    def shows_event(self) -> bool:
+        """Whether the answer itself shows that the agent may see the event."""
+        raise NotImplementedError
+
+    def concealed(self) -> Self:
+        """The answer about an event that does not exist."""
+        raise NotImplementedError
 
 
 def _has_view(value: object) -> bool:

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import ClassVar
 
+from recallog_schemas import kinds
 from recallog_schemas.event import Position
-from recallog_schemas.kinds import RETAINED
 from recallog_schemas.views.base import Bounded, OfAgent, Remembered, View, line_prefix, one_line
 from recallog_schemas.views.recall import Recalled
 
@@ -53,7 +53,7 @@ class SearchHit(Preview):
     @property
     def is_entry(self) -> bool:
         """Whether it is an entry, and not an event."""
-        return self.kind == RETAINED
+        return kinds.kind_of(self.kind).role == kinds.ENTRY
 
 
 class SearchPage(Recalled):

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import ClassVar
 
+from recallog_schemas import kinds
 from recallog_schemas.event import Position
-from recallog_schemas.kinds import RETAINED
 from recallog_schemas.shortening import MARK
 from recallog_schemas.views.base import Bounded, OfAgent, Remembered
 
@@ -34,7 +34,7 @@ class RecallHit(Remembered):
     @property
     def is_entry(self) -> bool:
         """Whether it is an entry, and not an event."""
-        return self.event.kind == RETAINED
+        return kinds.kind_of(self.event.kind).role == kinds.ENTRY
 
     @property
     def quote(self) -> str:

@@ -4,19 +4,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from recallog import Memory
-from recallog.models.conversations import messages
+from recallog.messages import mapping
 from recallog.operations.operation import Facade, Operation, Scope
-from recallog_projections.models.conversations.rendering import USER
-from recallog_schemas import Event, limits
+from recallog_schemas import Event, kinds, limits
 from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
-from recallog_schemas.models.beliefs.views import BeliefsView
-from recallog_schemas.models.prompt.views import Explanation
-from recallog_schemas.views import View
+from recallog_schemas.roles import USER
+from recallog_schemas.views import OfAgent, View
+from recallog_schemas.views.base import OfEvent
 from recallog_service.access.concealing import FOR_OPERATORS
 from recallog_service.access.grants import Grant, Verb
-
-_VERB_OF_KIND = {"memory.erased": Verb.FORGET, "memory.metered": Verb.OPERATE, "space.configured": Verb.OPERATE}
-"""What publishing an event of these kinds needs besides `publish`: they forget, pay, or change what others see."""
 
 
 class Guarded(Facade):
@@ -72,11 +68,11 @@ class Guarded(Facade):
         except FOR_OPERATORS as error:
             raise self.grant.told(error) from None
         if self.grant.is_of_one_agent:
-            if isinstance(answer, Explanation):
+            if isinstance(answer, OfEvent):
                 return await self._seen(answer, bounded)
-            if isinstance(answer, BeliefsView) and answer.agent != self.grant.agent:
+            if isinstance(answer, OfAgent) and answer.agent != self.grant.agent:
                 # Whether there is such an agent shows only in what this one may see of it.
-                return answer.model_copy(update={"known": bool(answer.beliefs)})
+                return answer.model_copy(update={"known": not answer.empty})
         return answer
 
     async def _covered(self, operation: Operation, bounded: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
@@ -148,34 +144,23 @@ class Guarded(Facade):
             _check_authors(valid, grant.agent)
         return bounded
 
-    async def _seen(self, explained: Explanation, bounded: Mapping[str, Any]) -> Explanation:
-        """The explanation of an event, or that of an unknown one if the agent may not see the event."""
-        if explained.memory is not None or explained.sections:
-            return explained
+    async def _seen(self, answer: OfEvent, bounded: Mapping[str, Any]) -> OfEvent:
+        """The answer about an event, or that about an unknown one if the agent may not see the event."""
+        if answer.shows_event:
+            return answer
         at = {name: bounded[name] for name in ("after", "as_of") if name in bounded}
         try:
-            found = await self._memory.entries(explained.space, explained.agent, [explained.event_id], **at)
-            is_seen = bool(found.entries)
+            found = await self._memory.entries(answer.space, answer.agent, [answer.event_id], **at)
+            return answer if found.entries else answer.concealed()
         except OutOfRange:  # only an event that the views have dropped can raise it
-            is_seen = False
-        if is_seen:
-            return explained
-        return explained.model_copy(
-            update={
-                "verdict": "unknown",
-                "why": f"{explained.agent} may see no event of this id in {explained.space}",
-                "position": None,
-                "newer": None,
-                "in_episodic": False,
-            }
-        )
+            return answer.concealed()
 
 
 def _verb_of(event: Event) -> Verb:
     """What publishing an event needs besides `publish`."""
     if event.kind == "run.started" and event.payload.get("shared_kinds") is not None:
         return Verb.OPERATE  # as space.configured
-    return _VERB_OF_KIND.get(event.kind, Verb.PUBLISH)
+    return Verb(kinds.kind_of(event.kind).needs)
 
 
 def _check_authors(valid: Mapping[str, Any], agent: str) -> None:
@@ -183,10 +168,10 @@ def _check_authors(valid: Mapping[str, Any], agent: str) -> None:
 
     The author of messages without a name, `user`, is no agent's.
     """
-    cast = messages.Cast(agent)
+    cast = mapping.Cast(agent)
     for index, message in enumerate(valid.get("messages", ())):
-        is_of_user = messages.role_of(message) == USER
-        if is_of_user and messages.author_of(message, cast) != USER:
+        is_of_user = mapping.role_of(message) == USER
+        if is_of_user and mapping.author_of(message, cast) != USER:
             path = f"messages.{index}.name"
             text = f"{path}: with a key of one agent messages have no author but it and {USER!r}; leave it out"
             raise InvalidArgument(text, path=path, rule="author")

@@ -29,7 +29,7 @@ _USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 SUMMARIES = Path(__file__).with_name("summaries.json")
 """The commands in the order in which the help lists them, each with its module and its summary."""
 
-DERIVED = "derived"
+DERIVED = "recallog_service.cli.derived"
 """The module of the commands that are derived from operations."""
 
 
@@ -94,9 +94,9 @@ def _visible_errors() -> Iterator[None]:
 
 
 def commands_of(module: str, name: str | None = None) -> typer.Typer:
-    """The commands of a module of `recallog_service.cli`, imported; of the derived ones only `name`."""
+    """The commands of a module, imported; of the derived ones only `name`."""
     commands = typer.Typer(rich_markup_mode="rich")
-    register = import_module(f"recallog_service.cli.{module}").register
+    register = import_module(module).register
     register(commands, name) if module == DERIVED else register(commands)
     return commands
 

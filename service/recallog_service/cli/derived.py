@@ -18,14 +18,16 @@ from recallog.operations.operation import FROM_FILE, Facade, Operation, Scope, a
 from recallog_projections import notices
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
+from recallog_schemas.models import import_parts
 from recallog_service.cli import rendering, terminal, unknown_names
 from recallog_service.cli.parameters import flag, made, parameter, spoken, written
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
 """Summaries of groups of commands that are no facade's. That of a facade is the first line of its documentation."""
 
-_BY_HAND = frozenset({"publish", "react", "copy", "schema", "workspace"})
-"""Commands that are more than their operation: fields as options, following what falls due, a source, a group."""
+_BY_HAND = frozenset({"publish", "react", "copy", "schema"})
+"""Commands that are more than their operation: fields as options, following what falls due, a source, a group.
+Models have others in `commands`, each with the `NAME` of its command or group."""
 
 _WITHOUT_MEMORY = frozenset({"catalogue"})
 """Operations whose answer is useful without any memory: the kinds of the catalogue."""
@@ -71,7 +73,8 @@ def lines(facade: type[Facade] = Memory) -> list[Line]:
 
 def names(facade: type[Memory] = Memory) -> list[str]:
     """The names of the commands, and groups of commands, that are derived from a facade and not written by hand."""
-    return [name for name in dict.fromkeys(line.words[0] for line in lines(facade)) if name not in _BY_HAND]
+    by_hand = _BY_HAND | {each.NAME for each in import_parts("recallog_service", "commands")}
+    return [name for name in dict.fromkeys(line.words[0] for line in lines(facade)) if name not in by_hand]
 
 
 def register(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None:

@@ -1,16 +1,22 @@
-"""`mcp`: serves a memory to the models of an MCP client."""
+"""`mcp`: serves a memory to the models of an MCP client. An installed package adds `install` and `uninstall`."""
 
 import sys
 from contextlib import suppress
+from typing import Annotated
 
 import typer
 
+from recallog_projections import plugins
 from recallog_schemas import extras
-from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.errors import IndexUnavailable, InvalidArgument, SettingsError
+from recallog_schemas.validation import NOT_A_NAME, is_name
 from recallog_service.access.grants import Grant, Verb
-from recallog_service.cli import mcp_clients, terminal
-from recallog_service.cli.mcp_clients import Agent, ReadOnly, Space, name_of
+from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home
+
+Space = Annotated[str | None, typer.Option(help="The space that the model works in.")]
+Agent = Annotated[str | None, typer.Option(help="The agent that the model is.")]
+ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")]
 
 _group = typer.Typer(help="Serve a memory to an MCP client on standard input and output.", invoke_without_command=True)
 
@@ -18,8 +24,23 @@ _VERBS = frozenset({Verb.READ, Verb.PUBLISH, Verb.FORGET})
 
 
 def register(app: typer.Typer) -> None:
-    mcp_clients.register(_group)
+    installed = plugins.load_all(plugins.MCP_COMMANDS)
+    for register_commands in installed:
+        register_commands(_group)
+    if not installed:
+        for name in ("install", "uninstall"):
+            _group.command(name, hidden=True, context_settings={"ignore_unknown_options": True})(_not_installed)
     app.add_typer(_group, name="mcp")
+
+
+def _not_installed(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Changes the configuration of a client."""
+    terminal.fail(
+        SettingsError(
+            "recallog mcp install and uninstall are commands of recallog-agents. "
+            "Install it: pip install ./adapters/recallog-agents in a clone of Recallog"
+        )
+    )
 
 
 @_group.callback(epilog="Example: recallog mcp --space village --agent baker")
@@ -55,3 +76,12 @@ def mcp_command(
                 await serve_stdio(memory, grant, in_space, as_agent)
 
     terminal.run_until_stopped(work)
+
+
+def name_of(option: str, value: str | None) -> str:
+    """The name of a space or an agent that an option gives. Raises `InvalidArgument`."""
+    if value is None:
+        raise InvalidArgument(f"{option}: is required", path=option, rule="missing")
+    if not is_name(value):
+        raise InvalidArgument(f"{option}: {value!r} {NOT_A_NAME}", path=option, rule="string_pattern_mismatch")
+    return value

@@ -14,6 +14,7 @@ import typer
 
 from recallog_schemas import limits
 from recallog_schemas.invented_times import is_invented
+from recallog_schemas.models import import_parts
 from recallog_schemas.views import indented, one_line
 from recallog_service.cli import terminal
 
@@ -25,18 +26,6 @@ _INDEX = "index"
 """The views of the semantic index in `status`."""
 _SHOWN_MAX = 10
 """Agents that `status` lists; with --json it lists more."""
-
-_VERDICT_STYLES = {"remembered": "green", "unknown": "red", "dead_letter": "red"}
-
-_NOT_RETAINED = {
-    "balance": "the agent has too few units; an event memory.metered grants some",
-    "source_erased": "one of the entries that it is based on is erased",
-    "dependents": "too many entries are based on one of its sources",
-    "too_large": "keep it in parts",
-    "action": "the quality gate of the agent lets no log of actions pass; say what follows from it",
-    "min_terms": "the quality gate of the agent asks for more content words",
-}
-"""By the reason of a text that was not retained: what it means, or what to do."""
 
 _INDENT = " " * 7
 _HIT_LINES = 3
@@ -54,7 +43,11 @@ WholeText = Annotated[
 def renderer(view: type[Any]) -> Callable[..., None]:
     """The function that prints answers of this type."""
     # By name, so that a command imports only the module of the view that it prints.
-    return _RENDERERS.get(view.__name__, _formatted)
+    found = _RENDERERS.get(view.__name__)
+    if found is None:
+        of_models = import_parts("recallog_service", "rendering")
+        found = next((each.RENDERERS[view.__name__] for each in of_models if view.__name__ in each.RENDERERS), None)
+    return found or _formatted
 
 
 def _formatted(view: "views.View") -> None:
@@ -67,20 +60,6 @@ def _timeline(page: "views.TimelinePage") -> None:
         terminal.note(f"older events: --before {page.older}")
     if page.kept_from is not None:
         terminal.note(f"the views hold events from {page.kept_from} on; for older ones use recallog tail")
-
-
-def _retained(view: "views.Retained") -> None:
-    terminal.print_lines(view.format())
-    if not view.ok and view.reason in _NOT_RETAINED:
-        terminal.note(_NOT_RETAINED[view.reason])
-
-
-def _deduplicated(view: "views.Deduplicated") -> None:
-    terminal.print_lines(view.format())
-    if view.proposed and not view.merged:
-        terminal.note(
-            "nothing was changed; read both texts, then archive some with --apply --only ID, or all with --apply"
-        )
 
 
 def note_rest(answer: object) -> None:
@@ -109,51 +88,23 @@ def _weights(weights: "SalienceWeights") -> str:
     return f"{weights.relevance:.2f} relevance + {weights.recency:.2f} recency + {weights.importance:.2f} importance"
 
 
-def _explanation(view: "views.Explanation") -> None:
-    verdict, *rest = view.format().split("\n")
-    terminal.print_lines(verdict, _VERDICT_STYLES.get(view.verdict, "yellow"))
-    terminal.print_lines("\n".join(rest))
-    if not view.ok:
-        terminal.note(f"list the ids: recallog tail --space {view.space} --json")
-
-
-def _beliefs(view: "views.BeliefsView") -> None:
-    for belief, line in zip(view.beliefs, view.lines(view.beliefs), strict=True):
-        terminal.print_lines(line)
-        print_based_on(belief.based_on)
-    if not view.beliefs:
-        terminal.print_lines(view.format())
-
-
 def print_based_on(ids: Sequence[str]) -> None:
     """Print the evidence of the belief that was printed last."""
     if ids:
         terminal.print_lines(one_line(f"  based on {', '.join(ids)}"), "dim")
 
 
-def _context(view: "views.ContextView") -> None:
-    """Stdout contains only the prompt."""
-    terminal.print_exactly(view.text)
-    terminal.note(f"about {view.tokens:,} tokens; {view.dropped:,} lines left out, {view.shortened:,} cut")
-    if view.degraded is not None:
-        terminal.note(f"the recalled memories are degraded: {view.degraded}")
-    if view.reflection.due:
-        terminal.note(f"a reflection is due, and the prompt asks for it: recallog reflection {view.space} {view.agent}")
-
-
 def _recall(view: "views.RecallView", *, full: WholeText = False, explain: ExplainScore = False) -> None:
-    _start_of_recall(view, found=bool(view.hits))
+    print_start(found=bool(view.hits), nothing_close=view.nothing_close)
     for hit in view.hits:
         event = hit.event
         head = f"{hit.score:.3f}  {event.id}  {event.agent}{_when(event.at)}"
         terminal.print_lines(one_line(head + _mark(hit)), "dim" if hit.weak else "bold")
-        shown = hit.text.splitlines() if full else terminal.first_lines(hit.quote, _HIT_LINES, len(_INDENT))
-        for line in shown:
-            terminal.print_lines(f"{_INDENT}{line}", "dim" if hit.weak else "")
+        print_text(hit.text, hit.quote, weak=hit.weak, full=full)
         if explain:
             for line in _why(hit, view):
                 terminal.print_lines(f"{_INDENT}{line}", "dim")
-    _end_of_recall(view, explain=explain)
+    print_end(view, explain=explain)
 
 
 def _when(at: datetime) -> str:
@@ -178,33 +129,28 @@ def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
 
 
 def _search(page: "views.SearchPage") -> None:
-    _start_of_recall(page, found=bool(page.hits))
+    print_start(found=bool(page.hits), nothing_close=page.nothing_close)
     for hit in page.hits:
         head = f"{hit.score:.4f}  {hit.id}{_when(hit.at)}  {hit.agent}  {hit.kind}{_mark(hit)}"
         terminal.print_lines(one_line(f"{head}  ~{hit.tokens:,} tokens  {hit.preview}"), "dim" if hit.weak else "")
-    _end_of_recall(page)
+    print_end(page)
 
 
-def _workspace_hits(view: "views.WorkspaceHits", *, full: WholeText = False) -> None:
-    _start_of_recall(view, found=bool(view.hits))
-    for hit in view.hits:
-        above = hit.title.removeprefix(hit.key).removeprefix(": ")
-        head = f"{hit.score:.3f}  {hit.key}:{hit.first}-{hit.last}{f'  {above}' if above else ''}"
-        terminal.print_lines(one_line(head) + ("  (weak)" if hit.weak else ""), "dim" if hit.weak else "bold")
-        shown = hit.text.splitlines() if full else terminal.first_lines(hit.quote, _HIT_LINES, len(_INDENT))
-        for line in shown:
-            terminal.print_lines(f"{_INDENT}{line}", "dim" if hit.weak else "")
-    _end_of_recall(view)
+def print_text(text: str, quote: str, *, weak: bool, full: bool) -> None:
+    """The whole text of a hit, or the first lines of its best passage."""
+    for line in text.splitlines() if full else terminal.first_lines(quote, _HIT_LINES, len(_INDENT)):
+        terminal.print_lines(f"{_INDENT}{line}", "dim" if weak else "")
 
 
-def _start_of_recall(view: "views.RecallView | views.SearchPage | views.WorkspaceHits", *, found: bool) -> None:
+def print_start(*, found: bool, nothing_close: bool) -> None:
+    """The line before the hits, if there are none or only weak ones."""
     if not found:
         terminal.print_lines("(nothing)")
-    elif view.nothing_close:
+    elif nothing_close:
         terminal.print_lines("nothing close; the nearest memories:")
 
 
-def _end_of_recall(view: "views.Recalled", *, explain: bool = False) -> None:
+def print_end(view: "views.Recalled", *, explain: bool = False) -> None:
     """One line: how many memories were compared and how, and why the answer is degraded. `explain` adds the generation
     and checkpoint."""
     parts = [f"{view.considered:,} memories compared by {', '.join(view.channels)} ({view.preset or view.fusion})"]
@@ -275,19 +221,7 @@ def _kinds(found: "views.KindsView | views.Catalogue") -> None:
     _table(columns, rows)
 
 
-def _reflection(view: "views.ReflectionView") -> None:
-    first, *rest = view.format().split("\n")
-    terminal.print_lines(first, "bold" if view.due else "")
-    if view.threshold is None:
-        terminal.note(f"set a threshold: {_set_threshold(view.space, view.agent)}")
-    if view.due:
-        terminal.print_lines("\n".join(rest))
-        if view.events > len(view.on):
-            terminal.note(f"the newest {len(view.on):,} of these events are shown")
-        terminal.note(f"answer it: recallog react {view.space}")
-
-
-def _set_threshold(space: str, agent: str) -> str:
+def set_threshold(space: str, agent: str) -> str:
     """The command that lets reflections of `agent` fall due."""
     return f"recallog publish {space} {agent} agent.configured --payload '{{\"reflection_threshold\": 20}}'"
 
@@ -395,7 +329,7 @@ def _status_unreflected(status: "views.Status") -> None:
     shown = status.unreflected[:_SHOWN_MAX]
     _table(("space", "agent", "turn"), [(agent.space, agent.agent, f"{agent.turn:,}") for agent in shown])
     _more(status.unreflected_total - len(shown))
-    terminal.note(f"set a threshold: {_set_threshold(shown[0].space, shown[0].agent)}")
+    terminal.note(f"set a threshold: {set_threshold(shown[0].space, shown[0].agent)}")
 
 
 def _more(count: int) -> None:
@@ -493,20 +427,14 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 _RENDERERS: dict[str, Callable[..., None]] = {
     "AgentsView": _agents,
     "AroundView": _around,
-    "BeliefsView": _beliefs,
     "Catalogue": _kinds,
-    "ContextView": _context,
     "DeadLetterDetail": _dead_letter,
     "DeadLettersView": _dead_letters,
-    "Deduplicated": _deduplicated,
     "EntriesView": _entries,
-    "Explanation": _explanation,
     "KindsView": _kinds,
     "PendingView": _pending,
     "RebuildPlans": _plans,
     "RecallView": _recall,
-    "ReflectionView": _reflection,
-    "Retained": _retained,
     "RetryReport": _retried,
     "SalientView": _salient,
     "SearchPage": _search,
@@ -514,7 +442,6 @@ _RENDERERS: dict[str, Callable[..., None]] = {
     "SpacesView": _spaces,
     "Status": _status,
     "TimelinePage": _timeline,
-    "WorkspaceHits": _workspace_hits,
     "LedgerDigests": _digests,
     "VerifyReport": print_verified,
     "RepairReport": _repaired,

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from recallog import CompactionView, ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
+from recallog import ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
 from recallog_projections import notices
-from recallog_schemas.views.base import PageView
+from recallog_schemas.views.base import PageView, View
 
 Item = TypeVar("Item")
 
@@ -22,8 +22,6 @@ def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
     match answer:
         case OfAgent():
             return answer.empty and (not answer.known or given.get("session") is not None)
-        case CompactionView():
-            return not answer.compacted and not answer.kept
         case OfSpace():
             return not answer.known
         case ResumeView():
@@ -31,7 +29,7 @@ def may_be_unknown(answer: Any, given: Mapping[str, Any]) -> bool:
         case ListView():
             return not answer.items
         case _:
-            return False
+            return isinstance(answer, View) and answer.empty
 
 
 async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:

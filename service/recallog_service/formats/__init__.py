@@ -2,7 +2,7 @@
 
 `format` is the port, `registry` lists the formats and recognises the one of a file, and each format is a module with a
 `FORMAT`. Formats of conversations turn their file into messages as the APIs of models have them, which
-`recallog.models.conversations.messages` maps to events; `conversation_file` gives those their ids, times, turns and
+`recallog.messages.mapping` maps to events; `conversation_file` gives those their ids, times, turns and
 sessions. A format of another package imports from here, and from here only.
 
 Every reader yields one `Item` per event: the event, or the error that took its place; and one for each record that no
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from recallog.models.conversations.blocks import LeftOut as LeftOut
-    from recallog.models.conversations.messages import MESSAGE_TIMES as MESSAGE_TIMES
-    from recallog.models.conversations.messages import content_of as content_of
+    from recallog.messages.blocks import LeftOut as LeftOut
+    from recallog.messages.mapping import MESSAGE_TIMES as MESSAGE_TIMES
+    from recallog.messages.mapping import content_of as content_of
     from recallog_service.formats.conversation_file import Found as Found
     from recallog_service.formats.conversation_file import reader as reader
     from recallog_service.formats.conversation_file import reader_of_each as reader_of_each

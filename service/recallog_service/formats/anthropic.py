@@ -9,7 +9,7 @@ records are one conversation. Files of `messages` alone are `chat`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
+from recallog.messages.blocks import LeftOut
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found, reader
 from recallog_service.formats.exchanges import Exchange, conversations_of

@@ -7,7 +7,7 @@ branches, which were edited or generated again, are left out.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
+from recallog.messages.blocks import LeftOut
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import reader_of_each
 from recallog_service.formats.conversations import Conversation

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
-from recallog.models.conversations.messages import Cast
+from recallog.messages.blocks import LeftOut
+from recallog.messages.mapping import Cast
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found, reader
 from recallog_service.formats.conversations import Conversation, space_of_project

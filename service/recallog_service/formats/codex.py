@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
-from recallog.models.conversations.messages import Cast
+from recallog.messages.blocks import LeftOut
+from recallog.messages.mapping import Cast
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found, reader
 from recallog_service.formats.conversations import Conversation, space_of_project

@@ -1,6 +1,6 @@
 """The items of a file of conversations: the events of each, with their ids, times, turns and sessions.
 
-The mapping of messages to events is `recallog.models.conversations.messages`, after a `system` text of the
+The mapping of messages to events is `recallog.messages.mapping`, after a `system` text of the
 conversation. A numeric `reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by its
 agent. The module `conversations` says what identifies a conversation (its name), and which spaces there are. space
 the given one, or the one of the person or of the project that the file names; else "chat/<name>" for each
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from recallog.models.conversations.messages import Draft, Omission, Refusal, drafts_of
+from recallog.messages.mapping import Draft, Omission, Refusal, drafts_of
 from recallog_schemas import codec
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
 from recallog_service.formats.conversations import Conversation, Layout, alike, layout_of

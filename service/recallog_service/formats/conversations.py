@@ -16,12 +16,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
-from recallog.models.conversations.messages import CAST, MESSAGE_TIMES, Cast, content_of, role_of
-from recallog.models.conversations.times import time_in
-from recallog_projections.models.conversations.rendering import USER
+from recallog.messages.blocks import LeftOut
+from recallog.messages.mapping import CAST, MESSAGE_TIMES, Cast, content_of, role_of
+from recallog.messages.times import time_in
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.roles import USER
 from recallog_schemas.validation import is_name
 
 _PREFIX = "chat"

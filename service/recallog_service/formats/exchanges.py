@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recallog.models.conversations.blocks import (
+from recallog.messages.blocks import (
     Block,
     LeftOut,
     Said,
@@ -21,7 +21,7 @@ from recallog.models.conversations.blocks import (
     calls_of,
     result_of,
 )
-from recallog.models.conversations.messages import MESSAGE_TIMES, content_of, role_of
+from recallog.messages.mapping import MESSAGE_TIMES, content_of, role_of
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found
 from recallog_service.formats.conversations import Conversation

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
+from recallog.messages.blocks import LeftOut
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found, reader
 from recallog_service.formats.exchanges import Exchange, conversations_of

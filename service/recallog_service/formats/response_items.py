@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses API as messages that `recallog.models.conversations.messages` reads.
+"""Items of OpenAI's Responses API as messages that `recallog.messages.mapping` reads.
 
 Messages, reasoning, function calls and their outputs are read as they are. A call that the server answers
 (web_search_call, code_interpreter_call, mcp_call, ...) becomes a call and its result, named without "_call".
@@ -7,7 +7,7 @@ Messages, reasoning, function calls and their outputs are read as they are. A ca
 from collections.abc import Mapping
 from typing import Any
 
-from recallog.models.conversations.blocks import LeftOut
+from recallog.messages.blocks import LeftOut
 
 _CALL = "_call"
 _CALLS_OF_CLIENTS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "computer_call", "shell_call"})

@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from recallog.models.conversations.messages import MESSAGE_TIMES
-from recallog.models.conversations.times import time_in
+from recallog.messages.mapping import MESSAGE_TIMES
+from recallog.messages.times import time_in
 from recallog_schemas.errors import InvalidEvent
 
 SAMPLE_LINES = 200

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from recallog.models.conversations.blocks import LeftOut
+from recallog.messages.blocks import LeftOut
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import ConversationFile, file_of

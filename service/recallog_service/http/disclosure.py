@@ -8,6 +8,7 @@ caller has 60 reads, 30 statistics and 10 changes a minute.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -22,6 +23,7 @@ from recallog.operations.operation import CheckedMethod, Operation, all_operatio
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.kinds.payload import Tier
+from recallog_schemas.models import import_parts
 from recallog_service.http import requests, viewer
 from recallog_service.http.door import Client, Door
 from recallog_service.http.problems import RequestError
@@ -83,7 +85,7 @@ class Path:
 
 
 class Stages:
-    """What the paths take. Each returns the arguments of its operation."""
+    """What the stages take. Each method returns the arguments of its operation."""
 
     def search_index(
         self,
@@ -120,28 +122,19 @@ class Stages:
         """Whole events and entries by id, in the order of the ids."""
         return {"space": space, "agent": agent, "ids": ids}
 
-    def tier_stats(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
-        """How many entries of an agent are in each tier, and how they have moved."""
-        return {"space": space, "agent": agent}
-
-    def pressure(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
-        """How full the tiers of an agent are."""
-        return {"space": space, "agent": agent}
-
-    def consolidate(self, space: parameters.Space, *, agent: Agent = None) -> dict[str, Any]:
-        """Move and archive the entries of an agent that carry a tier."""
-        return {"space": space, "agent": agent}
-
 
 _OPERATIONS = all_operations(Memory)
-PATHS = [
+STAGES = [
     Path("GET", "search-index", "read", _OPERATIONS["search"], CheckedMethod(Stages.search_index)),
     Path("GET", "search-timeline", "read", _OPERATIONS["around"], CheckedMethod(Stages.search_timeline)),
     Path("GET", "entries", "read", _OPERATIONS["entries"], CheckedMethod(Stages.entries)),
-    Path("GET", "tier-stats", "stats", _OPERATIONS["tiers.stats"], CheckedMethod(Stages.tier_stats)),
-    Path("GET", "pressure", "stats", _OPERATIONS["tiers.pressure"], CheckedMethod(Stages.pressure)),
-    Path("POST", "consolidate", "mutate", _OPERATIONS["tiers.consolidate"], CheckedMethod(Stages.consolidate)),
 ]
+
+
+@cache
+def paths() -> Sequence[Path]:
+    """All paths: those of the stages, and those of models."""
+    return [*STAGES, *(each for part in import_parts("recallog_service", "paths") for each in part.PATHS)]
 
 
 class Disclosure:
@@ -155,7 +148,7 @@ class Disclosure:
             Endpoint(
                 f"{PREFIX}/{path.name}", self._endpoint(path), methods=[path.method], name=f"disclosure.{path.name}"
             )
-            for path in PATHS
+            for path in paths()
         ]
         return [*found, Endpoint(f"{PREFIX}/viewer", self._view, methods=["GET"], name="disclosure.viewer")]
 
@@ -178,7 +171,7 @@ class Disclosure:
     async def _answer(self, client: Client, path: Path, given: Mapping[str, Any]) -> Any:
         try:
             valid = path.takes.validated(given, strict=False)
-            arguments = path.takes.function(Stages(), **valid)
+            arguments = path.takes.function(None, **valid)
             return await self._door.answer(
                 client, path.operation, {name: value for name, value in arguments.items() if value is not None}
             )
@@ -195,7 +188,7 @@ class Disclosure:
         given = {name: value for name, value in requests.query(request).items() if value}
         named: dict[str, Any] = {name: given[name] for name in ("space", "agent") if name in given}
         found: dict[str, Any] = {}
-        for path in PATHS[:3]:
+        for path in STAGES:
             parameter = path.takes.positional[1]
             if parameter in given:
                 found[path.name] = await self._answer(client, path, {**named, parameter: given[parameter]})

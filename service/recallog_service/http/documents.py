@@ -92,7 +92,7 @@ def openapi() -> Schema:
     add(events.STREAM, "GET", _stream())
     add(JOBS, "GET", _jobs(models))
     add(f"{JOBS}/{{id}}", "GET", _job(models))
-    for path in disclosure.PATHS:
+    for path in disclosure.paths():
         add(f"{disclosure.PREFIX}/{path.name}", path.method, _disclosed(models, path))
     add(f"{disclosure.PREFIX}/viewer", "GET", _viewer())
     for name, summary in (("healthz", "Whether the process lives."), ("readyz", "Whether the memory can answer.")):

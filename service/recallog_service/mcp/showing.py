@@ -8,10 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from recallog_schemas import limits
-from recallog_schemas.models.long_term.views import EntriesChange, Retained, Synthesis
-from recallog_schemas.shortening import cut
-from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, View, continued, indented, one_line
+from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, View, indented, one_line
 
 NOTHING = "No relevant memories found."
 NEAREST = " The nearest ones, which may have nothing to do with it:"
@@ -26,28 +23,6 @@ def text(answer: View, given: Given) -> str:
     return answer.format()
 
 
-def retained(answer: Retained, given: Given) -> str:
-    """`Stored memory l-7: Acme prefers React.`, or why nothing was stored."""
-    shown = cut(one_line(given["content"]), limits.PREVIEW_CHARS)
-    match answer.outcome:
-        case "stored" | "updated":
-            return one_line(f"Stored memory {answer.id}: {shown}{_near(answer)}")
-        case "skipped":
-            return one_line(f"Memory {answer.id} has this already: {shown}")
-        case _:
-            return f"Not stored ({answer.reason}): {shown}"
-
-
-def _near(answer: Retained) -> str:
-    """A further line that names the nearest memory, if it may say the same."""
-    nearest = answer.nearest
-    if nearest is None or nearest.similarity <= limits.SIMILARITY_OF_ENTRIES:
-        return ""
-    return (
-        f"\nMemory {nearest.id} is similar ({nearest.similarity:.2f}). If one of both is wrong, correct or forget it."
-    )
-
-
 def recalled(answer: RecallView, given: Given) -> str:
     """One line for each memory, best first; weak ones only if there is no other, and marked as such."""
     hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
@@ -59,22 +34,6 @@ def recalled(answer: RecallView, given: Given) -> str:
     if answer.degraded is not None:
         lines.append(ONLY_WORDS)
     return "\n".join(lines)
-
-
-def reflected(answer: Synthesis, given: Given) -> str:
-    """The answer, and the ids of the memories that it was made from."""
-    sources = f"\n\nFrom: {one_line(', '.join(answer.sources))}" if answer.sources else ""
-    return f"{continued(answer.answer)}{sources}"
-
-
-def forgotten(answer: EntriesChange, given: Given) -> str:
-    """Whether the memory was there to be forgotten."""
-    return one_line(f"Memory {given['memory_id']} {'forgotten' if answer.changed else 'not found'}")
-
-
-def updated(answer: EntriesChange, given: Given) -> str:
-    """Whether the memory was changed."""
-    return one_line(f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}")
 
 
 def opened(answer: EntriesView, given: Given) -> str:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
+from recallog.models.beliefs import parameters as beliefs_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, operation
 from recallog.operations.parameters import At
@@ -32,7 +33,7 @@ class Beliefs(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
-        reader: parameters.Reader = None,
+        reader: beliefs_parameters.Reader = None,
         **at: Unpack[At],
     ) -> "BeliefsView":
         """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""

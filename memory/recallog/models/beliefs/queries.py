@@ -10,7 +10,8 @@ from recallog_projections.models.beliefs.reflection import Agent
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import episodic, salience, settings
 from recallog_projections.views.episodic import RememberedEvent
-from recallog_schemas import codec, limits
+from recallog_schemas import codec
+from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs import triggers
 from recallog_schemas.models.beliefs.views import Belief, BeliefsView, Counted, ReflectionView
 
@@ -32,7 +33,9 @@ def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     back = _back(row, *totals(snapshot, space, agent))
     to_since = 0 if back is None else row.passed + back + 1
-    return min(max(row.passed + limits.REFLECTION_EVENTS, to_since if to_since <= log_events else 0), log_events)
+    return min(
+        max(row.passed + beliefs_limits.REFLECTION_EVENTS, to_since if to_since <= log_events else 0), log_events
+    )
 
 
 async def view(reading: ReadSession, snapshot: Snapshot, space: str, agent: str) -> ReflectionView:
@@ -53,7 +56,7 @@ async def view(reading: ReadSession, snapshot: Snapshot, space: str, agent: str)
         last=position(snapshot.partition, row.answered),
         turn=clock(snapshot, space),
         trigger=triggers.reflection_of(space, agent, row.ordinal).id if due else None,
-        on=tuple(_shown(snapshot, memory) for memory in counted[-limits.REFLECTION_EVENTS :]),
+        on=tuple(_shown(snapshot, memory) for memory in counted[-beliefs_limits.REFLECTION_EVENTS :]),
     )
 
 
@@ -66,7 +69,7 @@ def _shown(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
 
 async def reflection_of(reading: ReadSession, space: str, agent: str, log_events: int) -> ReflectionView:
     """Whether a reflection of `agent` is due, if the logs retain `log_events` events."""
-    newest = limits.REFLECTION_EVENTS
+    newest = beliefs_limits.REFLECTION_EVENTS
     while True:
         snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, newest))
         needed = events_needed(snapshot, space, agent, log_events)
@@ -99,7 +102,7 @@ async def beliefs_of(reading: ReadSession, space: str, agent: str, reader: str |
     shown_to = agent if reader is None else reader
     snapshot = await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, shown_to)],
-        [belief_log(space, agent, limits.BELIEFS_KEPT), own_log(space, agent)],
+        [belief_log(space, agent, beliefs_limits.BELIEFS_KEPT), own_log(space, agent)],
     )
     return BeliefsView(
         **await of_agent(reading, snapshot, space, agent, reader),

@@ -7,8 +7,9 @@ from typing import ClassVar
 from recallog.access import MemoryAccess
 from recallog.models.beliefs.reflector import Evidence, ReflectionRequest, Reflector, ask
 from recallog.reactors.reactor import DueTrigger, Reactor
-from recallog_schemas import Event, limits, triggers
+from recallog_schemas import Event, triggers
 from recallog_schemas.errors import InvariantViolation, ModelFailed
+from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.triggers import REFLECTION
 from recallog_schemas.models.beliefs.views import BeliefsView, ReflectionView
 from recallog_schemas.views import AgentSettingsView, are_dated, shown_date
@@ -52,7 +53,7 @@ class ReflectionReactor(Reactor):
             agent=due.agent,
             persona=settings.persona,
             goal=settings.goal,
-            beliefs=[belief.text for belief in held.beliefs[-limits.PROMPT_BELIEFS :]],
+            beliefs=[belief.text for belief in held.beliefs[-beliefs_limits.PROMPT_BELIEFS :]],
             evidence=[
                 Evidence(
                     id=shown.event.id,

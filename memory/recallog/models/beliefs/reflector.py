@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from recallog.reactors.asking import Sleep, one_line, repeated
-from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed
+from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.shortening import cut
 
 
@@ -45,7 +45,7 @@ class ReflectionRequest:
     beliefs: Sequence[str]
     """Its newest beliefs, oldest first."""
     evidence: Sequence[Evidence]
-    """Oldest first, never empty, at most `limits.REFLECTION_EVENTS`."""
+    """Oldest first, never empty, at most `beliefs_limits.REFLECTION_EVENTS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def checked(answer: ReflectionAnswer, request: ReflectionRequest) -> ReflectionA
     "…". `based_on` has the ids that are in the evidence, in its order, each once. Raises `ModelFailed` if either is
     empty after that.
     """
-    belief = cut(one_line(answer.belief), limits.BELIEF_CHARS_MAX)
+    belief = cut(one_line(answer.belief), beliefs_limits.BELIEF_CHARS_MAX)
     if not belief:
         raise ModelFailed("the answer contains no belief", retryable=True)
     named = set(answer.based_on)

@@ -18,6 +18,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import InvalidArgument, InvariantViolation, Refused
+from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus.views import ConsensusView, DissentView
 
 _ENVELOPE = ("session", "audience")
@@ -29,7 +30,8 @@ _WHY = {
     "that holds: recallog consensus find-similar",
     consensus.HIDDEN: "not all agents that see {id} see {by}: a successor is seen by all of them. Record it for the "
     "same audience, or for all agents of the space",
-    consensus.FULL: f"{{by}} supersedes {limits.CONSENSUS_SUPERSEDED_MAX} already, the most that one may supersede",
+    consensus.FULL: f"{{by}} supersedes {consensus_limits.CONSENSUS_SUPERSEDED_MAX} already, the most that one may "
+    "supersede",
 }
 
 

@@ -26,6 +26,7 @@ from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
 from recallog_schemas import limits
+from recallog_schemas.models.consensus import limits as consensus_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.consensus.views import ConsensusFound, ConsensusView, DissentsView, DissentView
@@ -147,7 +148,7 @@ class Consensus(FacadePart):
         agent: parameters.Agent,
         topic: Topic,
         *,
-        limit: ConsensusLimit = limits.SIMILAR_CONSENSUSES,
+        limit: ConsensusLimit = consensus_limits.SIMILAR_CONSENSUSES,
         min_confidence: MinConfidence = 0.0,
         **at: Unpack[At],
     ) -> "ConsensusFound":

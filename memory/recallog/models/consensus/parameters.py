@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_BODY
 from recallog_schemas import limits
+from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus import payloads
 
 
@@ -31,9 +32,11 @@ HashedTopic = Annotated[
 Conclusion = Annotated[str, Field(pattern=r"\S", description="What the agents agree on.")]
 Certainty = Annotated[float, Field(ge=0, le=1, description="From 0 to 1: how certain it is.")]
 Participating = Annotated[
-    Sequence[str], Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that took part.")
+    Sequence[str], Field(max_length=consensus_limits.CONSENSUS_AGENTS_MAX, description="Agents that took part.")
 ]
-Agreeing = Annotated[Sequence[str], Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that agree.")]
+Agreeing = Annotated[
+    Sequence[str], Field(max_length=consensus_limits.CONSENSUS_AGENTS_MAX, description="Agents that agree.")
+]
 ConsensusId = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus.")]
 Successor = Annotated[
     str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that replaces it.")
@@ -68,7 +71,7 @@ class ConsensusOptions(_DebateOptions, total=False):
 
     dissenting: Annotated[
         Sequence[str] | None,
-        Field(max_length=limits.CONSENSUS_AGENTS_MAX, description="Agents that do not agree."),
+        Field(max_length=consensus_limits.CONSENSUS_AGENTS_MAX, description="Agents that do not agree."),
     ]
     strength: Annotated[
         payloads.ConsensusStrength | None,
@@ -76,17 +79,18 @@ class ConsensusOptions(_DebateOptions, total=False):
     ]
     key_claims: Annotated[
         Sequence[str] | None,
-        Field(max_length=limits.CONSENSUS_CLAIMS_MAX, description="Claims that it rests on."),
+        Field(max_length=consensus_limits.CONSENSUS_CLAIMS_MAX, description="Claims that it rests on."),
     ]
     cruxes: Annotated[
         Sequence[str] | None,
-        Field(max_length=limits.CONSENSUS_CRUXES_MAX, description="What would change the conclusion."),
+        Field(max_length=consensus_limits.CONSENSUS_CRUXES_MAX, description="What would change the conclusion."),
     ]
     domain: Annotated[
         str | None, Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description="The field that it belongs to.")
     ]
     tags: Annotated[
-        Sequence[str] | None, Field(max_length=limits.CONSENSUS_TAGS_MAX, description="Words by which it is grouped.")
+        Sequence[str] | None,
+        Field(max_length=consensus_limits.CONSENSUS_TAGS_MAX, description="Words by which it is grouped."),
     ]
     rounds: Annotated[int | None, Field(ge=0, le=limits.INTEGER_MAX, description="How many rounds the debate had.")]
     supersedes: Annotated[

@@ -12,6 +12,7 @@ from recallog_projections.models.consensus import projection as view
 from recallog_projections.models.consensus.projection import ConsensusRow, DissentRow, Mention
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus.views import (
     ConsensusFound,
     ConsensusView,
@@ -52,7 +53,7 @@ async def find_similar(
         hashed, words = view.topic_hash(topic), view.topic_words(topic)
         found = dict.fromkeys(await _mentions(session, view.TOPICS, space, hashed, wanted, limit), 1.0)
         for word in words if len(found) < limit else ():
-            owner, most = view.word_owner(word), limits.CONSENSUS_COMPARED
+            owner, most = view.word_owner(word), consensus_limits.CONSENSUS_COMPARED
             for mention in await _mentions(session, view.WORDS, space, owner, wanted, most):
                 found.setdefault(mention, view.similarity(words, mention[1].words))
         similar = [keyed for keyed, similarity in found.items() if similarity > SIMILAR_BEYOND]

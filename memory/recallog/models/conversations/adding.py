@@ -16,14 +16,16 @@ from typing import Any
 
 import msgspec
 
-from recallog.models.conversations.blocks import Said, ToolCall, blocks_of, calls_of, nonempty, result_of
-from recallog.models.conversations.messages import MESSAGE_TIMES, Cast, author_of
-from recallog.models.conversations.times import time_in
+from recallog.messages.blocks import Said, ToolCall, blocks_of, calls_of, nonempty, result_of
+from recallog.messages.mapping import MESSAGE_TIMES, Cast, author_of
+from recallog.messages.times import time_in
 from recallog_projections.models.conversations import rendering
-from recallog_projections.models.conversations.rendering import ASSISTANT, USER, Message
+from recallog_projections.models.conversations.rendering import Message
 from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent
+from recallog_schemas.models.conversations import limits as conversations_limits
+from recallog_schemas.roles import ASSISTANT, USER
 
 ROLES = frozenset({USER, ASSISTANT}) | rendering.INSTRUCTIONS | rendering.RESULTS
 """The roles of messages, as OpenAI's chat completions name them."""
@@ -178,14 +180,15 @@ def _in_parts(
 ) -> list[Event]:
     """The parts of a large message, and its event with the beginning of its text."""
     written = _encode(message).decode()
-    if len(written.encode()) > limits.MESSAGE_BYTES_MAX:
+    if len(written.encode()) > conversations_limits.MESSAGE_BYTES_MAX:
         raise EventTooLarge(
-            f"{path}: the message has {len(written.encode()):,} bytes, the limit is {limits.MESSAGE_BYTES_MAX:,}; "
+            f"{path}: the message has {len(written.encode()):,} bytes, "
+            f"the limit is {conversations_limits.MESSAGE_BYTES_MAX:,}; "
             "keep large content elsewhere and put a reference into the message",
             path=path,
             rule="too_large",
         )
-    size = limits.MESSAGE_PART_CHARS
+    size = conversations_limits.MESSAGE_PART_CHARS
     # Parts have no turn: they may be written without the message's event, and must not move the turn of the next try.
     pieces = [written[start : start + size] for start in range(0, len(written), size)]
     common = {name: value for name, value in fields.items() if name not in ("id", "kind", "agent", "audience", "turn")}
@@ -222,4 +225,8 @@ def _is_short(value: object) -> bool:
 def _beginning(value: Any) -> Any:
     """A text, or any other value as JSON, cut so that three of them fit an event."""
     text = value if isinstance(value, str) else _encode(value).decode()
-    return value if len(text) <= limits.MESSAGE_PART_CHARS // 3 else text[: limits.MESSAGE_PART_CHARS // 3]
+    return (
+        value
+        if len(text) <= conversations_limits.MESSAGE_PART_CHARS // 3
+        else text[: conversations_limits.MESSAGE_PART_CHARS // 3]
+    )

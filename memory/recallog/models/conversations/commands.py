@@ -6,12 +6,12 @@ from typing import Any
 
 from recallog.access import MemoryAccess
 from recallog.commands.making import made
+from recallog.messages.blocks import ToolCall
+from recallog.messages.mapping import own_id
 from recallog.models import conversations
 from recallog.models.conversations import adding, compaction
 from recallog.models.conversations import reactor as reactor
 from recallog.models.conversations import reading as stored
-from recallog.models.conversations.blocks import ToolCall
-from recallog.models.conversations.messages import own_id
 from recallog.models.conversations.queries import Planned
 from recallog.models.conversations.reading import Shown
 from recallog.models.conversations.summarizer import Summarizer
@@ -25,7 +25,9 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import IdConflict
+from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.models.conversations.views import CompactionView, MessagesAdded, MessagesRemoved
+from recallog_schemas.roles import ASSISTANT, USER
 from recallog_streams.ledgers.ledger import Ledger
 
 _SALTS = 3
@@ -145,7 +147,7 @@ def _events(
         calls |= adding.calls_by_id([each.message])
         if number in present.known:
             continue
-        if each.message["role"] == rendering.USER and turn is None:
+        if each.message["role"] == USER and turn is None:
             now = min(now + 1, limits.TURN_MAX)
         ordinal = present.ever + len(ids)
         key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
@@ -282,12 +284,12 @@ async def _calls(
     searched = 0
     async for row in stored.rows_of(session, conversation, newest_first=True, page=16):
         searched += 1
-        if row.role == rendering.ASSISTANT and row.author == conversation.agent:
+        if row.role == ASSISTANT and row.author == conversation.agent:
             rows.append(row)
-        if len(rows) == 8 or searched >= limits.MESSAGE_CALLS_SEARCHED:
+        if len(rows) == 8 or searched >= conversations_limits.MESSAGE_CALLS_SEARCHED:
             found |= await _calls_in(session, access, conversation, rows)
             rows = []
-            if wanted <= found.keys() or searched >= limits.MESSAGE_CALLS_SEARCHED:
+            if wanted <= found.keys() or searched >= conversations_limits.MESSAGE_CALLS_SEARCHED:
                 return found
     return found | await _calls_in(session, access, conversation, rows)
 

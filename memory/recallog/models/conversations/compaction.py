@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.rendering import Message
 from recallog_projections.models.conversations.thresholds import DEFAULT, Thresholds
-from recallog_schemas import limits
+from recallog_schemas.models.conversations import limits as conversations_limits
+from recallog_schemas.roles import ASSISTANT, USER
 from recallog_schemas.shortening import cut
 
 MARK = "[compacted]"
@@ -83,10 +84,10 @@ class Plan:
 
     def summary(self, text: str | None) -> Summary:
         """The whole summary; `text` is that of a model, None: it is made without one."""
-        chosen = extractive(self.summarised) if text is None else cut(text, limits.COMPACT_MODEL_CHARS)
+        chosen = extractive(self.summarised) if text is None else cut(text, conversations_limits.COMPACT_MODEL_CHARS)
         question = _open_question(self)
-        left = limits.COMPACT_VERBATIM_CHARS - len(question or "")
-        count = limits.COMPACT_VERBATIM - (question is not None)
+        left = conversations_limits.COMPACT_VERBATIM_CHARS - len(question or "")
+        count = conversations_limits.COMPACT_VERBATIM - (question is not None)
         sentences: list[str] = []
         for sentence in reversed(_binding(self)):  # the newest ones, if not all of them fit
             if len(sentences) < count and len(sentence) <= left:
@@ -111,9 +112,9 @@ def compact(
     messages: Sequence[Message],
     summarise: Summarise | None = None,
     *,
-    max_messages: int = limits.COMPACT_MESSAGES,
-    max_chars: int = limits.COMPACT_CHARS,
-    keep: int = limits.COMPACT_KEPT,
+    max_messages: int = conversations_limits.COMPACT_MESSAGES,
+    max_chars: int = conversations_limits.COMPACT_CHARS,
+    keep: int = conversations_limits.COMPACT_KEPT,
 ) -> Compacted:
     """Replace the beginning of a conversation by a message of the system that begins with `[compacted]`.
 
@@ -163,10 +164,10 @@ def message_of(summary: str) -> Message:
 
 def extractive(messages: Sequence[Message]) -> str:
     """A summary without a model: the beginnings of the last 12 messages, and of a former summary before them."""
-    former = [each for each in messages[: -limits.COMPACT_SNIPPETS] if is_summary(each)]
-    snippets = [_snippet(each) for each in (*former, *messages[-limits.COMPACT_SNIPPETS :])]
+    former = [each for each in messages[: -conversations_limits.COMPACT_SNIPPETS] if is_summary(each)]
+    snippets = [_snippet(each) for each in (*former, *messages[-conversations_limits.COMPACT_SNIPPETS :])]
     joined = "; ".join(snippet for snippet in snippets if snippet)
-    return cut(joined, limits.COMPACT_SUMMARY_CHARS) or "(no text)"
+    return cut(joined, conversations_limits.COMPACT_SUMMARY_CHARS) or "(no text)"
 
 
 def text_of(message: Message) -> str:
@@ -205,9 +206,9 @@ def _parsed(message: Message) -> Summary:
 def _snippet(message: Message) -> str:
     """The beginning of a message in one line, with its role; of a message that calls tools, their names."""
     if is_summary(message):
-        return " ".join(_parsed(message).text.split())[: limits.COMPACT_SNIPPET_CHARS]
+        return " ".join(_parsed(message).text.split())[: conversations_limits.COMPACT_SNIPPET_CHARS]
     said = text_of(message) or ", ".join(f"{call.get('name')}()" for call in rendering.calls_in(message))
-    text = " ".join(said.split())[: limits.COMPACT_SNIPPET_CHARS]
+    text = " ".join(said.split())[: conversations_limits.COMPACT_SNIPPET_CHARS]
     return f"{message.get('role')}: {text}" if text else ""
 
 
@@ -227,15 +228,15 @@ def _open_question(planned: Plan) -> str | None:
     for message in planned.head:
         question = _asked(message, question)
     for message in planned.kept:
-        if message.get("role") == rendering.USER:
+        if message.get("role") == USER:
             return None  # it stays
         question = _asked(message, question)
-    return None if question is None else cut(question, limits.COMPACT_VERBATIM_CHARS)
+    return None if question is None else cut(question, conversations_limits.COMPACT_VERBATIM_CHARS)
 
 
 def _asked(message: Message, question: str | None) -> str | None:
     """The open question after a message."""
     said = text_of(message).strip()
-    if message.get("role") == rendering.USER:
+    if message.get("role") == USER:
         return said or question
-    return None if message.get("role") == rendering.ASSISTANT and said else question
+    return None if message.get("role") == ASSISTANT and said else question

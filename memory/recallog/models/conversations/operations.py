@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from recallog.access import FacadePart
 from recallog.models import conversations
+from recallog.models.conversations import parameters as conversations_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
-from recallog_schemas import Position, limits
+from recallog_schemas import Position
+from recallog_schemas.models.conversations import limits as conversations_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.conversations.views import (
@@ -49,12 +51,12 @@ class Conversation(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        session: parameters.ConversationSession,
-        messages: parameters.Messages,
+        session: conversations_parameters.ConversationSession,
+        messages: conversations_parameters.Messages,
         *,
-        continues: parameters.Continues = False,
-        turn: parameters.MessageTurn = None,
-        subject: parameters.MessageSubject = None,
+        continues: conversations_parameters.Continues = False,
+        turn: conversations_parameters.MessageTurn = None,
+        subject: conversations_parameters.MessageSubject = None,
     ) -> "MessagesAdded":
         """Add messages to a conversation. What it has already is not added again.
 
@@ -72,7 +74,7 @@ class Conversation(FacadePart):
             await changes.add(
                 self._access,
                 ConversationKey(space, agent, session),
-                parameters.message_list(messages),
+                conversations_parameters.message_list(messages),
                 await self._newest(space),
                 continues=continues,
                 turn=turn,
@@ -90,10 +92,10 @@ class Conversation(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        session: parameters.ConversationSession,
+        session: conversations_parameters.ConversationSession,
         *,
-        whole: parameters.Whole = False,
-        before: parameters.MessageBefore = None,
+        whole: conversations_parameters.Whole = False,
+        before: conversations_parameters.MessageBefore = None,
         **at: Unpack[At],
     ) -> "ConversationView":
         """The messages of a conversation as they were added: what a model can be sent.
@@ -122,11 +124,11 @@ class Conversation(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        session: parameters.ConversationSession,
+        session: conversations_parameters.ConversationSession,
         *,
-        max_messages: parameters.CompactMessages = limits.COMPACT_MESSAGES,
-        max_chars: parameters.CompactChars = limits.COMPACT_CHARS,
-        keep: parameters.CompactKept = limits.COMPACT_KEPT,
+        max_messages: conversations_parameters.CompactMessages = conversations_limits.COMPACT_MESSAGES,
+        max_chars: conversations_parameters.CompactChars = conversations_limits.COMPACT_CHARS,
+        keep: conversations_parameters.CompactKept = conversations_limits.COMPACT_KEPT,
     ) -> "CompactionView":
         """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
         than `max_chars` characters, and more than `keep` messages.
@@ -158,8 +160,8 @@ class Conversation(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        session: parameters.ConversationSession,
-        ids: parameters.MessageIds,
+        session: conversations_parameters.ConversationSession,
+        ids: conversations_parameters.MessageIds,
     ) -> "MessagesRemoved":
         """Take messages out of a conversation, by the ids of their events or their own.
 
@@ -183,9 +185,9 @@ class Conversation(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        session: parameters.ConversationSession,
+        session: conversations_parameters.ConversationSession,
         *,
-        count: parameters.PoppedMessages = 1,
+        count: conversations_parameters.PoppedMessages = 1,
     ) -> "MessagesRemoved":
         """Take the newest messages out of a conversation, and answer them."""
         from recallog.models.conversations import commands as changes
@@ -203,7 +205,7 @@ class Conversation(FacadePart):
         records="removed",
     )
     async def clear(
-        self, space: parameters.Space, agent: parameters.Agent, session: parameters.ConversationSession
+        self, space: parameters.Space, agent: parameters.Agent, session: conversations_parameters.ConversationSession
     ) -> "MessagesRemoved":
         """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
         from recallog.models.conversations import commands as changes

@@ -11,6 +11,7 @@ from recallog_projections.models.conversations.tables import MESSAGES, PARTS, RE
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import StorageCorrupt
+from recallog_schemas.roles import ASSISTANT
 from recallog_streams.ledgers.ledger import Ledger
 
 _GAP = 64
@@ -114,7 +115,7 @@ async def _whole(
 ) -> Message | None:
     """A large message in the conversation of the agent that has written its parts; None if they are not those of this
     message. The other agents that see it see its beginning."""
-    if row.role == rendering.ASSISTANT and row.author != conversation.agent:
+    if row.role == ASSISTANT and row.author != conversation.agent:
         return None
     numbers = range(1, row.parts + 1)
     keys = [

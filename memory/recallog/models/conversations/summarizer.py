@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from recallog.reactors.asking import Sleep, one_line, repeated
 from recallog_projections.models.conversations.rendering import Message
-from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed
+from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.shortening import cut
 
 
@@ -55,7 +55,7 @@ def checked(summary: str) -> str:
     """The summary in lines without control characters, at most `limits.COMPACT_MODEL_CHARS` characters. Raises
     `ModelFailed` if it is empty; idempotent."""
     lines = (one_line(line) for line in summary.strip().splitlines())
-    text = cut("\n".join(line for line in lines if line), limits.COMPACT_MODEL_CHARS)
+    text = cut("\n".join(line for line in lines if line), conversations_limits.COMPACT_MODEL_CHARS)
     if not text:
         raise ModelFailed("the summary contains no text", retryable=True)
     return text

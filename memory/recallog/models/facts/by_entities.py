@@ -13,7 +13,7 @@ from recallog_projections.models.facts import tables
 from recallog_projections.models.facts.entities import entities, possible, words_of
 from recallog_projections.models.facts.tables import Entity, Fact
 from recallog_projections.tables import RowKey
-from recallog_schemas import limits
+from recallog_schemas.models.facts import limits as facts_limits
 
 _WEIGHTS = (1.0, 0.5, 0.25)
 """By hop."""
@@ -35,8 +35,8 @@ async def ranked(reading: ReadSession, space: str, agent: str, query: str, *, li
     An entity of the query finds all those that have its words: "Acme" finds "Acme Corp". A query that marks no name,
     neither by a capital nor by quotes, asks for the entities whose whole names it has: "what does acme prefer".
 
-    Of each entity the newest `limits.GRAPH_HOP_FACTS` entries are looked at, and at each hop the
-    `limits.GRAPH_HOP_ENTITIES` entities with the strongest links.
+    Of each entity the newest `facts_limits.GRAPH_HOP_FACTS` entries are looked at, and at each hop the
+    `facts_limits.GRAPH_HOP_ENTITIES` entities with the strongest links.
     """
     return await reading.steady(lambda session: _ranked(session, space, agent, query, limit))
 
@@ -64,7 +64,7 @@ async def _named(session: ReadSession, space: str, graphs: Sequence[str], query:
     if asked:
         return await _matching(session, space, graphs, asked)
     known = await _entities(session, space, graphs, possible(query))
-    return [key for key, rows in known.items() if rows][: limits.GRAPH_HOP_ENTITIES]
+    return [key for key, rows in known.items() if rows][: facts_limits.GRAPH_HOP_ENTITIES]
 
 
 async def _matching(session: ReadSession, space: str, graphs: Iterable[str], asked: Sequence[str]) -> list[str]:
@@ -73,7 +73,7 @@ async def _matching(session: ReadSession, space: str, graphs: Iterable[str], ask
     for graph in graphs:
         for key in asked:
             found |= dict.fromkeys(await _with_words(session, space, graph, words_of(key)))
-    return list(found)[: limits.GRAPH_HOP_ENTITIES]
+    return list(found)[: facts_limits.GRAPH_HOP_ENTITIES]
 
 
 async def _with_words(session: ReadSession, space: str, graph: str, words: Collection[str]) -> list[str]:
@@ -85,7 +85,7 @@ async def _with_words(session: ReadSession, space: str, graph: str, words: Colle
     found: dict[str, None] = {}
     for word in sorted(words, key=lambda word: (-len(word), word)):
         prefix = tables.word_key(word, "")
-        page = await session.page(tables.WORDS, space, graph, prefix=prefix, limit=limits.GRAPH_SAME_WORD)
+        page = await session.page(tables.WORDS, space, graph, prefix=prefix, limit=facts_limits.GRAPH_SAME_WORD)
         keys = [row_key.removeprefix(prefix) for row_key, _ in page.items]
         matching = [key for key in keys if words_of(key) >= set(words)]
         if page.last:
@@ -109,9 +109,9 @@ async def _entities(
 def _newest(entity: Sequence[Entity]) -> Sequence[Fact]:
     """The newest facts of an entity, in any graph."""
     if len(entity) == 1:
-        return entity[0].facts[-limits.GRAPH_HOP_FACTS :]
-    facts = {fact for row in entity for fact in row.facts[-limits.GRAPH_HOP_FACTS :]}
-    return sorted(facts, key=lambda fact: -fact.offset)[: limits.GRAPH_HOP_FACTS]
+        return entity[0].facts[-facts_limits.GRAPH_HOP_FACTS :]
+    facts = {fact for row in entity for fact in row.facts[-facts_limits.GRAPH_HOP_FACTS :]}
+    return sorted(facts, key=lambda fact: -fact.offset)[: facts_limits.GRAPH_HOP_FACTS]
 
 
 def _neighbours(known: Iterable[Sequence[Entity]], seen: Collection[str]) -> list[str]:
@@ -124,4 +124,4 @@ def _neighbours(known: Iterable[Sequence[Entity]], seen: Collection[str]) -> lis
                 if link.key not in seen:
                     counts[link.key] += link.count
                     newest[link.key] = max(newest.get(link.key, -1), link.newest)
-    return sorted(counts, key=lambda key: (-counts[key], -newest[key], key))[: limits.GRAPH_HOP_ENTITIES]
+    return sorted(counts, key=lambda key: (-counts[key], -newest[key], key))[: facts_limits.GRAPH_HOP_ENTITIES]

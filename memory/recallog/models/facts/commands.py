@@ -6,10 +6,11 @@ from recallog.models.facts import extractor, synthesizer
 from recallog.models.facts import reactor as extraction
 from recallog.models.facts.extractor import ExtractionRequest, FactExtractor, Utterance
 from recallog.models.facts.synthesizer import Synthesizer
-from recallog.operations.parameters import After, ExtractOptions, RetainOptions
+from recallog.models.long_term.parameters import ExtractOptions, RetainOptions
+from recallog.operations.parameters import After
 from recallog.retrieval.channels import FOUR_CHANNEL
-from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed
+from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.models.long_term.views import ExtractedFacts, Retained, Synthesis
 from recallog_schemas.views import RecallView
 
@@ -59,7 +60,7 @@ async def reflect(
     Also where the space shares its entries, the answer is for the agent alone: it may quote private ones.
     """
     found = await recall(
-        space, agent, question, top_k=limits.SYNTHESIS_HITS, preset=FOUR_CHANNEL, types=_TYPES, after=after
+        space, agent, question, top_k=facts_limits.SYNTHESIS_HITS, preset=FOUR_CHANNEL, types=_TYPES, after=after
     )
     # A broad question has weak hits only: a model may still find an answer in them.
     hits = [hit for hit in found.hits if not hit.weak] or found.hits

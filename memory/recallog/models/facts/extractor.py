@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from recallog.reactors.asking import Sleep, one_line, repeated
 from recallog_schemas import limits
+from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.shortening import cut
 
 
@@ -108,12 +109,12 @@ def checked(facts: Iterable[Fact], request: ExtractionRequest) -> Sequence[Fact]
     found: dict[str, Fact] = {}
     for fact in _in_form(facts, offered):
         found.setdefault(fact.text.casefold(), fact)
-    return list(found.values())[: limits.EXTRACTED_FACTS_MAX]
+    return list(found.values())[: facts_limits.EXTRACTED_FACTS_MAX]
 
 
 def _in_form(facts: Iterable[Fact], offered: Sequence[str]) -> Iterator[Fact]:
     for fact in facts:
-        text = cut(one_line(fact.text), limits.FACT_CHARS_MAX)
+        text = cut(one_line(fact.text), facts_limits.FACT_CHARS_MAX)
         if text:
             named = set(fact.sources)
             yield replace(
@@ -137,8 +138,8 @@ def _share(number: float | None) -> float | None:
 def bounded(utterances: Sequence[Utterance]) -> Sequence[Utterance]:
     """The newest utterances that one extraction reads, oldest first; the oldest of them may be cut."""
     chosen: list[Utterance] = []
-    left = limits.EXTRACTED_CHARS
-    for said in reversed(utterances[-limits.EXTRACTED_EVENTS :]):
+    left = facts_limits.EXTRACTED_CHARS
+    for said in reversed(utterances[-facts_limits.EXTRACTED_EVENTS :]):
         if left <= 0:
             break
         if said.text.strip():

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtractor
 from recallog.reactors.chat_model import ChatModel, first_object
-from recallog_schemas import limits
+from recallog_schemas.models.facts import limits as facts_limits
 
 INSTRUCTIONS = """\
 You extract facts for the long-term memory of an agent.
@@ -39,7 +39,7 @@ class EndpointExtractor(ChatModel, FactExtractor):
         return self.model
 
     async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
-        content = await self.reply(INSTRUCTIONS, _data(request), chars_max=limits.EXTRACTED_CHARS)
+        content = await self.reply(INSTRUCTIONS, _data(request), chars_max=facts_limits.EXTRACTED_CHARS)
         found = first_object(content, "facts")
         if found is None or not isinstance(found["facts"], list):
             excerpt = self.excerpt(content) or "nothing at all"

@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING, Unpack
 
+from recallog.models.facts import parameters as facts_parameters
 from recallog.models.long_term.operations import Entries
+from recallog.models.long_term.parameters import ExtractOptions
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
-from recallog.operations.parameters import ExtractOptions
 
 if TYPE_CHECKING:
     from recallog_schemas.models.long_term.views import ExtractedFacts, Synthesis
@@ -30,9 +31,9 @@ class LongTerm(Entries):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        text: parameters.ExtractedText,
+        text: facts_parameters.ExtractedText,
         *,
-        source: parameters.FactSource = None,
+        source: facts_parameters.FactSource = None,
         **options: Unpack[ExtractOptions],
     ) -> "ExtractedFacts":
         """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
@@ -62,7 +63,7 @@ class LongTerm(Entries):
         agent: parameters.Agent,
         question: parameters.RecallQuery,
         *,
-        store: parameters.StoreAnswer = False,
+        store: facts_parameters.StoreAnswer = False,
         after: parameters.After = None,
     ) -> "Synthesis":
         """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.

@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from recallog.reactors.asking import Sleep, one_line, repeated
-from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed
+from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.shortening import cut, first_sentence
 from recallog_schemas.views import RecallHit
 
@@ -80,9 +80,9 @@ async def ask(
 
 def checked(answer: str) -> str:
     """The answer in the form of an entry: its lines without control characters, at most
-    `limits.SYNTHESIS_CHARS_MAX` characters. Raises `ModelFailed` if it is empty; idempotent."""
+    `facts_limits.SYNTHESIS_CHARS_MAX` characters. Raises `ModelFailed` if it is empty; idempotent."""
     lines = (one_line(line) for line in answer.strip().splitlines())
-    text = cut("\n".join(lines), limits.SYNTHESIS_CHARS_MAX)
+    text = cut("\n".join(lines), facts_limits.SYNTHESIS_CHARS_MAX)
     if not text:
         raise ModelFailed("the answer contains no text", retryable=True)
     return text

@@ -9,12 +9,13 @@ from recallog.reactors.reactor import DueTrigger
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog_projections.views import episodic
 from recallog_projections.views.episodic import RememberedEvent
-from recallog_schemas import kinds, limits
+from recallog_schemas import kinds
+from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.views import Remembered
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
-_FIRST_EVENTS = 2 * limits.EXTRACTED_EVENTS
+_FIRST_EVENTS = 2 * facts_limits.EXTRACTED_EVENTS
 """How many events the first read of each log returns: most turns are shorter, and end just before they are read."""
 _REFLECTED = "agent.reflected"
 
@@ -35,7 +36,7 @@ class Turn:
         """The newest of `memories` that belong to the turn and have a text."""
         found: list[Remembered] = []
         for memory in reversed(memories):
-            if memory.offset <= self.since or len(found) == limits.EXTRACTED_EVENTS:
+            if memory.offset <= self.since or len(found) == facts_limits.EXTRACTED_EVENTS:
                 break
             if memory.offset < self.end:
                 shown = snapshot.remembered(memory.offset, memory.data, memory.text)
@@ -59,7 +60,7 @@ async def events_of(
         tails = snapshot.tail(episodic.OWN, turn.space, turn.agent), snapshot.tail(episodic.SHARED, turn.space)
         found = turn.newest_of(snapshot, episodic.complete(*tails))
         start = episodic.kept_from(*tails)
-        if start is None or start <= turn.since or len(found) >= limits.EXTRACTED_EVENTS:
+        if start is None or start <= turn.since or len(found) >= facts_limits.EXTRACTED_EVENTS:
             return found
         if newest == log_events:
             break

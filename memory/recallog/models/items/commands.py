@@ -19,17 +19,18 @@ from recallog_projections.models.items.projection import Items
 from recallog_projections.tables import LogName
 from recallog_schemas import Event, Position, Record, limits
 from recallog_schemas.errors import Conflict, InvalidArgument, Refused
+from recallog_schemas.models.items import limits as items_limits
 from recallog_schemas.models.items.views import ItemChange
 from recallog_schemas.validation import json_of
 
 _WHY = {
     items.FULL: f"{{namespace}} has as many keys as it may have, {limits.WORKING_BLOCKS_MAX} in working memory and "
-    f"{limits.SCRATCHPAD_KEYS_MAX} in a scratchpad; delete one first",
+    f"{items_limits.SCRATCHPAD_KEYS_MAX} in a scratchpad; delete one first",
     items.UNKNOWN: "there is no item {path}",
     items.NOT_TEXT: "{path} holds no text, and a text can be added to a text only; use put",
     items.NOT_QUEUE: "{path} is no queue: only a list in a scratchpad can be drained",
     items.TOO_LARGE: f"the value of {{path}} would exceed {limits.ITEM_VALUE_BYTES_MAX:,} bytes, or "
-    f"{limits.SCRATCHPAD_CHARS_MAX:,} characters in a scratchpad; keep it in parts",
+    f"{items_limits.SCRATCHPAD_CHARS_MAX:,} characters in a scratchpad; keep it in parts",
 }
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
 from recallog.models import items
+from recallog.models.items import parameters as items_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
@@ -34,12 +35,12 @@ class Items(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        namespace: parameters.ItemNamespace,
-        key: parameters.ItemKey,
-        value: parameters.ItemValue,
+        namespace: items_parameters.ItemNamespace,
+        key: items_parameters.ItemKey,
+        value: items_parameters.ItemValue,
         *,
-        json_text: parameters.JsonText = False,
-        base: parameters.Base = None,
+        json_text: items_parameters.JsonText = False,
+        base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
         """Give an item a value, whether it exists or not, and answer the item once the views have it.
@@ -48,7 +49,7 @@ class Items(FacadePart):
         """
         from recallog.models.items import commands as changes
 
-        address = changes.Address(space, agent, parameters.names(namespace), key)
+        address = changes.Address(space, agent, items_parameters.names(namespace), key)
         given = changes.value_of(address, value, json_text=json_text)
         return await changes.change(self._access, address, "put", event_id, value=given, base=base)
 
@@ -62,12 +63,12 @@ class Items(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        namespace: parameters.ItemNamespace,
-        key: parameters.ItemKey,
+        namespace: items_parameters.ItemNamespace,
+        key: items_parameters.ItemKey,
         **at: Unpack[At],
     ) -> "ItemFound":
         """The item under a key, with its version."""
-        names = parameters.names(namespace)
+        names = items_parameters.names(namespace)
         return await self._access.of_space(
             space, lambda reading: items.queries.get(reading, space, agent, names, key), at
         )
@@ -83,11 +84,11 @@ class Items(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        namespace: parameters.ItemNamespace,
-        key: parameters.ItemKey,
-        text: parameters.AppendedText,
+        namespace: items_parameters.ItemNamespace,
+        key: items_parameters.ItemKey,
+        text: items_parameters.AppendedText,
         *,
-        base: parameters.Base = None,
+        base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
         """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
@@ -96,7 +97,7 @@ class Items(FacadePart):
         """
         from recallog.models.items import commands as changes
 
-        address = changes.Address(space, agent, parameters.names(namespace), key)
+        address = changes.Address(space, agent, items_parameters.names(namespace), key)
         return await changes.change(self._access, address, "appended", event_id, text=text, base=base)
 
     @operation(
@@ -110,11 +111,11 @@ class Items(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        namespace: parameters.ItemNamespace,
-        key: parameters.ItemKey,
-        to: parameters.NewKey,
+        namespace: items_parameters.ItemNamespace,
+        key: items_parameters.ItemKey,
+        to: items_parameters.NewKey,
         *,
-        base: parameters.Base = None,
+        base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
         """Give an item another key in its namespace. An item that has this key is replaced.
@@ -123,7 +124,7 @@ class Items(FacadePart):
         """
         from recallog.models.items import commands as changes
 
-        address = changes.Address(space, agent, parameters.names(namespace), key)
+        address = changes.Address(space, agent, items_parameters.names(namespace), key)
         return await changes.change(self._access, address, "moved", event_id, to=to, base=base)
 
     @operation(
@@ -138,10 +139,10 @@ class Items(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        namespace: parameters.ItemNamespace,
-        key: parameters.ItemKey,
+        namespace: items_parameters.ItemNamespace,
+        key: items_parameters.ItemKey,
         *,
-        base: parameters.Base = None,
+        base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
         """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
@@ -152,7 +153,7 @@ class Items(FacadePart):
         """
         from recallog.models.items import commands as changes
 
-        address = changes.Address(space, agent, parameters.names(namespace), key)
+        address = changes.Address(space, agent, items_parameters.names(namespace), key)
         return await changes.change(self._access, address, "deleted", event_id, base=base)
 
     @operation(
@@ -165,9 +166,9 @@ class Items(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        namespace: parameters.BelowNamespace = None,
+        namespace: items_parameters.BelowNamespace = None,
         *,
-        newest_first: parameters.NewestFirst = False,
+        newest_first: items_parameters.NewestFirst = False,
         limit: parameters.ListLimit = limits.PAGE_ITEMS,
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
@@ -176,7 +177,7 @@ class Items(FacadePart):
 
         `cursor` takes the `next` of a page and selects the page behind it.
         """
-        below = () if namespace is None else parameters.names(namespace)
+        below = () if namespace is None else items_parameters.names(namespace)
         return await self._access.of_space(
             space,
             lambda reading: items.queries.page(reading, space, agent, below, limit, cursor, newest_first=newest_first),

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from recallog.retrieval.channels import EVENT
 from recallog_projections.tables import RowKey
-from recallog_schemas import Event, limits, timestamps
+from recallog_schemas import Event, timestamps
 from recallog_schemas.errors import RecallogError, StorageReadOnly
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
@@ -70,7 +71,7 @@ class AccessCounter:
         reads.hits += bool(ids)
         reads.misses += not ids
         reads.now = now
-        if sum(len(each.counts) for each in self._reads.values()) >= limits.ACCESSED_IDS_MAX:
+        if sum(len(each.counts) for each in self._reads.values()) >= long_term_limits.ACCESSED_IDS_MAX:
             self._start()
         else:
             self._set_timer()
@@ -95,7 +96,7 @@ class AccessCounter:
         this = asyncio.get_running_loop()
         under_way = [task for task in self._flushes if task.get_loop() is this]
         try:
-            async with asyncio.timeout(limits.ACCESSED_CLOSE_SECONDS):
+            async with asyncio.timeout(long_term_limits.ACCESSED_CLOSE_SECONDS):
                 await asyncio.gather(*under_way)
                 await self.flush()
         except TimeoutError:
@@ -128,7 +129,7 @@ class AccessCounter:
         """Let a timer of the running loop publish. A timer of a loop that has ended never fires."""
         loop = asyncio.get_running_loop()
         if self._timer is None or self._timer_loop is not loop:
-            self._timer, self._timer_loop = loop.call_later(limits.ACCESSED_SECONDS, self._start), loop
+            self._timer, self._timer_loop = loop.call_later(long_term_limits.ACCESSED_SECONDS, self._start), loop
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -143,7 +144,8 @@ def _events_of(space: str, agent: str, reads: _Reads, now: datetime | None) -> l
         return []
     ids = list(reads.counts.items())
     parts = [
-        dict(ids[first : first + limits.ACCESSED_IDS_MAX]) for first in range(0, len(ids), limits.ACCESSED_IDS_MAX)
+        dict(ids[first : first + long_term_limits.ACCESSED_IDS_MAX])
+        for first in range(0, len(ids), long_term_limits.ACCESSED_IDS_MAX)
     ]
     lookups = {name: count for name, count in (("hits", reads.hits), ("misses", reads.misses)) if count}
     return [

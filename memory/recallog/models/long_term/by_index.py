@@ -13,8 +13,8 @@ from recallog.retrieval.channels import KEYWORD, SEMANTIC, Channel
 from recallog.retrieval.query import RecallQuery, query_terms
 from recallog_projections.index.engines.engine import Hit, Search
 from recallog_projections.models.long_term.reading import KIND
-from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged, IndexLost, IndexUnavailable
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 Result = TypeVar("Result")
 
@@ -55,7 +55,7 @@ class EntriesByIndex:
         """What the failures mean for the answer."""
         said = {
             SEMANTIC: "the channel semantic was left out",
-            KEYWORD: f"the channel keyword compared only the newest {limits.RECALL_ENTRIES:,} entries",
+            KEYWORD: f"the channel keyword compared only the newest {long_term_limits.RECALL_ENTRIES:,} entries",
         }
         reasons: dict[str, list[str]] = {}
         for channel, error in self.failures.items():

@@ -15,8 +15,9 @@ from recallog.commands.foreseeing import folded
 from recallog.commands.making import made
 from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.models.long_term.similar import SimilarEntry, similar, similar_to_each
-from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
+from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
 from recallog_projections.index.terms import terms
 from recallog_projections.models.long_term import tables, texts
@@ -34,6 +35,7 @@ from recallog_schemas.errors import (
     Refused,
 )
 from recallog_schemas.kinds import QualitySettings
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term import seeding
 from recallog_schemas.models.long_term.views import (
     Comparison,
@@ -55,7 +57,8 @@ _COMPARED_ROWS = 32
 """Entries that `deduplicate` compares at a time: their texts are embedded together."""
 
 _WHY = {
-    tables.PINS: f"{{agent}} has pinned {limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. Give one of "
+    tables.PINS: f"{{agent}} has pinned {long_term_limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. "
+    "Give one of "
     "them another priority first: {pinned}",
     tables.EQUAL: "another entry of {owner} has this text already",
     tables.TOO_LARGE: "the entry would become too large; keep it in parts",
@@ -496,7 +499,7 @@ async def _similar_to(
         rows[0].space,
         rows[0].owner,
         list(live.values()),
-        least=limits.SIMILARITY_OF_ENTRIES,
+        least=long_term_limits.SIMILARITY_OF_ENTRIES,
         limit=_NEAREST,
     )
     return [(number, row, each.found) for number, row, each in zip(numbers, live.values(), found, strict=True)]
@@ -523,7 +526,7 @@ async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow) -> Po
 
 
 def _is_near(one: EntryRow, other: EntryRow, similarity: float) -> bool:
-    most = limits.SIMILARITY_OF_FACTS if one.type == "fact" else limits.SIMILARITY_OF_ENTRIES
+    most = long_term_limits.SIMILARITY_OF_FACTS if one.type == "fact" else long_term_limits.SIMILARITY_OF_ENTRIES
     return similarity > most and _compared(one) == _compared(other)
 
 

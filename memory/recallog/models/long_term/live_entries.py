@@ -8,7 +8,7 @@ from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
-from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 
 async def at(
@@ -42,14 +42,16 @@ async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_typ
     """The newest live entries of a type: of the agent's own, and of all that it may read, `limits.RECALL_ENTRIES`."""
 
     async def read(session: ReadSession) -> list[EntryRow]:
-        own = await page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
-        return [*(row for _, row in own.items), *await _newest(session, space, agent, limits.RECALL_ENTRIES)]
+        own = await page_of(session, space, agent, entry_type, None, long_term_limits.RECALL_ENTRIES)
+        return [*(row for _, row in own.items), *await _newest(session, space, agent, long_term_limits.RECALL_ENTRIES)]
 
     found = {row.offset: row for row in await reading.steady(read) if row.type == entry_type}
     return [row for row in found.values() if entry_reading.may_read(agent, row)]
 
 
-async def newest(reading: ReadSession, space: str, agent: str, most: int = limits.RECALL_ENTRIES) -> Sequence[EntryRow]:
+async def newest(
+    reading: ReadSession, space: str, agent: str, most: int = long_term_limits.RECALL_ENTRIES
+) -> Sequence[EntryRow]:
     """The newest live entries that `agent` may read, at most `most`, in ledger order."""
     found = await reading.steady(lambda session: _newest(session, space, agent, most))
     return [row for row in found if entry_reading.may_read(agent, row)]

@@ -7,10 +7,13 @@ import uuid_utils
 
 from recallog.access import FacadePart
 from recallog.models import long_term
+from recallog.models.long_term import parameters as long_term_parameters
+from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Operation, Scope, operation
-from recallog.operations.parameters import At, ExperienceOptions, RetainOptions, UpdateOptions
+from recallog.operations.parameters import At
 from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.long_term.views import (
@@ -58,10 +61,10 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        text: parameters.KeptText,
+        text: long_term_parameters.KeptText,
         *,
-        type: parameters.Type = "fact",  # noqa: A002  # the name that entries and their events have
-        entry_id: parameters.NewEntryId = None,
+        type: long_term_parameters.Type = "fact",  # noqa: A002  # the name that entries and their events have
+        entry_id: long_term_parameters.NewEntryId = None,
         **options: Unpack[RetainOptions],
     ) -> "Retained":
         """Keep a text as an entry of an agent, and answer what became of it once the views have it.
@@ -89,9 +92,9 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        text: parameters.KeptText,
+        text: long_term_parameters.KeptText,
         *,
-        type: parameters.Type = "fact",  # noqa: A002  # the name that entries and their events have
+        type: long_term_parameters.Type = "fact",  # noqa: A002  # the name that entries and their events have
         **options: Unpack[RetainOptions],
     ) -> "Comparison":
         """What `retain` would answer now, without writing, and the nearest entry of the agent.
@@ -113,10 +116,10 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        action_type: parameters.ActionType,
-        summary: parameters.ExperienceSummary,
+        action_type: long_term_parameters.ActionType,
+        summary: long_term_parameters.ExperienceSummary,
         *,
-        entry_id: parameters.NewEntryId = None,
+        entry_id: long_term_parameters.NewEntryId = None,
         **options: Unpack[ExperienceOptions],
     ) -> "Retained":
         """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
@@ -138,7 +141,7 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        entry_id: parameters.EntryId,
+        entry_id: long_term_parameters.EntryId,
         *,
         event_id: parameters.NewEventId = None,
         **fields: Unpack[UpdateOptions],
@@ -165,10 +168,10 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        entry_ids: parameters.ForgottenIds = None,
+        entry_ids: long_term_parameters.ForgottenIds = None,
         *,
-        subject: parameters.ForgottenSubject = None,
-        reason: parameters.ChangeReason = None,
+        subject: long_term_parameters.ForgottenSubject = None,
+        reason: long_term_parameters.ChangeReason = None,
     ) -> "EntriesChange":
         """Erase entries of the agent: the views, the index and the views' past have their texts no longer.
 
@@ -193,9 +196,9 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        entry_id: parameters.EntryId,
+        entry_id: long_term_parameters.EntryId,
         *,
-        reason: parameters.ChangeReason = None,
+        reason: long_term_parameters.ChangeReason = None,
     ) -> "EntriesChange":
         """Take back an entry of the agent that was wrong. It is found no longer, and its owner can read it by its id.
 
@@ -219,8 +222,8 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        to: parameters.Receiver,
-        entry_ids: parameters.EntryIds,
+        to: long_term_parameters.Receiver,
+        entry_ids: long_term_parameters.EntryIds,
     ) -> "EntriesChange":
         """Give entries of the agent to another one. They arrive with the priority normal, and without other readers.
 
@@ -242,7 +245,7 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        entry_id: parameters.EntryId,
+        entry_id: long_term_parameters.EntryId,
         **at: Unpack[At],
     ) -> "EntryFound":
         """The entry with an id, if the agent may read it; a retracted or archived one only to its owner."""
@@ -261,9 +264,9 @@ class Entries(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
-        order: parameters.EntryOrder = "newest",
-        type: parameters.OneType = None,  # noqa: A002  # the name that entries and their events have
-        limit: parameters.EntriesLimit = limits.PAGE_ITEMS,
+        order: long_term_parameters.EntryOrder = "newest",
+        type: long_term_parameters.OneType = None,  # noqa: A002  # the name that entries and their events have
+        limit: long_term_parameters.EntriesLimit = limits.PAGE_ITEMS,
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
     ) -> "EntriesPage":
@@ -288,7 +291,7 @@ class Entries(FacadePart):
         agent: parameters.Agent,
         query: parameters.RecallQuery,
         *,
-        limit: parameters.LessonsLimit = limits.LESSONS,
+        limit: long_term_parameters.LessonsLimit = long_term_limits.LESSONS,
         **at: Unpack[At],
     ) -> "LessonsView":
         """The lessons that an agent may read and that fit a question: its pinned ones first, then the most similar.
@@ -313,9 +316,9 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        texts: parameters.SeedTexts = None,
+        texts: long_term_parameters.SeedTexts = None,
         *,
-        type: parameters.Type = "lesson",  # noqa: A002  # the name that entries and their events have
+        type: long_term_parameters.Type = "lesson",  # noqa: A002  # the name that entries and their events have
     ) -> "Seeded":
         """Give an agent entries to begin with, which cost nothing. Their ids follow from the texts: twice is once."""
         from recallog.models.long_term import commands as changes
@@ -332,9 +335,9 @@ class Entries(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        entry_id: parameters.OneEntryId = None,
+        entry_id: long_term_parameters.OneEntryId = None,
         *,
-        limit: parameters.AuditLimit = limits.PAGE_ITEMS,
+        limit: long_term_parameters.AuditLimit = limits.PAGE_ITEMS,
         **at: Unpack[At],
     ) -> "AuditView":
         """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
@@ -348,7 +351,7 @@ class Entries(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
-        limit: parameters.ErasuresLimit = limits.PAGE_ITEMS,
+        limit: long_term_parameters.ErasuresLimit = limits.PAGE_ITEMS,
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
     ) -> "ErasuresPage":
@@ -374,8 +377,8 @@ class Entries(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
-        apply: parameters.ApplyProposals = False,
-        only: parameters.OnlyProposed = None,
+        apply: long_term_parameters.ApplyProposals = False,
+        only: long_term_parameters.OnlyProposed = None,
         progress: parameters.Report = None,
     ) -> "Deduplicated":
         """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.

@@ -28,8 +28,9 @@ from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, settings
-from recallog_schemas import Position, limits
+from recallog_schemas import Position
 from recallog_schemas.errors import IndexUnavailable
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import RecallHit, RecallView
 
@@ -75,7 +76,7 @@ async def recall(reading: ReadSession, index: SemanticIndex | None, cache: TermC
 
 def _depth(query: RecallQuery) -> int:
     """How many entries each channel ranks."""
-    return max(limits.PRESET_CANDIDATES, 2 * query.top_k)
+    return max(long_term_limits.PRESET_CANDIDATES, 2 * query.top_k)
 
 
 async def _recalled(
@@ -123,7 +124,7 @@ async def _rankings(
     linked: Sequence[tuple[int, str]] = ()
     if ENTITY in query.weights:
         # The filters of the query may leave few of them.
-        limit = limits.RECALL_ENTRIES if query.is_filtered else _depth(query)
+        limit = long_term_limits.RECALL_ENTRIES if query.is_filtered else _depth(query)
         linked = await additions.linked(session, query.space, query.agent, query.text, limit=limit)
     indexed = await searching
     # A past may also have entries that the index does not have any more.
@@ -202,7 +203,9 @@ async def _by_recency(
     session: ReadSession, query: RecallQuery, now: datetime | None, rows: Mapping[int, EntryRow]
 ) -> list[int]:
     """The offsets of entries by age, use and confidence."""
-    own = await session.page(uses.ROWS, query.space, query.agent, newest_first=True, limit=limits.RECALL_ENTRIES)
+    own = await session.page(
+        uses.ROWS, query.space, query.agent, newest_first=True, limit=long_term_limits.RECALL_ENTRIES
+    )
     accesses = {int(key): row.accesses for key, row in own.items}
     oldest = min(accesses, default=0) if not own.last else 0
     needs = {offset: uses.row_key(row) for offset, row in rows.items() if row.owner != query.agent or offset < oldest}

@@ -19,6 +19,7 @@ from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import settings
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.views import (
     AuditView,
     EntriesPage,
@@ -94,7 +95,7 @@ async def by_priority(
 
     async def read(session: ReadSession) -> EntriesPage:
         snapshot = await snapshot_of(session, space, agent)
-        page = await live_entries.page_of(session, space, agent, entry_type, None, limits.RECALL_ENTRIES)
+        page = await live_entries.page_of(session, space, agent, entry_type, None, long_term_limits.RECALL_ENTRIES)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
         end = first + fitting(_size(row) for row in shown[first : first + limit])
         return EntriesPage(

@@ -20,7 +20,7 @@ from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
-from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 _CANDIDATES = 4
 """How many times as many points are searched as entries are wanted: some of them may have changed since."""
@@ -173,7 +173,7 @@ class _Comparison:
         snapshot = await self.reading.snapshot(need for of_text in needs for need in of_text)
         newest: Sequence[EntryRow] = ()
         if self.index.checkpoint != snapshot.processed:
-            rows = await live_entries.newest(self.reading, self.space, self.agent, limits.SIMILAR_ENTRIES)
+            rows = await live_entries.newest(self.reading, self.space, self.agent, long_term_limits.SIMILAR_ENTRIES)
             newest = [row for row in rows if row.offset > self.index.checkpoint]
         found = []
         for asked, of_text in zip(texts, needs, strict=True):

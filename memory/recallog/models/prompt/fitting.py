@@ -4,10 +4,10 @@ What gives way to a budget, in this order:
 
 1. the evidence of a due reflection: its oldest lines shrink to ids, then they are left out;
 2. long lines of RECALLED, ACTION HISTORY, YOUR MEMORY and YOUR BELIEFS: they are cut, at a word, to one common length
-   of at least `limits.PROMPT_LINE_CHARS_MIN` characters of text;
+   of at least `prompt_limits.PROMPT_LINE_CHARS_MIN` characters of text;
 3. long lines of the other sections, likewise; the newest message of a visitor to `limits.PROMPT_MESSAGE_CHARS_MIN`;
 4. whole lines, in the order of `Prompt.removable`;
-5. the newest message of a visitor, down to `limits.PROMPT_MESSAGE_CHARS_LEAST`.
+5. the newest message of a visitor, down to `prompt_limits.PROMPT_MESSAGE_CHARS_LEAST`.
 
 What one step gains beyond the need is used for longer lines again. The identity, working memory, the caller's
 components and step, and the form of the answer never give way.
@@ -17,8 +17,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.shortening import CHARS_PER_TOKEN, cut, tokens
 
 _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
@@ -123,19 +123,19 @@ class Prompt:
         conceded = _Concessions(evidence_steps=steps)
         if fits(conceded):
             return fewest(lambda number: replace(conceded, evidence_steps=number), steps)
-        conceded = replace(conceded, cheap_chars=limits.PROMPT_LINE_CHARS_MIN)
+        conceded = replace(conceded, cheap_chars=prompt_limits.PROMPT_LINE_CHARS_MIN)
         if not fits(conceded):
             conceded = replace(
                 conceded,
-                other_chars=limits.PROMPT_LINE_CHARS_MIN,
-                message_chars=limits.PROMPT_MESSAGE_CHARS_MIN,
+                other_chars=prompt_limits.PROMPT_LINE_CHARS_MIN,
+                message_chars=prompt_limits.PROMPT_MESSAGE_CHARS_MIN,
             )
         if not fits(conceded):
             tried = conceded = replace(conceded, lines_removed=len(self.removable))
             if fits(conceded):
                 conceded = fewest(lambda number: replace(tried, lines_removed=number), len(self.removable))
             else:
-                conceded = replace(conceded, message_chars=limits.PROMPT_MESSAGE_CHARS_LEAST)
+                conceded = replace(conceded, message_chars=prompt_limits.PROMPT_MESSAGE_CHARS_LEAST)
         if not fits(conceded):
             least = tokens(self._written(conceded).text)
             raise InvalidArgument(

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
+from recallog.models.prompt import parameters as prompt_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, operation
 from recallog.operations.parameters import SalienceOptions
@@ -25,14 +26,14 @@ class Prompts(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
-        scene: parameters.SceneText = None,
-        query: parameters.MemoryQuery = None,
-        components: parameters.Components = (),
-        extra: parameters.Extra = None,
-        step: parameters.Step = None,
-        output_format: parameters.OutputFormat = None,
-        budget_tokens: parameters.BudgetTokens = None,
-        session: parameters.RecallSession = None,
+        scene: prompt_parameters.SceneText = None,
+        query: prompt_parameters.MemoryQuery = None,
+        components: prompt_parameters.Components = (),
+        extra: prompt_parameters.Extra = None,
+        step: prompt_parameters.Step = None,
+        output_format: prompt_parameters.OutputFormat = None,
+        budget_tokens: prompt_parameters.BudgetTokens = None,
+        session: prompt_parameters.RecallSession = None,
         **options: Unpack[SalienceOptions],
     ) -> "ContextView":
         """The prompt of an agent for a model, and whether a reflection is due.
@@ -61,7 +62,7 @@ class Prompts(FacadePart):
             options.get("turn"),
             as_of,
             step=step,
-            components=parameters.headed(components),
+            components=prompt_parameters.headed(components),
             session=session,
             sections=[each for each in sections if each is not None],
         )
@@ -79,7 +80,7 @@ class Prompts(FacadePart):
         event_id: parameters.EventId,
         agent: parameters.Agent,
         *,
-        query: parameters.MemoryQuery = None,
+        query: prompt_parameters.MemoryQuery = None,
         top_k: parameters.SalientTopK = None,
         **options: Unpack[SalienceOptions],
     ) -> "Explanation":

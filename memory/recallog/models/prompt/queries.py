@@ -23,7 +23,9 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
 from recallog_schemas import limits
+from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
+from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.shortening import cut, tokens
 from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated, continued, one_line
@@ -31,7 +33,9 @@ from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated,
 MEMORY_HEADING = "YOUR MEMORY"
 """The heading of the section that the window, or salience, fills."""
 
-_SHOWN_ELSEWHERE = limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
+_SHOWN_ELSEWHERE = (
+    beliefs_limits.PROMPT_BELIEFS + limits.PROMPT_ACTIONS + limits.VISITOR_EVENTS + limits.SCENE_KINDS_MAX + 1
+)
 """Upper bound of the events that the prompt shows outside of its memory section, the goal included."""
 _EVIDENCE_CHARS_LEAST = 40
 """How much of the text of evidence is shown however long the names before it are."""
@@ -122,7 +126,7 @@ async def context(
     Raises `InvalidArgument` for a budget that is too small for what is never left out.
     """
     composed = await compose(reading, searcher, space, agent, request, candidates)
-    budget_tokens = min(request.budget_tokens or limits.PROMPT_TOKENS_MAX, limits.PROMPT_TOKENS_MAX)
+    budget_tokens = min(request.budget_tokens or prompt_limits.PROMPT_TOKENS_MAX, prompt_limits.PROMPT_TOKENS_MAX)
     written, reflection = composed.prompt.fitted(budget_tokens), composed.reflection
     return ContextView(
         generation=reflection.generation,
@@ -174,7 +178,7 @@ async def compose(
                 *episodic.logs(space, agent, newest),
                 *scene.visitor_logs(space, agent),
                 episodic.action_log(space, agent),
-                reflections.belief_log(space, agent, limits.PROMPT_BELIEFS),
+                reflections.belief_log(space, agent, beliefs_limits.PROMPT_BELIEFS),
             ],
         )
         own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
@@ -403,6 +407,6 @@ def _reflection_request(
     evidence = []
     for event in due:
         prefix = event.line_prefix(reflection.agent, dated=dated)
-        text = cut(one_line(event.text), max(limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
+        text = cut(one_line(event.text), max(prompt_limits.EVIDENCE_CHARS_MAX - len(prefix), _EVIDENCE_CHARS_LEAST))
         evidence.append(Line(text, prefix, event.position.offset, one_line(event.event.id)))
     return request, evidence

@@ -32,8 +32,9 @@ from recallog_projections.models.long_term.linking import NORMAL
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 from recallog_projections.views.settings import AgentSettings
-from recallog_schemas import Event, codec, limits
+from recallog_schemas import Event, codec
 from recallog_schemas.kinds import RagSettings
+from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.shortening import cut
 from recallog_schemas.views import RecallHit, RecallView, Remembered, one_line
 
@@ -45,8 +46,8 @@ _OWN_MESSAGES = 50
 """How many hits automatic recall requests beyond those shown: most hits may be messages that the conversation has."""
 _USER_SAID = b'"' + rendering.USER_SAID.encode() + b'"'
 _DEFAULTS = RagSettings.model_construct()
-_AUTOMATIC = RagSettings.model_construct(limit=limits.AUTO_RECALL_HITS)
-_CONSIDERED = 4 * limits.AUTO_RECALL_MESSAGES
+_AUTOMATIC = RagSettings.model_construct(limit=prompt_limits.AUTO_RECALL_HITS)
+_CONSIDERED = 4 * prompt_limits.AUTO_RECALL_MESSAGES
 """How many of the newest messages of the user are looked at, since some of them may have been taken out."""
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
@@ -70,8 +71,10 @@ class Automatic:
 def query_of(texts: Sequence[str]) -> str:
     """The query of automatic recall: the last 5 of `texts`, the messages of a user, 200 characters each, and of these
     together the last 500."""
-    newest = [text.strip()[: limits.AUTO_RECALL_MESSAGE_CHARS] for text in texts[-limits.AUTO_RECALL_MESSAGES :]]
-    return "\n".join(text for text in newest if text)[-limits.AUTO_RECALL_QUERY_CHARS :]
+    newest = [
+        text.strip()[: prompt_limits.AUTO_RECALL_MESSAGE_CHARS] for text in texts[-prompt_limits.AUTO_RECALL_MESSAGES :]
+    ]
+    return "\n".join(text for text in newest if text)[-prompt_limits.AUTO_RECALL_QUERY_CHARS :]
 
 
 async def automatic(reading: ReadSession, snapshot: Snapshot, space: str, agent: str, session: str | None) -> Automatic:
@@ -144,7 +147,7 @@ async def recalled(
     if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
     index = searcher.index
-    compared = candidates if index is not None else min(candidates, limits.PROMPT_RECALLED_EVENTS)
+    compared = candidates if index is not None else min(candidates, prompt_limits.PROMPT_RECALLED_EVENTS)
 
     async def answered() -> RecallView:
         return await retrieval.recall.recall(reading, searcher, question, compared)
@@ -170,7 +173,7 @@ def shown(
     close = [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere]
     if auto is None:
         return close[: rag.limit]
-    left, chosen = limits.AUTO_RECALL_CHARS, list[RecallHit]()
+    left, chosen = prompt_limits.AUTO_RECALL_CHARS, list[RecallHit]()
     for hit in close:
         if auto.tells(hit.event, hit.position.offset):
             continue
@@ -182,7 +185,7 @@ def shown(
 
 
 def _snippet(hit: RecallHit) -> str:
-    return cut(one_line(hit.quote), limits.AUTO_RECALL_MESSAGE_CHARS)
+    return cut(one_line(hit.quote), prompt_limits.AUTO_RECALL_MESSAGE_CHARS)
 
 
 def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str, ...]:

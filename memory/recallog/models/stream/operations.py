@@ -4,10 +4,13 @@ from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
 from recallog.models import stream
+from recallog.models.long_term import parameters as long_term_parameters
+from recallog.models.stream import parameters as stream_parameters
+from recallog.models.tiers import parameters as tiers_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
-from recallog_schemas import limits
+from recallog_schemas.models.stream import limits as stream_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.stream.views import InsightsView, StreamRecall, StreamSummary
@@ -36,10 +39,10 @@ class Stream(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        query: parameters.StreamQuery = None,
+        query: stream_parameters.StreamQuery = None,
         *,
-        limit: parameters.StreamLimit = limits.STREAM_MEMORIES,
-        now: parameters.QueryTime = None,
+        limit: stream_parameters.StreamLimit = stream_limits.STREAM_MEMORIES,
+        now: tiers_parameters.QueryTime = None,
         **at: Unpack[At],
     ) -> "StreamRecall":
         """The memories of an agent's stream that score best, best first.
@@ -65,7 +68,7 @@ class Stream(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
-        limit: parameters.InsightsLimit = limits.INSIGHTS_KEPT,
+        limit: stream_parameters.InsightsLimit = stream_limits.INSIGHTS_KEPT,
         **at: Unpack[At],
     ) -> "InsightsView":
         """The newest insights of an agent, oldest first. The views retain 64."""
@@ -84,11 +87,11 @@ class Stream(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        since: parameters.SpanStart = None,
-        until: parameters.SpanEnd = None,
+        since: stream_parameters.SpanStart = None,
+        until: stream_parameters.SpanEnd = None,
         *,
-        store: parameters.StoreSummary = False,
-        entry_id: parameters.NewEntryId = None,
+        store: stream_parameters.StoreSummary = False,
+        entry_id: long_term_parameters.NewEntryId = None,
         after: parameters.After = None,
     ) -> "StreamSummary":
         """Summarise what happened to an agent in a span of time, from `since` on and before `until`.

@@ -24,7 +24,10 @@ from recallog_projections.models.stream import insights
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import clock, episodic, settings
 from recallog_projections.views.words import words_of
-from recallog_schemas import Event, Position, codec, kinds, limits
+from recallog_schemas import Event, Position, codec, kinds
+from recallog_schemas.models.beliefs import limits as beliefs_limits
+from recallog_schemas.models.long_term import limits as long_term_limits
+from recallog_schemas.models.stream import limits as stream_limits
 from recallog_schemas.models.stream.views import InsightsView, StreamHit, StreamMemory, StreamRecall, StreamSummary
 from recallog_schemas.timestamps import micros, moment_of
 
@@ -124,7 +127,7 @@ async def summarize(
         found = await entries_by_id(session, space, calls) if calls else {}
         lost = {id_ for id_, entry in found.items() if linking.is_lost(entry.ref)}
         memories = [memory for memory in within if memory.event not in lost]
-        sources = nlargest(limits.ENTRY_SOURCES_MAX, memories, key=attrgetter("importance", "offset"))
+        sources = nlargest(long_term_limits.ENTRY_SOURCES_MAX, memories, key=attrgetter("importance", "offset"))
         tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
         kept_from = episodic.kept_from(*tails)
         return StreamSummary(
@@ -146,8 +149,8 @@ async def _read(reading: ReadSession, space: str, agent: str, log_events: int) -
         [RowKey(settings.AGENTS.name, space, agent), RowKey(clock.NOW.name, space)],
         [
             *episodic.logs(space, agent, log_events),
-            belief_log(space, agent, limits.BELIEFS_KEPT),
-            (LogName(insights.INSIGHTS.name, space, agent), limits.INSIGHTS_KEPT),
+            belief_log(space, agent, beliefs_limits.BELIEFS_KEPT),
+            (LogName(insights.INSIGHTS.name, space, agent), stream_limits.INSIGHTS_KEPT),
         ],
     )
 

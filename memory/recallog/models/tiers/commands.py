@@ -18,6 +18,7 @@ from recallog_projections.views import due
 from recallog_projections.views.due import Work
 from recallog_schemas import Event, Position, limits, triggers
 from recallog_schemas.errors import InvariantViolation
+from recallog_schemas.models.tiers import limits as tiers_limits
 from recallog_schemas.models.tiers.triggers import SUMMARY
 from recallog_schemas.models.tiers.views import ArchivedEntry, Consolidation, TierMove
 
@@ -77,7 +78,7 @@ async def _rejected(access: MemoryAccess, events: Sequence[Event], after: Positi
     space, agent = events[0].space, events[0].agent
     log = LogName(tables.MOVES.name, space, agent)
     snapshot = await access.of_space(
-        space, lambda reading: reading.snapshot((), [(log, limits.MOVES_KEPT)]), At(after=after)
+        space, lambda reading: reading.snapshot((), [(log, tiers_limits.MOVES_KEPT)]), At(after=after)
     )
     published = {event.id for event in events}
     kept = tables.MOVES.decode_all(snapshot.tail(tables.MOVES, space, agent).entries)

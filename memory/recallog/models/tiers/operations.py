@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
 from recallog.models import tiers as model
+from recallog.models.long_term import parameters as long_term_parameters
+from recallog.models.tiers import parameters as tiers_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
-from recallog_schemas import limits
+from recallog_schemas.models.tiers import limits as tiers_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.tiers.views import Consolidation, TierEntryFound, TierHits, TierPressure, TierStats
@@ -37,10 +39,10 @@ class Tiers(FacadePart):
         query: parameters.RecallQuery,
         *,
         tiers: parameters.SomeTiers = None,
-        limit: parameters.RetrievedLimit = limits.RETRIEVED,
-        min_similarity: parameters.RetrievedSimilarity = limits.RETRIEVED_SIMILARITY,
-        strategy: parameters.TierStrategy = "weighted",
-        now: parameters.QueryTime = None,
+        limit: tiers_parameters.RetrievedLimit = tiers_limits.RETRIEVED,
+        min_similarity: tiers_parameters.RetrievedSimilarity = tiers_limits.RETRIEVED_SIMILARITY,
+        strategy: tiers_parameters.TierStrategy = "weighted",
+        now: tiers_parameters.QueryTime = None,
         **at: Unpack[At],
     ) -> "TierHits":
         """The entries with a tier that an agent may read and that fit a question.
@@ -75,9 +77,9 @@ class Tiers(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        entry_id: parameters.EntryId,
+        entry_id: long_term_parameters.EntryId,
         *,
-        now: parameters.QueryTime = None,
+        now: tiers_parameters.QueryTime = None,
         **at: Unpack[At],
     ) -> "TierEntryFound":
         """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
@@ -95,7 +97,7 @@ class Tiers(FacadePart):
         records="moves",
     )
     async def consolidate(
-        self, space: parameters.Space, agent: parameters.Agent, *, now: parameters.PlanTime = None
+        self, space: parameters.Space, agent: parameters.Agent, *, now: tiers_parameters.PlanTime = None
     ) -> "Consolidation":
         """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
 
@@ -112,7 +114,7 @@ class Tiers(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
-        now: parameters.QueryTime = None,
+        now: tiers_parameters.QueryTime = None,
         **at: Unpack[At],
     ) -> "TierStats":
         """How many entries of an agent are in each tier, how they have moved, and how often it finds what it seeks."""

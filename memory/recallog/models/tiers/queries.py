@@ -29,6 +29,8 @@ from recallog_projections.views import clock, settings
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.kinds.payload import Tier
+from recallog_schemas.models.long_term import limits as long_term_limits
+from recallog_schemas.models.tiers import limits as tiers_limits
 from recallog_schemas.models.tiers.views import (
     TierEntry,
     TierEntryFound,
@@ -149,7 +151,7 @@ async def retrieve(
 
 async def _by_words(reading: ReadSession, space: str, agent: str, query: str) -> list[EntryInTier]:
     """The newest entries with a tier, each with the share of the query's terms that it has."""
-    page = await reading.page(tables.ROWS, space, agent, newest_first=True, limit=limits.RECALL_ENTRIES)
+    page = await reading.page(tables.ROWS, space, agent, newest_first=True, limit=long_term_limits.RECALL_ENTRIES)
     keys = [RowKey(entries.ROWS.name, space, agent, key) for key, _ in page.items]
     snapshot = await reading.snapshot(keys)
     own = [row for key in keys if (row := snapshot.row(entries.ROWS, *key[1:])) is not None]
@@ -225,7 +227,7 @@ async def archived(reading: ReadSession, space: str, agent: str, ids: Sequence[s
 async def stats(reading: ReadSession, space: str, agent: str, now: datetime | None) -> TierStats:
     """How many entries of an agent are in each tier, and how they have moved."""
     moved = LogName(tables.MOVES.name, space, agent)
-    snapshot = await _of_agent(reading, space, agent, (moved, limits.MOVES_KEPT))
+    snapshot = await _of_agent(reading, space, agent, (moved, tiers_limits.MOVES_KEPT))
     at = now_of(snapshot, space, now)
     state = snapshot.row(tables.AGENTS, space, agent) or AgentTiers()
     used = snapshot.row(uses.AGENTS, space, agent) or AgentUses(0, 0)

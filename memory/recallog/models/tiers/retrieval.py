@@ -22,7 +22,7 @@ from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
-from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 _CANDIDATES = 8
 """How many more points of a tier are searched than entries are wanted: some of them may have changed since."""
@@ -108,7 +108,7 @@ async def _candidates(
     rows = [row for key in keys if (row := snapshot.row(tables.ROWS, *key)) is not None]
     stored = {row.offset: hits[row.offset].score for row in rows if hits[row.offset].payload["since"] == row.since}
     if is_behind:
-        newest = await live_entries.newest(reading, space, agent, limits.SIMILAR_ENTRIES)
+        newest = await live_entries.newest(reading, space, agent, long_term_limits.SIMILAR_ENTRIES)
         rows += [row for row in newest if row.offset > index.checkpoint]
     rows = [row for row in rows if entry_reading.may_read(agent, row)]
     tier_of = await ADDITION.tiers_of(reading, rows)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from recallog_schemas import limits
+from recallog_schemas.models.tiers import limits as tiers_limits
 from recallog_schemas.shortening import cut, first_sentence
 
 _SHOWN = 3
@@ -10,7 +10,7 @@ _BETWEEN = " · "
 
 
 def summarized(texts: Sequence[tuple[str, float]]) -> str:
-    """`texts` with their importance, oldest first, in at most `limits.SUMMARY_CHARS_MAX` characters.
+    """`texts` with their importance, oldest first, in at most `tiers_limits.SUMMARY_CHARS_MAX` characters.
 
     "N memories: " and the first sentences of the three most important, of equally important ones the newer, oldest
     first with " · " between.
@@ -18,4 +18,4 @@ def summarized(texts: Sequence[tuple[str, float]]) -> str:
     ranked = sorted(range(len(texts)), key=lambda number: (-texts[number][1], -number))
     shown = [first_sentence(" ".join(texts[number][0].split())) for number in sorted(ranked[:_SHOWN])]
     memories = "memory" if len(texts) == 1 else "memories"
-    return cut(f"{len(texts)} {memories}: {_BETWEEN.join(shown)}", limits.SUMMARY_CHARS_MAX)
+    return cut(f"{len(texts)} {memories}: {_BETWEEN.join(shown)}", tiers_limits.SUMMARY_CHARS_MAX)

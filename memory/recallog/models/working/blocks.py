@@ -8,7 +8,7 @@ from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import ItemRow
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
-from recallog_schemas import limits
+from recallog_schemas.models.working import limits as working_limits
 from recallog_schemas.views.base import shown_json
 
 WORKING = (items.WORKING,)
@@ -50,5 +50,5 @@ def present(
 
 
 def content_of(row: ItemRow) -> str:
-    """The content of a block as it is shown: at most `limits.WORKING_BLOCK_CHARS_MAX` characters of it."""
-    return shown_json(items.value_of(row))[: limits.WORKING_BLOCK_CHARS_MAX]
+    """The content of a block as it is shown: at most `working_limits.WORKING_BLOCK_CHARS_MAX` characters of it."""
+    return shown_json(items.value_of(row))[: working_limits.WORKING_BLOCK_CHARS_MAX]

@@ -11,8 +11,9 @@ from recallog_projections.models.items.projection import ItemRow
 from recallog_projections.models.long_term.linking import NORMAL
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
-from recallog_schemas import Event, kinds
+from recallog_schemas import Event
 from recallog_schemas.kinds import WorkingSettings
+from recallog_schemas.models.long_term.kinds import RETAINED
 from recallog_schemas.timestamps import moment_of
 
 TYPE = "block"
@@ -70,7 +71,7 @@ def _text_of(space: str, agent: str, label: str, row: ItemRow) -> PlainText:
         owner=agent,
         offset=row.offset,
         at=row.at,
-        kind=kinds.RETAINED,
+        kind=RETAINED,
         type=TYPE,
         text=f"{label}: {content_of(row)}",
         version=row.version,

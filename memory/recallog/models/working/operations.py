@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
 from recallog.models import working
+from recallog.models.items import parameters as items_parameters
+from recallog.models.working import parameters as working_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, Scope, operation
 from recallog.operations.parameters import At
@@ -34,12 +36,12 @@ class Working(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        label: parameters.Label,
-        content: parameters.Content,
+        label: working_parameters.Label,
+        content: working_parameters.Content,
         *,
-        session: parameters.OnePadSession = None,
-        json_text: parameters.JsonText = False,
-        base: parameters.Base = None,
+        session: working_parameters.OnePadSession = None,
+        json_text: items_parameters.JsonText = False,
+        base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
         """Give a block, or with `session` a key of its scratchpad, a content.
@@ -62,7 +64,7 @@ class Working(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        labels: parameters.Labels = None,
+        labels: working_parameters.Labels = None,
         **at: Unpack[At],
     ) -> "BlocksView":
         """The blocks of an agent with their versions, by label."""
@@ -82,10 +84,10 @@ class Working(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        label: parameters.Label,
+        label: working_parameters.Label,
         *,
-        session: parameters.OnePadSession = None,
-        base: parameters.Base = None,
+        session: working_parameters.OnePadSession = None,
+        base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
         """Delete a block, or with `session` a key of its scratchpad; `changed` is false if there is none.
@@ -105,7 +107,7 @@ class Working(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        labels: parameters.Labels = None,
+        labels: working_parameters.Labels = None,
         **at: Unpack[At],
     ) -> "WorkingText":
         """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
@@ -138,9 +140,9 @@ class Working(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        text: parameters.DocumentText,
+        text: working_parameters.DocumentText,
         *,
-        base: parameters.DocumentBase = None,
+        base: working_parameters.DocumentBase = None,
     ) -> "DocumentChange":
         """Replace the blocks of an agent by a document. Only what differs is written, all of it or nothing.
 
@@ -162,8 +164,8 @@ class Working(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        session: parameters.PadSession,
-        keys: parameters.Keys = None,
+        session: working_parameters.PadSession,
+        keys: working_parameters.Keys = None,
         **at: Unpack[At],
     ) -> "BlocksView":
         """The keys of an agent's scratchpad of a session, with their contents. `set` and `delete` change it."""
@@ -182,8 +184,8 @@ class Working(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        session: parameters.PadSession,
-        key: parameters.ItemKey,
+        session: working_parameters.PadSession,
+        key: items_parameters.ItemKey,
     ) -> "Drained":
         """Take all elements out of a queue of a scratchpad. Each element is taken once, also by several readers.
 

@@ -21,7 +21,8 @@ from recallog_projections.models.items.projection import ItemRow
 from recallog_projections.models.workspace.chunks import Chunk
 from recallog_projections.models.workspace.documents import KIND, TYPE, chunks_of
 from recallog_projections.tables import RowKey
-from recallog_schemas import Event, limits
+from recallog_schemas import Event
+from recallog_schemas.models.workspace import limits as workspace_limits
 from recallog_schemas.timestamps import moment_of
 
 _NUMBERS = 1 << 12
@@ -109,21 +110,21 @@ async def _present(asked: Asked, candidates: Iterable[Candidate]) -> tuple[list[
 
 async def _newest(asked: Asked, beyond: int) -> list[PlainText]:
     """The chunks of the documents of the agent that have changed after the offset `beyond`, of the newest first, at
-    most `limits.DOCUMENT_CHUNKS_COMPARED` and those of one document more."""
+    most `workspace_limits.DOCUMENT_CHUNKS_COMPARED` and those of one document more."""
     prefix = items.newest_prefix(fact_blocks.WORKSPACE)
     space, agent = asked.query.space, asked.query.agent
 
     async def read(session: ReadSession) -> list[PlainText]:
         found: list[PlainText] = []
         after: str | None = None
-        while len(found) < limits.DOCUMENT_CHUNKS_COMPARED:
+        while len(found) < workspace_limits.DOCUMENT_CHUNKS_COMPARED:
             page = await session.page(
                 items.NEWEST, space, agent, prefix=prefix, newest_first=True, after=after, limit=_PAGE_DOCUMENTS
             )
             paths = [row.path for key, row in page.items if int(key.removeprefix(prefix)) > beyond]
             rows = await _rows(session, space, agent, [path for path in paths if _is_document(path)])
             for path, row in rows.items():
-                if len(found) < limits.DOCUMENT_CHUNKS_COMPARED:
+                if len(found) < workspace_limits.DOCUMENT_CHUNKS_COMPARED:
                     found += _chunks(space, agent, path, row)
             after = page.next
             if after is None or len(paths) < len(page.items):

@@ -9,7 +9,8 @@ from recallog.models.workspace.daily_cues import Speaker
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
-from recallog_schemas import Event, limits
+from recallog_schemas import Event
+from recallog_schemas.models.workspace import limits as workspace_limits
 from recallog_schemas.models.workspace.triggers import DAILY
 
 FACTS = "session_facts"
@@ -41,7 +42,7 @@ class Daily(Reactor):
             # What others say is a message of a user for this agent.
             speaker: Speaker = "agent" if said.kind == _SPOKEN and said.agent == trigger.agent else "user"
             line = daily_cues.line_of(speaker, said.text, session.language)
-            if line is not None and len(found) < limits.DAILY_LINES_MAX:
+            if line is not None and len(found) < workspace_limits.DAILY_LINES_MAX:
                 found.setdefault(line, said)
         if not found:
             return []
@@ -51,7 +52,7 @@ class Daily(Reactor):
             (fact_blocks.WORKSPACE, fact_blocks.daily_key(trigger.at), lines),
             (items.session_namespace(trigger.session), FACTS, lines),
         ]
-        places += [(fact_blocks.WORKSPACE, key, lines[: limits.MEMORY_LINES_MAX]) for key in trigger.entries]
+        places += [(fact_blocks.WORKSPACE, key, lines[: workspace_limits.MEMORY_LINES_MAX]) for key in trigger.entries]
         return [
             Event(
                 space=trigger.space,

@@ -7,8 +7,8 @@ what is done if it has a cue of that. English cues are whole words, in any case;
 import re
 from typing import Literal, NamedTuple
 
-from recallog_schemas import limits
 from recallog_schemas.kinds.settings import CueLanguage
+from recallog_schemas.models.workspace import limits as workspace_limits
 
 Speaker = Literal["user", "agent"]
 Language = Literal["english", "chinese"]
@@ -61,5 +61,5 @@ def _quoted(speaker: Speaker, text: str) -> str:
     """What a line quotes of a message, and where its cue has to stand; "" if the message is too short."""
     text = text.strip()
     if speaker == "user":
-        text = text.splitlines()[0] if len(text) > limits.DAILY_REQUEST_CHARS else ""
-    return " ".join(text.split())[: limits.DAILY_LINE_CHARS_MAX].rstrip()
+        text = text.splitlines()[0] if len(text) > workspace_limits.DAILY_REQUEST_CHARS else ""
+    return " ".join(text.split())[: workspace_limits.DAILY_LINE_CHARS_MAX].rstrip()

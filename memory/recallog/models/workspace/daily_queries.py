@@ -12,12 +12,14 @@ from recallog_projections.models.conversations.tables import ConversationKey, Me
 from recallog_projections.models.workspace import daily
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
-from recallog_schemas import Event, limits
+from recallog_schemas import Event
 from recallog_schemas.kinds.settings import CueLanguage
+from recallog_schemas.models.workspace import limits as workspace_limits
+from recallog_schemas.roles import ASSISTANT, USER
 from recallog_streams.ledgers.ledger import Ledger
 
 _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
-_SPEAKERS = frozenset({rendering.USER, rendering.ASSISTANT})
+_SPEAKERS = frozenset({USER, ASSISTANT})
 
 
 class Session(NamedTuple):
@@ -57,8 +59,8 @@ async def of_trigger(access: MemoryAccess, trigger: DueTrigger, session: str) ->
 async def _newest_said(
     reading: ReadSession, ledger: Ledger, conversation: ConversationKey, since: int, until: int
 ) -> list[Event]:
-    """The newest `limits.DAILY_SCANNED` of the events, oldest first."""
-    most = limits.DAILY_SCANNED
+    """The newest `workspace_limits.DAILY_SCANNED` of the events, oldest first."""
+    most = workspace_limits.DAILY_SCANNED
     found: list[Event] = []
     rows: list[MessageRow] = []
     async for row in stored.rows_of(reading, conversation, after=until, newest_first=True, page=2 * most):

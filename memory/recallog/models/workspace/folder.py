@@ -18,6 +18,7 @@ from pathlib import Path
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.items.payloads import value_bytes
+from recallog_schemas.models.workspace import limits as workspace_limits
 from recallog_schemas.models.workspace.views import FileLeftOut
 from recallog_schemas.validation import is_text
 
@@ -62,9 +63,10 @@ def files(folder: Path) -> Found:
             found.left_out.append(left_out(key, unfit))
         else:
             found.keys.append(key)
-        if len(found.keys) > limits.WORKSPACE_FILES_MAX:
+        if len(found.keys) > workspace_limits.WORKSPACE_FILES_MAX:
             raise InvalidArgument(
-                f"folder: {folder} has more than {limits.WORKSPACE_FILES_MAX:,} files; import its folders one by one",
+                f"folder: {folder} has more than {workspace_limits.WORKSPACE_FILES_MAX:,} files; "
+                "import its folders one by one",
                 path="folder",
                 rule="too_many",
             )

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
 from recallog.models import workspace
+from recallog.models.workspace import parameters as workspace_parameters
 from recallog.operations import parameters
 from recallog.operations.operation import GenAi, checked, operation
 from recallog.operations.parameters import At
-from recallog_schemas import limits
+from recallog_schemas.models.workspace import limits as workspace_limits
 
 if TYPE_CHECKING:
     from recallog_schemas.models.workspace.views import WorkspaceExport, WorkspaceHits, WorkspaceImport
@@ -35,8 +36,8 @@ class Workspace(FacadePart):
         agent: parameters.Agent,
         query: parameters.RecallQuery,
         *,
-        limit: parameters.SearchLimit = limits.WORKSPACE_HITS,
-        mode: parameters.DocumentSearch = "hybrid",
+        limit: parameters.SearchLimit = workspace_limits.WORKSPACE_HITS,
+        mode: workspace_parameters.DocumentSearch = "hybrid",
         **at: Unpack[At],
     ) -> "WorkspaceHits":
         """The parts of an agent's documents that match a query best, each with its lines.
@@ -66,9 +67,9 @@ class Workspace(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        folder: parameters.WorkspaceFolder = None,
+        folder: workspace_parameters.WorkspaceFolder = None,
         *,
-        overwrite: parameters.Overwrite = False,
+        overwrite: workspace_parameters.Overwrite = False,
     ) -> "WorkspaceImport":
         """Put the files of a folder of this machine into the workspace of an agent. Equal texts write no event.
 
@@ -89,9 +90,9 @@ class Workspace(FacadePart):
         self,
         space: parameters.Space,
         agent: parameters.Agent,
-        folder: parameters.WorkspaceFolder = None,
+        folder: workspace_parameters.WorkspaceFolder = None,
         *,
-        overwrite: parameters.Overwrite = False,
+        overwrite: workspace_parameters.Overwrite = False,
     ) -> "WorkspaceExport":
         """Write the documents of an agent's workspace to a folder of this machine, byte by byte as they are.
 

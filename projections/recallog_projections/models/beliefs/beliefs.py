@@ -8,7 +8,8 @@ import msgspec
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log
 from recallog_projections.views import settings, visibility
-from recallog_schemas import Event, Record, limits
+from recallog_schemas import Event, Record
+from recallog_schemas.models.beliefs import limits as beliefs_limits
 
 KIND = "agent.reflected"
 
@@ -22,7 +23,7 @@ class BeliefRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data: bytes
 
 
-BELIEFS = Log("beliefs", BeliefRow, limits.BELIEFS_KEPT)
+BELIEFS = Log("beliefs", BeliefRow, beliefs_limits.BELIEFS_KEPT)
 
 
 class Beliefs:

@@ -22,6 +22,7 @@ from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import SpaceSettings
 from recallog_projections.views.words import words_of
 from recallog_schemas import Event, Record, limits
+from recallog_schemas.models.consensus import limits as consensus_limits
 
 RECORDED = "consensus.recorded"
 DISSENTED = "dissent.recorded"
@@ -116,7 +117,7 @@ class ConsensusProjection:
 
 def topic_words(topic: str) -> tuple[str, ...]:
     """The words by which a topic is compared: its distinct words in lower case, the first 64 in their order."""
-    return tuple(sorted(words_of(topic))[: limits.CONSENSUS_WORDS_MAX])
+    return tuple(sorted(words_of(topic))[: consensus_limits.CONSENSUS_WORDS_MAX])
 
 
 def topic_hash(topic: str) -> str:
@@ -241,4 +242,4 @@ def refusal(agent: str, before: ConsensusRow | None, after: ConsensusRow | None)
         return ENDED
     if after.readers and not (before.readers and set(before.readers) <= set(after.readers)):
         return HIDDEN
-    return FULL if len(after.supersedes) >= limits.CONSENSUS_SUPERSEDED_MAX else None
+    return FULL if len(after.supersedes) >= consensus_limits.CONSENSUS_SUPERSEDED_MAX else None

@@ -31,6 +31,7 @@ from recallog_projections.views import settings, visibility
 from recallog_projections.views.due import Due
 from recallog_projections.views.settings import Plans
 from recallog_schemas import Event, Record, limits, timestamps, triggers
+from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.models.conversations.triggers import COMPACTION
 from recallog_schemas.triggers import Trigger
 
@@ -42,7 +43,7 @@ SHARED = ""
 _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
 """The kinds of messages that others than their author may see in their conversations."""
 _EMPTY = ConversationRow()
-_REST_MICROS = limits.COMPACT_REST_SECONDS * 1_000_000
+_REST_MICROS = conversations_limits.COMPACT_REST_SECONDS * 1_000_000
 
 
 class Conversations:
@@ -243,7 +244,7 @@ def _close(rows: Rows, event: Event) -> None:
     rows.delete(DUE, event.space, event.agent, trigger.id)
     state = rows.get(STATES, event.space, event.agent, due.session) or _EMPTY
     failures = state.failures + 1 if event.kind == triggers.FAILED else 0
-    rests = failures >= limits.COMPACT_FAILURES
+    rests = failures >= conversations_limits.COMPACT_FAILURES
     rests_until = timestamps.micros(event.at) + _REST_MICROS if rests else 0
     state = msgspec.structs.replace(state, due="", due_at=-1, failures=failures, rests_until=rests_until)
     rows.put(STATES, state, event.space, event.agent, due.session)

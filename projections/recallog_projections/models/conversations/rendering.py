@@ -14,7 +14,9 @@ from typing import Any
 
 import msgspec
 
-from recallog_schemas import Event, limits
+from recallog_schemas import Event
+from recallog_schemas.models.conversations import limits as conversations_limits
+from recallog_schemas.roles import ASSISTANT, USER
 
 USER_SAID = "user.injected"
 AGENT_SAID = "agent.spoke"
@@ -24,8 +26,6 @@ PART = "message.part"
 REMOVAL = "message.removed"
 COMPACTION = "conversation.compacted"
 
-USER = "user"
-ASSISTANT = "assistant"
 TOOL = "tool"
 FUNCTION = "function"
 INSTRUCTIONS = frozenset({"system", "developer"})
@@ -43,7 +43,7 @@ Message = Mapping[str, Any]
 
 _TEXT = {USER_SAID: "text", AGENT_SAID: "text", TOOL_USED: "result"}
 _OWN_ID = "id"
-_PARTS_MAX = limits.MESSAGE_BYTES_MAX // limits.MESSAGE_PART_CHARS + 1
+_PARTS_MAX = conversations_limits.MESSAGE_BYTES_MAX // conversations_limits.MESSAGE_PART_CHARS + 1
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 

@@ -2,26 +2,26 @@
 
 from dataclasses import dataclass
 
-from recallog_schemas import limits
+from recallog_schemas.models.conversations import limits as conversations_limits
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """When a conversation is compacted, and what stays of it."""
 
-    messages: int = limits.COMPACT_MESSAGES
+    messages: int = conversations_limits.COMPACT_MESSAGES
     """It is compacted if it has more messages than this,"""
-    chars: int = limits.COMPACT_CHARS
+    chars: int = conversations_limits.COMPACT_CHARS
     """or more characters,"""
-    keep: int = limits.COMPACT_KEPT
+    keep: int = conversations_limits.COMPACT_KEPT
     """and more messages than stay."""
 
     def bounded(self) -> "Thresholds":
         """At least 8 messages, 4,000 characters and 4 that stay."""
         return Thresholds(
-            max(self.messages, limits.COMPACT_MESSAGES_LEAST),
-            max(self.chars, limits.COMPACT_CHARS_LEAST),
-            max(self.keep, limits.COMPACT_KEPT_LEAST),
+            max(self.messages, conversations_limits.COMPACT_MESSAGES_LEAST),
+            max(self.chars, conversations_limits.COMPACT_CHARS_LEAST),
+            max(self.keep, conversations_limits.COMPACT_KEPT_LEAST),
         )
 
     def exceeded(self, messages: int, chars: int, live: int) -> bool:

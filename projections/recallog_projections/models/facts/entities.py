@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from recallog_projections.models.facts.function_words import ACRONYMS, ARTICLES, COMMON_WORDS, FUNCTION_WORDS, TITLES
 from recallog_projections.text_cache import cached_if_short
 from recallog_schemas import limits
+from recallog_schemas.models.facts import limits as facts_limits
 
 VERSION = 1
 """Raised when some text gives other entities. It is part of the version of the projection, whose views are then
@@ -50,9 +51,9 @@ _JOINED_ABBREVIATION = re.compile(r"\.[ \t\u00a0]*")
 @cached_if_short
 def entities(text: str, stated: str | None = None) -> tuple[str, ...]:
     """The keys of the entities of a text, each once: the one that its entry states, then those in quotes, then the
-    others. At most `limits.GRAPH_ENTITIES_MAX`, of the first `limits.GRAPH_TEXT_CHARS_MAX` characters.
+    others. At most `facts_limits.GRAPH_ENTITIES_MAX`, of the first `facts_limits.GRAPH_TEXT_CHARS_MAX` characters.
     """
-    text = _normal(text[: limits.GRAPH_TEXT_CHARS_MAX])
+    text = _normal(text[: facts_limits.GRAPH_TEXT_CHARS_MAX])
     if (label := _LABEL.match(text)) is not None:
         text = text[label.end() :]
     phrases = [] if stated is None else [stated]
@@ -67,7 +68,7 @@ def entities(text: str, stated: str | None = None) -> tuple[str, ...]:
     rest.append(text[end:])
     phrases += [run for part in rest for run in _runs(part)]
     keys = dict.fromkeys(key for phrase in phrases if (key := key_of(phrase)))
-    return tuple(keys)[: limits.GRAPH_ENTITIES_MAX]
+    return tuple(keys)[: facts_limits.GRAPH_ENTITIES_MAX]
 
 
 def possible(query: str) -> tuple[str, ...]:
@@ -100,7 +101,7 @@ def key_of(name: str) -> str:
     words = _words(_POSSESSIVE.sub("", normal.strip()))
     if len(words) > 1 and words[0] in ARTICLES:
         del words[0]
-    return " ".join(words)[: limits.GRAPH_KEY_CHARS_MAX].rstrip()
+    return " ".join(words)[: facts_limits.GRAPH_KEY_CHARS_MAX].rstrip()
 
 
 def words_of(key: str) -> frozenset[str]:

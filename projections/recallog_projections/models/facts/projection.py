@@ -13,8 +13,9 @@ from recallog_projections.models.long_term.kinds import CAPTURING
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.rows import Rows
-from recallog_schemas import Record, limits
+from recallog_schemas import Record
 from recallog_schemas.errors import InvariantViolation
+from recallog_schemas.models.facts import limits as facts_limits
 
 TOOL_USAGE = "tool_usage"
 """The type of entries that are in no graph: a call of a tool names whatever the tool handles."""
@@ -113,9 +114,9 @@ def _common(facts: Iterable[Fact], others: Iterable[Fact]) -> int:
 
 def _bounded(total: int, facts: Sequence[Fact], links: Mapping[str, Link]) -> Entity:
     kept = sorted(links.values(), key=_by_key)
-    while len(kept) > limits.GRAPH_LINKS_KEPT:
+    while len(kept) > facts_limits.GRAPH_LINKS_KEPT:
         kept.remove(min(kept, key=lambda link: (link.count, link.newest, link.key)))
-    return Entity(total, tuple(facts[-limits.GRAPH_FACTS_KEPT :]), tuple(kept))
+    return Entity(total, tuple(facts[-facts_limits.GRAPH_FACTS_KEPT :]), tuple(kept))
 
 
 def _write(rows: Rows, space: str, graph: str, before: Mapping[str, Entity], after: Mapping[str, Entity]) -> None:

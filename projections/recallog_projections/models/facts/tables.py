@@ -39,7 +39,7 @@ class Entity(msgspec.Struct, frozen=True, array_like=True):
     total: int
     """The number of live entries that name it."""
     facts: tuple[Fact, ...]
-    """The newest `limits.GRAPH_FACTS_KEPT` of them, in the order of the ledger."""
+    """The newest `facts_limits.GRAPH_FACTS_KEPT` of them, in the order of the ledger."""
     links: tuple[Link, ...]
     """The strongest `limits.GRAPH_LINKS_KEPT` entities that are named together with it, by count and then the newest;
     in the order of their keys."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from recallog_schemas import limits
+from recallog_schemas.models.items import limits as items_limits
 
 WORKSPACE = ("workspace",)
 """The namespace of documents."""
@@ -46,13 +46,13 @@ def with_block(namespace: Sequence[str], key: str, before: str | None, lines: st
         # An edited document may end within a line.
         start = f"{before}\n" if before and not before.endswith("\n") else before or ""
         whole = f"{start}## Session Facts ({day:%Y-%m-%d})\n{lines}\n\n"
-        if len(whole) > limits.DAILY_CHARS_MAX:
+        if len(whole) > items_limits.DAILY_CHARS_MAX:
             raise NoRoom
         return compacted(whole)
     if in_workspace and key == MEMORY:
         if before is None:
             raise NoDocument
-        if len(before) >= limits.MEMORY_DOCUMENT_CHARS:
+        if len(before) >= items_limits.MEMORY_DOCUMENT_CHARS:
             raise NoRoom
         return f"{before}\n## Auto-extracted ({day:%Y-%m-%d})\n{lines}"
     return f"{before}\n{lines}" if before else lines
@@ -64,13 +64,13 @@ def compacted(text: str) -> str:
     Two bullets are equal if their first 80 characters are, case-folded, `- ` among them. The first one stays, and so do
     headings and all other lines.
     """
-    if len(text) <= limits.DAILY_CHARS_UNCOMPACTED:
+    if len(text) <= items_limits.DAILY_CHARS_UNCOMPACTED:
         return text
     seen = set[str]()
     kept = []
     for line in text.split("\n"):
         if line.startswith(_BULLET):
-            beginning = line[: limits.DAILY_BULLET_CHARS].casefold()
+            beginning = line[: items_limits.DAILY_BULLET_CHARS].casefold()
             if beginning in seen:
                 continue
             seen.add(beginning)

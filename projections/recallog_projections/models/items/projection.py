@@ -19,6 +19,7 @@ from recallog_projections.models.items import fact_blocks
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Record, limits, timestamps
+from recallog_schemas.models.items import limits as items_limits
 
 WORKING = "working"
 """The namespace of the blocks of working memory."""
@@ -161,7 +162,7 @@ def keys_max(namespace: Sequence[str]) -> int | None:
     """How many keys a namespace may have; None: any number, and no row lists them."""
     if len(namespace) == 1 and namespace[0] == WORKING:
         return limits.WORKING_BLOCKS_MAX
-    return limits.SCRATCHPAD_KEYS_MAX if session_of(namespace) is not None else None
+    return items_limits.SCRATCHPAD_KEYS_MAX if session_of(namespace) is not None else None
 
 
 def sha256_of(value: Any) -> str:
@@ -187,7 +188,7 @@ def _escaped(name: str) -> str:
 
 def _cut(value: Any) -> Any:
     """A text as a scratchpad keeps it."""
-    most = limits.SCRATCHPAD_CHARS_MAX
+    most = items_limits.SCRATCHPAD_CHARS_MAX
     if not isinstance(value, str) or len(value) <= most:
         return value
     note = f"\n{CUT_MARK}"
@@ -234,9 +235,9 @@ class _Change:
         if session_of(self._namespace) is None:
             return value, ()
         if isinstance(value, list):
-            elements = [_cut(element) for element in value[-limits.QUEUE_VALUES_MAX :]]
+            elements = [_cut(element) for element in value[-items_limits.QUEUE_VALUES_MAX :]]
             return elements, [_next(row)] * len(elements)
-        if not isinstance(value, str) and len(_encode(value).decode()) > limits.SCRATCHPAD_CHARS_MAX:
+        if not isinstance(value, str) and len(_encode(value).decode()) > items_limits.SCRATCHPAD_CHARS_MAX:
             raise _Refused(TOO_LARGE)
         return _cut(value), ()
 
@@ -249,7 +250,7 @@ class _Change:
             return (_cut(whole) if in_session else whole), ()
         if not in_session or not isinstance(before, list):
             raise _Refused(NOT_TEXT)
-        elements = [*before, _cut(text)][-limits.QUEUE_VALUES_MAX :]
+        elements = [*before, _cut(text)][-items_limits.QUEUE_VALUES_MAX :]
         while len(_encode(elements)) > limits.ITEM_VALUE_BYTES_MAX:
             elements = elements[1:]
         added = [*(row.added if row is not None else ()), _next(row)]

@@ -20,6 +20,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, limits, timestamps
 from recallog_schemas.kinds import CaptureSettings
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.text_rules import tool_details
 
 TYPE = "tool_usage"
@@ -70,7 +71,7 @@ def _count(rows: Rows, record: Record, capture: CaptureSettings) -> bool:
     rows_of = {each: rows.get(tables.CAPTURED, *key[1:]) for each, key in keys.items()}
     times = {each: row.times for each, row in rows_of.items() if row is not None and row.minute == each}
     near = sum(abs(time - at) < _WITHIN for of_minute in times.values() for time in of_minute)
-    if near >= min(capture.max_per_minute, limits.CAPTURED_PER_MINUTE_MAX):
+    if near >= min(capture.max_per_minute, long_term_limits.CAPTURED_PER_MINUTE_MAX):
         return False
     rows.put(tables.CAPTURED, CapturedCalls(minute, (*times.get(minute, ()), at)), *keys[minute][1:])
     return True
@@ -81,7 +82,7 @@ def _minutes(record: Record) -> Mapping[int, RowKey]:
     event = record.event
     minute = timestamps.micros(event.at) // _WITHIN
     return {
-        each: RowKey(tables.CAPTURED.name, event.space, event.agent, str(each % limits.CAPTURED_MINUTES))
+        each: RowKey(tables.CAPTURED.name, event.space, event.agent, str(each % long_term_limits.CAPTURED_MINUTES))
         for each in (minute - 1, minute, minute + 1)
     }
 

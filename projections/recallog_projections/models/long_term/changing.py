@@ -14,7 +14,8 @@ from recallog_projections.models.long_term import linking, retaining, tables
 from recallog_projections.models.long_term.kinds import changed_ids
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure, Refusal
 from recallog_projections.rows import Rows
-from recallog_schemas import Record, kinds, limits, rules, timestamps
+from recallog_schemas import Record, kinds, rules, timestamps
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 _LABELS = ("entity", "category", "source", "topic")
 
@@ -78,7 +79,7 @@ def _refusal(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> str | 
         return tables.EQUAL
     if after.priority == linking.PINNED != before.priority:
         agent = linking.agent_of(rows, after.space, after.owner)
-        if len(agent.pinned) >= limits.ENTRY_PINS_MAX:
+        if len(agent.pinned) >= long_term_limits.ENTRY_PINS_MAX:
             return tables.PINS
     return None
 

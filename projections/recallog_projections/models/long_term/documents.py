@@ -28,7 +28,8 @@ from recallog_projections.models.long_term.views import make_entries
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
-from recallog_schemas import Event, Record, codec, limits, timestamps
+from recallog_schemas import Event, Record, codec, timestamps
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 
 class EndedForms(msgspec.Struct, frozen=True, array_like=True):
@@ -67,7 +68,7 @@ class EntryDocuments(DocumentMaker):
                 more += is_another
             ends = old if old is not None and is_another and clean(old.text) else None
             if ends is not None or id_ in erased:
-                more -= _end(rows, record, id_, ends, 0 if id_ in erased else limits.ENTRY_FORMS_ENDED)
+                more -= _end(rows, record, id_, ends, 0 if id_ in erased else long_term_limits.ENTRY_FORMS_ENDED)
         return more
 
 

@@ -26,8 +26,9 @@ from recallog_projections.models.long_term.tables import (
 from recallog_projections.models.long_term.texts import TextForm
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_schemas import Record, limits, timestamps
+from recallog_schemas import Record, timestamps
 from recallog_schemas.errors import InvariantViolation
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 Found = TypeVar("Found")
 
@@ -173,7 +174,7 @@ def _add_twin(rows: Rows, row: EntryRow) -> None:
     key = _twins_key(row, form)[1:]
     known = rows.get(tables.DIGESTS, *key)
     others = () if known is None else known.entries
-    if len(others) < limits.ENTRY_TWINS_MAX:
+    if len(others) < long_term_limits.ENTRY_TWINS_MAX:
         twin = Twin(row.id, row.offset, form.exact, form.layout, form.case)
         rows.put(tables.DIGESTS, Twins(tuple(sorted((*others, twin), key=_offset))), *key)
 

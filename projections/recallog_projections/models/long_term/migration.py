@@ -12,6 +12,7 @@ from typing import Any
 from recallog_projections.models.items import projection as items
 from recallog_projections.rows import Rows
 from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 _QUALIFYING = re.compile(r"(?:LESSON|STRATEGY|INFO|INSIGHT|NOTE):\s*\S", re.ASCII | re.IGNORECASE)
 
@@ -64,7 +65,7 @@ def qualifies(text: str) -> bool:
 
 
 def _below(path: str, name: str) -> str:
-    return f"{path}.{name}"[: limits.MIGRATED_PATH_CHARS_MAX]
+    return f"{path}.{name}"[: long_term_limits.MIGRATED_PATH_CHARS_MAX]
 
 
 def type_of(text: str) -> str:
@@ -81,7 +82,7 @@ def parts_of(texts: Iterable[KeptText]) -> list[Sequence[KeptText]]:
             continue
         seen.add(text)
         added = len(path.encode()) + len(text.encode())
-        if not parts or size + added > limits.MIGRATED_BYTES_MAX or len(parts[-1]) == limits.EVENT_IDS_MAX:
+        if not parts or size + added > long_term_limits.MIGRATED_BYTES_MAX or len(parts[-1]) == limits.EVENT_IDS_MAX:
             parts.append([])
             size = 0
         parts[-1].append((path, text))

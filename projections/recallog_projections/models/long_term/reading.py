@@ -3,9 +3,10 @@
 import json
 
 from recallog_projections.models.long_term.tables import LIVE, EntryRow, Status
-from recallog_schemas import Event, kinds, timestamps
+from recallog_schemas import Event, timestamps
+from recallog_schemas.models.long_term.kinds import RETAINED
 
-KIND = kinds.RETAINED
+KIND = RETAINED
 """The kind of the events that stand for entries."""
 CAPTURED = "tool.captured"
 """The kind under which the index has entries that are calls of tools. Searches for events and entries leave it out,

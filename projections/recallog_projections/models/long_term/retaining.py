@@ -18,6 +18,7 @@ from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Event, Record, kinds, limits, rules, timestamps, triggers
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.triggers import MIGRATION
 
 FACT = "fact"
@@ -137,7 +138,7 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
         agent = msgspec.structs.replace(agent, balance=agent.balance - cost, spent=agent.spent + cost)
         rows.put(tables.AGENTS, agent, row.space, row.owner)
     reason = None
-    if row.priority == linking.PINNED and len(agent.pinned) >= limits.ENTRY_PINS_MAX:
+    if row.priority == linking.PINNED and len(agent.pinned) >= long_term_limits.ENTRY_PINS_MAX:
         row, reason = msgspec.structs.replace(row, priority=linking.NORMAL), tables.PINS
     linking.add(rows, row)
     linking.audit(rows, row, "retained", record)
@@ -151,7 +152,7 @@ def _refusal(rows: Rows, row: EntryRow) -> str | None:
         if ref is not None and linking.is_lost(ref):
             return tables.SOURCE_ERASED
         known = rows.get(tables.SOURCES, row.space, "", source)
-        if known is not None and len(known.ids) >= limits.ENTRY_DEPENDENTS_MAX:
+        if known is not None and len(known.ids) >= long_term_limits.ENTRY_DEPENDENTS_MAX:
             return tables.DEPENDENTS
     return tables.TOO_LARGE if is_too_large(row) else None
 
@@ -176,7 +177,9 @@ def _near(rows: Rows, row: EntryRow, nearest: Mapping[str, Any] | None) -> Entry
     """The live entry that the event nearly equals, by what it says about its nearest one."""
     if nearest is None or row.type in texts.NEVER_DEDUPLICATED:
         return None
-    if _similarity(nearest) <= (limits.SIMILARITY_OF_FACTS if row.type == FACT else limits.SIMILARITY_OF_ENTRIES):
+    if _similarity(nearest) <= (
+        long_term_limits.SIMILARITY_OF_FACTS if row.type == FACT else long_term_limits.SIMILARITY_OF_ENTRIES
+    ):
         return None
     ref = rows.get(tables.IDS, row.space, "", nearest["id"])
     if ref is None or ref.status != tables.LIVE or ref.owner != row.owner:
@@ -223,4 +226,4 @@ def _cost(event: Event) -> float:
     if event.kind == "experience.recorded":
         return 0.0
     cost = event.payload.get("cost")
-    return limits.ENTRY_COST if cost is None else float(cost)
+    return long_term_limits.ENTRY_COST if cost is None else float(cost)

@@ -5,7 +5,8 @@ from typing import Literal
 import msgspec
 
 from recallog_projections.tables import Log, RowKey, Table
-from recallog_schemas import kinds, limits
+from recallog_schemas import limits
+from recallog_schemas.models.long_term.kinds import RETAINED
 
 Status = Literal["live", "duplicate", "refused", "retracted", "archived", "erased"]
 """What became of an event that would retain an entry. "duplicate" and "refused" never were entries."""
@@ -80,7 +81,7 @@ class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def kind(self) -> str:
         """The kind of the event that stands for it."""
-        return kinds.RETAINED
+        return RETAINED
 
 
 class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -139,7 +140,7 @@ class AgentEntries(msgspec.Struct, frozen=True, omit_defaults=True):
     """One agent's pins and account."""
 
     pinned: tuple[str, ...] = ()
-    """The ids of its pinned entries, at most `limits.ENTRY_PINS_MAX`."""
+    """The ids of its pinned entries, at most `long_term_limits.ENTRY_PINS_MAX`."""
     balance: float | None = None
     """The units that it may still spend; None: it was never granted any, and pays nothing."""
     spent: float = 0.0
@@ -204,7 +205,7 @@ READERS = Table("entries.readers", Owner, write_only=True)
 stands for all agents of the space."""
 DIGESTS = Table("entries.digests", Twins)
 """Live entries by their texts, at (space, owner, `texts.digest_key`). Of those with one key at most
-`limits.ENTRY_TWINS_MAX` are listed."""
+`long_term_limits.ENTRY_TWINS_MAX` are listed."""
 KEPT = Table("entries.kept", Mark)
 """Texts that may stand in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
 (space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
@@ -220,7 +221,7 @@ SOURCES = Table("entries.sources", Dependents)
 SUBJECTS = Table("entries.subjects", EntryId, write_only=True)
 """Live, retracted and archived entries by the person that they are about, at (space, owner, `subject_key`)."""
 CAPTURED = Table("entries.captured", CapturedCalls)
-"""At (space, agent, number of the minute since 1970 modulo `limits.CAPTURED_MINUTES`)."""
+"""At (space, agent, number of the minute since 1970 modulo `long_term_limits.CAPTURED_MINUTES`)."""
 AUDIT = Log("entries.audit", AuditEntry, limits.LOG_EVENTS_KEPT)
 """By (space, owner of the entry)."""
 ERASURES = Table("entries.erasures", Erasure, write_only=True)

@@ -12,7 +12,8 @@ import msgspec
 from recallog_projections.models.beliefs.beliefs import KIND
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log
-from recallog_schemas import Event, Record, limits, timestamps
+from recallog_schemas import Event, Record, timestamps
+from recallog_schemas.models.stream import limits as stream_limits
 
 _MARKED = re.compile(r"\s*INSIGHT:\s*(\S.*)", re.ASCII | re.IGNORECASE)
 
@@ -29,7 +30,7 @@ class InsightRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     text: str
 
 
-INSIGHTS = Log("insights", InsightRow, limits.INSIGHTS_KEPT)
+INSIGHTS = Log("insights", InsightRow, stream_limits.INSIGHTS_KEPT)
 """By (space, agent)."""
 
 

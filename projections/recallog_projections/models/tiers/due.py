@@ -11,7 +11,8 @@ from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.tiers.rules import in_equal_parts
 from recallog_projections.rows import Rows
 from recallog_projections.views.due import Due
-from recallog_schemas import Record, limits
+from recallog_schemas import Record
+from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.tiers.triggers import SUMMARY
 
 _SUMMARY = "summary"
@@ -43,7 +44,7 @@ def _of_plan(record: Record, ended: Iterable[EntryRow]) -> Iterable[Due]:
     ids = {row.id for row in ended}
     planned = dict.fromkeys(each["id"] for each in record.event.payload.get("archived", ()))
     archived = [id_ for id_ in planned if id_ in ids]
-    for number, part in enumerate(in_equal_parts(archived, limits.ENTRY_SOURCES_MAX)):
+    for number, part in enumerate(in_equal_parts(archived, long_term_limits.ENTRY_SOURCES_MAX)):
         if len(part) > 1:
             yield Due(SUMMARY, record.event.agent, str(number), entries=tuple(part))
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from recallog_projections.tables import Log, Table
-from recallog_schemas import limits
+from recallog_schemas.models.tiers import limits as tiers_limits
 
 
 class TierRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -93,5 +93,5 @@ ROWS = Table("tiers.rows", TierRow)
 """At the address of the row in `entries.rows`: (space, owner, `entries.tables.key_of(offset)`)."""
 AGENTS = Table("tiers.agents", AgentTiers)
 """At (space, agent)."""
-MOVES = Log("tiers.moves", Moves, limits.MOVES_KEPT)
+MOVES = Log("tiers.moves", Moves, tiers_limits.MOVES_KEPT)
 """By (space, agent)."""

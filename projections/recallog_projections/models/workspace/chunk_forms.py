@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from recallog_projections.models.workspace.chunks import Chunk
-from recallog_schemas import limits
+from recallog_schemas.models.workspace import limits as workspace_limits
 
 
 class ChunkForm(msgspec.Struct, frozen=True, array_like=True):
@@ -32,7 +32,7 @@ class DocumentChunks(msgspec.Struct, frozen=True, array_like=True):
     present: tuple[ChunkForm, ...]
     """Those that it has, in its order."""
     ended: tuple[str, ...]
-    """The ids of the points of those that it had, oldest first, at most `limits.DOCUMENT_CHUNKS_ENDED`."""
+    """The ids of the points of those that it had, oldest first, at most `workspace_limits.DOCUMENT_CHUNKS_ENDED`."""
 
 
 class ChunkChanges(msgspec.Struct, frozen=True):
@@ -74,4 +74,4 @@ def changes(
 
 def retained(ended: Sequence[str]) -> tuple[str, ...]:
     """Those of the ended points, oldest first, that are retained."""
-    return tuple(ended[-limits.DOCUMENT_CHUNKS_ENDED :])
+    return tuple(ended[-workspace_limits.DOCUMENT_CHUNKS_ENDED :])

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from recallog_schemas import limits
+from recallog_schemas.models.workspace import limits as workspace_limits
 
 _PROSE = frozenset(("", ".md", ".markdown", ".mdx", ".txt"))
 """The ends of names of documents with headings. In a script or a configuration `#` begins a comment."""
@@ -59,7 +59,7 @@ def chunks(path: str, text: str) -> list[Chunk]:
     """The chunks of a document, in order. Lines without words at the ends of chunks belong to none."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     found = list(_sections(lines)) if PurePosixPath(path).suffix.lower() in _PROSE else []
-    if not 0 < len(found) <= limits.DOCUMENT_HEADINGS_MAX:
+    if not 0 < len(found) <= workspace_limits.DOCUMENT_HEADINGS_MAX:
         found = [_Section(1, (), lines)]
     return [chunk for section in found for chunk in _of_section(path, section)]
 
@@ -123,9 +123,9 @@ def _of_section(path: str, section: _Section) -> Iterator[Chunk]:
 def _end(lines: Sequence[str], start: int) -> int:
     """Where the chunk from `start` on ends: behind the last empty line of its second half, else where it is full."""
     end, chars = start, 0
-    while end < len(lines) and end - start < limits.DOCUMENT_CHUNK_LINES:
+    while end < len(lines) and end - start < workspace_limits.DOCUMENT_CHUNK_LINES:
         chars += len(lines[end]) + 1
-        if chars > limits.DOCUMENT_CHUNK_CHARS and end > start:
+        if chars > workspace_limits.DOCUMENT_CHUNK_CHARS and end > start:
             break
         end += 1
     if end == len(lines):

@@ -17,8 +17,10 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
 from recallog_projections.views import settings
 from recallog_projections.views.due import Due
-from recallog_schemas import Event, Record, limits
+from recallog_schemas import Event, Record
 from recallog_schemas.kinds import DailySettings
+from recallog_schemas.models.items import limits as items_limits
+from recallog_schemas.models.workspace import limits as workspace_limits
 from recallog_schemas.models.workspace.triggers import DAILY
 
 
@@ -59,7 +61,7 @@ class DailyLogs:
             counts = (rows.get(SAID, event.space, owner, event.session) for owner in (event.agent, SHARED))
             said = sum(row.count for row in counts if row is not None)
             before = rows.get(LOGGED, event.space, event.agent, event.session) or _NEVER
-            if said - before.said >= limits.DAILY_MESSAGES:
+            if said - before.said >= workspace_limits.DAILY_MESSAGES:
                 rows.put(LOGGED, Logged(said, record.offset), event.space, event.agent, event.session)
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
@@ -74,7 +76,7 @@ def _documents(rows: Rows, event: Event) -> tuple[str, ...]:
     """The documents that get lines besides that of the day: MEMORY.md, if the agent has one with room."""
     row = rows.get(items.ROWS, event.space, event.agent, _MEMORY)
     text = None if row is None else items.value_of(row)
-    has_room = isinstance(text, str) and len(text) < limits.MEMORY_DOCUMENT_CHARS
+    has_room = isinstance(text, str) and len(text) < items_limits.MEMORY_DOCUMENT_CHARS
     return (fact_blocks.MEMORY,) if has_room else ()
 
 

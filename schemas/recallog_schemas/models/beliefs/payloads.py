@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from recallog_schemas import limits
 from recallog_schemas.kinds.payload import Payload
+from recallog_schemas.models.beliefs import limits as beliefs_limits
 
 
 class Reflected(Payload):
@@ -18,7 +18,7 @@ class Reflected(Payload):
     """The same, if there is no `belief`."""
     based_on: list[str] = Field(default_factory=list)
     """The ids of the events that the belief rests on."""
-    insights: Annotated[list[str], Field(max_length=limits.INSIGHTS_MAX)] | None = None
+    insights: Annotated[list[str], Field(max_length=beliefs_limits.INSIGHTS_MAX)] | None = None
     """What it has understood besides, in sentences."""
 
     @model_validator(mode="after")

@@ -5,15 +5,15 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from recallog_schemas import limits
 from recallog_schemas.kinds.payload import AgentName, Count, Id, Label, Payload, Share, Words
+from recallog_schemas.models.consensus import limits as consensus_limits
 
 Topic = Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]")]
 """A text with at least one word: topics are compared by the words between white space."""
-Agents = Annotated[list[AgentName], Field(max_length=limits.CONSENSUS_AGENTS_MAX)]
-Claims = Annotated[list[str], Field(max_length=limits.CONSENSUS_CLAIMS_MAX)]
-Cruxes = Annotated[list[str], Field(max_length=limits.CONSENSUS_CRUXES_MAX)]
-Tags = Annotated[list[Label], Field(max_length=limits.CONSENSUS_TAGS_MAX)]
+Agents = Annotated[list[AgentName], Field(max_length=consensus_limits.CONSENSUS_AGENTS_MAX)]
+Claims = Annotated[list[str], Field(max_length=consensus_limits.CONSENSUS_CLAIMS_MAX)]
+Cruxes = Annotated[list[str], Field(max_length=consensus_limits.CONSENSUS_CRUXES_MAX)]
+Tags = Annotated[list[Label], Field(max_length=consensus_limits.CONSENSUS_TAGS_MAX)]
 ConsensusStrength = Literal["unanimous", "strong", "moderate", "weak", "split", "contested"]
 DissentType = Literal[
     "minor_quibble",

@@ -112,6 +112,11 @@ class CompactionView(View):
     position: Position | None
     """The position of its event. None: nothing was written."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether the conversation has no messages."""
+        return not self.compacted and not self.kept
+
     def format(self) -> str:
         """The numbers, and the summary indented below them."""
         line = f"{self.compacted:,} messages compacted, {self.kept:,} kept"

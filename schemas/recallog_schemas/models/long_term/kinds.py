@@ -18,6 +18,9 @@ from recallog_schemas.models.long_term.payloads import (
 )
 from recallog_schemas.text_rules import first_of
 
+RETAINED = "memory.retained"
+"""The kind of the events that stand for entries in answers."""
+
 _CONTENT = "text entity category source topic metadata"
 _UNCOMPARED = frozenset({"nearest", "rule"})
 """Publishing adds the rule, a later version of Recallog perhaps another one; old writers measured `nearest` for each
@@ -34,7 +37,7 @@ _experience_text.__name__ = "{summary} → {outcome}"
 
 KINDS = (
     entry(
-        "memory.retained",
+        RETAINED,
         "An agent keeps a text on purpose.",
         Retained,
         first_of("text"),
@@ -59,7 +62,7 @@ KINDS = (
     ),
     bookkeeping("memory.retracted", "An entry was taken back by its owner.", Retracted, "reason"),
     bookkeeping("memory.archived", "An entry was put away by its owner.", Archived, "reason"),
-    bookkeeping("memory.erased", "Entries were forgotten by their owner.", Erased, "reason"),
+    bookkeeping("memory.erased", "Entries were forgotten by their owner.", Erased, "reason", needs="forget"),
     bookkeeping(
         "memory.transferred",
         "Entries were given to another agent.",
@@ -67,6 +70,6 @@ KINDS = (
         newest_rule=NEWEST_RULE,
         uncompared=_UNCOMPARED,
     ),
-    bookkeeping("memory.metered", "Units were granted to an agent or used by it.", Metered, "reason"),
-    bookkeeping("memory.accessed", "Entries were read in a way that counts.", Accessed),
+    bookkeeping("memory.metered", "Units were granted to an agent or used by it.", Metered, "reason", needs="operate"),
+    bookkeeping("memory.accessed", "Entries were read in a way that counts.", Accessed, moves_time=False),
 )

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from recallog_schemas import limits
 from recallog_schemas.kinds.payload import (
     AgentName,
     Count,
@@ -23,12 +22,13 @@ from recallog_schemas.kinds.payload import (
     Tier,
     Words,
 )
+from recallog_schemas.models.long_term import limits as long_term_limits
 
 NEWEST_RULE = 2
 """The newest rule by which texts are compared (`recallog_projections.models.long_term.texts`)."""
 
 Metadata = dict[str, Any]
-Sources = Annotated[list[Id], Field(max_length=limits.ENTRY_SOURCES_MAX)]
+Sources = Annotated[list[Id], Field(max_length=long_term_limits.ENTRY_SOURCES_MAX)]
 Rule = Annotated[int, Field(ge=1, le=NEWEST_RULE)]
 
 
@@ -41,7 +41,7 @@ class Nearest(Part):
     """The version of its text."""
     similarity: Annotated[Number, Field(ge=-1, le=1)]
     """The cosine of the embeddings of both texts, rounded to 6 decimals."""
-    model: Annotated[str, Field(max_length=limits.MODEL_CHARS_MAX)]
+    model: Annotated[str, Field(max_length=long_term_limits.MODEL_CHARS_MAX)]
     """The embedding model."""
 
 
@@ -57,7 +57,7 @@ class Retained(Payload):
     """Whom or what it is about."""
     category: Label | None = None
     """A word that groups entries."""
-    source: Annotated[str, Field(max_length=limits.SOURCE_CHARS_MAX)] | None = None
+    source: Annotated[str, Field(max_length=long_term_limits.SOURCE_CHARS_MAX)] | None = None
     """Where it comes from, in words."""
     topic: Label | None = None
     """The subject matter."""
@@ -98,7 +98,7 @@ class Updated(Payload):
     """Whom or what it is about."""
     category: Label | None = None
     """A word that groups entries."""
-    source: Annotated[str, Field(max_length=limits.SOURCE_CHARS_MAX)] | None = None
+    source: Annotated[str, Field(max_length=long_term_limits.SOURCE_CHARS_MAX)] | None = None
     """Where it comes from, in words."""
     topic: Label | None = None
     """The subject matter."""
@@ -180,7 +180,9 @@ class Metered(Payload):
 class Accessed(Payload):
     """Entries were read in a way that counts; one event for many reads."""
 
-    counts: Annotated[dict[Id, Positive], Field(max_length=limits.ACCESSED_IDS_MAX)] = Field(default_factory=dict)
+    counts: Annotated[dict[Id, Positive], Field(max_length=long_term_limits.ACCESSED_IDS_MAX)] = Field(
+        default_factory=dict
+    )
     """How often, by the id of the entry."""
     hits: Count = 0
     """How many lookups found something."""
@@ -201,7 +203,7 @@ class Experience(Payload):
     """How well it went."""
     agent_role: Label | None = None
     """The role in which the agent acted."""
-    model: Annotated[str, Field(max_length=limits.MODEL_CHARS_MAX)] | None = None
+    model: Annotated[str, Field(max_length=long_term_limits.MODEL_CHARS_MAX)] | None = None
     """The model that it used."""
     cost: Number | None = None
     """What it cost."""

@@ -5,7 +5,7 @@ from typing import Self
 from recallog_schemas.event import Position
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.models.beliefs.views import ReflectionView
-from recallog_schemas.views.base import OfAgent, one_line
+from recallog_schemas.views.base import OfAgent, OfEvent, one_line
 from recallog_schemas.views.salience import Salient
 
 
@@ -50,11 +50,9 @@ class ContextView(OfAgent):
         return self.text
 
 
-class Explanation(OfAgent):
+class Explanation(OfEvent):
     """Whether the present prompt of an agent shows an event, in which sections, and why."""
 
-    event_id: str
-    """The id of the event."""
     verdict: str
     """remembered (the prompt shows the event), outscored, out_of_window, not_kept, not_visible, bookkeeping,
     entry, dead_letter, or unknown."""
@@ -92,6 +90,23 @@ class Explanation(OfAgent):
     @property
     def ok(self) -> bool:
         return self.verdict != "unknown"
+
+    @property
+    def shows_event(self) -> bool:
+        """Whether it is in the prompt, or was scored."""
+        return self.memory is not None or bool(self.sections)
+
+    def concealed(self) -> Self:
+        """The explanation of an unknown event."""
+        return self.model_copy(
+            update={
+                "verdict": "unknown",
+                "why": f"{self.agent} may see no event of this id in {self.space}",
+                "position": None,
+                "newer": None,
+                "in_episodic": False,
+            }
+        )
 
     def format(self) -> str:
         """The verdict, why, the sections, and the event with its score as a sum, one per line."""

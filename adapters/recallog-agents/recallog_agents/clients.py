@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recallog_service.mcp.clients import jsonc
+from recallog_agents import jsonc
 
 KEY = "RECALLOG_KEY"
 """The variable from which a client takes the key of a server over HTTP: no file has the key."""

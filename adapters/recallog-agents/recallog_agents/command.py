@@ -15,19 +15,13 @@ from urllib.parse import urlencode
 
 import typer
 
-from recallog import Remote
-from recallog_schemas import extras
-from recallog_schemas.errors import InvalidArgument, RecallogError
-from recallog_schemas.validation import NOT_A_NAME, is_name
+from recallog import InvalidArgument, RecallogError, Remote
+from recallog_agents import files
+from recallog_agents.clients import CLIENTS, ENVIRONMENT, KEY, Client, Server
+from recallog_agents.files import Change
 from recallog_service.cli import terminal, unknown_names
+from recallog_service.cli.mcp import Agent, ReadOnly, Space, name_of
 from recallog_service.cli.terminal import Home, Json
-from recallog_service.mcp.clients import files
-from recallog_service.mcp.clients.clients import CLIENTS, ENVIRONMENT, KEY, Client, Server
-from recallog_service.mcp.clients.files import Change
-
-Space = Annotated[str | None, typer.Option(help="The space that the model works in.")]
-Agent = Annotated[str | None, typer.Option(help="The agent that the model is.")]
-ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")]
 
 ClientName = Enum("ClientName", {name: name for name in CLIENTS}, type=str)  # type: ignore[misc]  # its members are known
 File = Annotated[
@@ -51,6 +45,7 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def register(group: typer.Typer) -> None:
+    """Add the commands to the group `mcp`."""
     group.command("install", epilog="Example: recallog mcp install --client claude-code --space village --agent baker")(
         install_command
     )
@@ -133,8 +128,7 @@ def uninstall_command(
     async def prepared() -> Change:
         _refuse_a_file(file or CLIENTS[client.value].file())
         _check_name(name)
-        with extras.needed("mcp"):
-            return files.uninstall(CLIENTS[client.value], file or CLIENTS[client.value].file(), name)
+        return files.uninstall(CLIENTS[client.value], file or CLIENTS[client.value].file(), name)
 
     change = terminal.run(prepared, as_json=as_json)
     _apply(change, CLIENTS[client.value], name, yes, dry_run, as_json, done="uninstalled")
@@ -142,8 +136,7 @@ def uninstall_command(
 
 def _change(client: "ClientName", file: Path | None, name: str, server: Server) -> Change:
     found = CLIENTS[client.value]
-    with extras.needed("mcp"):
-        return files.install(found, file or found.file(), name, server)
+    return files.install(found, file or found.file(), name, server)
 
 
 def _apply(change: Change, client: Client, name: str, yes: bool, dry_run: bool, as_json: bool, *, done: str) -> None:
@@ -284,12 +277,3 @@ def _check_name(name: str) -> None:
     if not _SERVER_NAME.fullmatch(name):
         message = f"--name: {name!r} is not a name of a server: letters, digits, _ and -, at most 64"
         raise InvalidArgument(message, path="--name", rule="string_pattern_mismatch")
-
-
-def name_of(option: str, value: str | None) -> str:
-    """The name of a space or an agent that an option gives. Raises `InvalidArgument`."""
-    if value is None:
-        raise InvalidArgument(f"{option}: is required", path=option, rule="missing")
-    if not is_name(value):
-        raise InvalidArgument(f"{option}: {value!r} {NOT_A_NAME}", path=option, rule="string_pattern_mismatch")
-    return value

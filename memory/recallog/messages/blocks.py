@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recallog.models.conversations import outcomes
+from recallog.messages import outcomes
 from recallog_schemas.errors import InvalidEvent
 
 _MEDIA = frozenset({"image", "audio", "video", "file", "document"})

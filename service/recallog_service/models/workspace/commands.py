@@ -12,6 +12,8 @@ from recallog_schemas.models.workspace.views import WorkspaceExport, WorkspaceIm
 from recallog_service.cli import derived, terminal, unknown_names
 from recallog_service.cli.terminal import Home, Json
 
+NAME = "workspace"
+
 _group = typer.Typer(help=paragraphs(Memory.facades["workspace"])[0], no_args_is_help=True)
 
 Space = Annotated[str, typer.Argument(help="Name of the space.")]
@@ -23,8 +25,8 @@ Overwrite = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    derived.add(_group, "workspace")
-    app.add_typer(_group, name="workspace")
+    derived.add(_group, NAME)
+    app.add_typer(_group, name=NAME)
 
 
 @_group.command("import", epilog="Example: recallog workspace import village baker ./workspace")

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from recallog_schemas.errors import RecallogError
-from recallog_service.mcp.clients.clients import Client, Server, is_ours
+from recallog import RecallogError
+from recallog_agents.clients import Client, Server, is_ours
 
 _BOM = b"\xef\xbb\xbf"
 _BACKUP = "before-recallog"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from recallog.models.conversations.blocks import (
+from recallog.messages.blocks import (
     Block,
     LeftOut,
     Said,
@@ -31,9 +31,9 @@ from recallog.models.conversations.blocks import (
     nonempty,
     result_of,
 )
-from recallog.models.conversations.times import time_in
-from recallog_projections.models.conversations.rendering import ASSISTANT, USER
+from recallog.messages.times import time_in
 from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.roles import ASSISTANT, USER
 from recallog_schemas.validation import is_name
 
 _UNANSWERED = {"ok": False, "error": "no result"}

@@ -16,6 +16,8 @@ from recallog_service.cli import console, terminal, unknown_names
 from recallog_service.cli.following import Start, begin_in_space, entry_document, entry_line
 from recallog_service.cli.terminal import Home, Json, Space
 
+NAME = "watch"
+
 _PAYLOAD_CHARS_MAX = 200
 
 _STYLES = {
@@ -31,7 +33,7 @@ _STYLES = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("watch", epilog="Example: recallog watch village")(watch_command)
+    app.command(NAME, epilog="Example: recallog watch village")(watch_command)
 
 
 def watch_command(

@@ -1,0 +1,1 @@
+"""Recallog in the configuration of coding agents and other MCP clients: `recallog mcp install`."""

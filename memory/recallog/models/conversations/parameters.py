@@ -1,0 +1,103 @@
+"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, cast
+
+from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from recallog.operations.operation import FROM_FILE
+from recallog.operations.parameters import clamped, identified
+from recallog_schemas import limits
+from recallog_schemas.models.conversations import limits as conversations_limits
+from recallog_schemas.validation import json_of
+
+
+def _messages(value: object) -> Sequence[Mapping[str, Any]]:
+    if isinstance(value, str):
+        try:
+            value = json_of(value)
+        except ValueError as error:
+            raise PydanticCustomError("json_invalid", "is no JSON: {why}", {"why": str(error)}) from None
+    given = value if isinstance(value, list | tuple) else [value]
+    if len(given) > conversations_limits.MESSAGES_MAX:
+        raise PydanticCustomError(
+            "too_many", f"should be at most {conversations_limits.MESSAGES_MAX:,} messages in one call"
+        )
+    return [_message(each) for each in given]
+
+
+def _message(value: object) -> Mapping[str, Any]:
+    if isinstance(value, BaseModel):  # as OpenAI's client answers them
+        value = value.model_dump(exclude_none=True, warnings=False)
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    raise PydanticCustomError("message", "should be messages, each an object with a role")
+
+
+ConversationSession = Annotated[str, identified("Session whose messages they are.")]
+Messages = Annotated[
+    Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
+    PlainValidator(_messages),
+    Field(description="Messages in the form of OpenAI's chat completions, oldest first, or one, or their JSON."),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {
+                    "type": "array",
+                    "maxItems": conversations_limits.MESSAGES_MAX,
+                    "items": {"type": "object", "required": ["role"]},
+                },
+                {"type": "object", "required": ["role"]},
+                {"type": "string"},
+            ],
+            "examples": [[{"role": "user", "content": "Who owes the miller?"}]],
+        }
+    ),
+    FROM_FILE,
+]
+Continues = Annotated[
+    bool, Field(description="Messages without an id are new, also if they repeat what was said before.")
+]
+MessageTurn = Annotated[
+    int | None,
+    Field(
+        ge=0,
+        le=limits.TURN_MAX,
+        description="Turn of the messages; default: each message of the user begins the next one.",
+    ),
+]
+MessageSubject = Annotated[str | None, identified("The person whose data they are.")]
+Whole = Annotated[bool, Field(description="With what a compaction has replaced, and without its summary.")]
+MessageBefore = Annotated[
+    str | None, Field(description="Only messages before the one with this id: the first of `ids` of an answer.")
+]
+CompactMessages = Annotated[
+    int,
+    clamped(conversations_limits.COMPACT_MESSAGES_LEAST, limits.INTEGER_MAX),
+    Field(description="More messages are compacted."),
+]
+CompactChars = Annotated[
+    int,
+    clamped(conversations_limits.COMPACT_CHARS_LEAST, limits.INTEGER_MAX),
+    Field(description="More characters are compacted."),
+]
+CompactKept = Annotated[
+    int,
+    clamped(conversations_limits.COMPACT_KEPT_LEAST, limits.INTEGER_MAX),
+    Field(description="Newest messages that stay."),
+]
+MessageIds = Annotated[
+    Sequence[str],
+    Field(
+        min_length=1,
+        max_length=conversations_limits.MESSAGES_MAX,
+        description="Ids of messages, of their events or their own.",
+    ),
+]
+PoppedMessages = Annotated[int, Field(ge=1, le=conversations_limits.MESSAGES_MAX, description="How many messages.")]
+
+
+def message_list(given: object) -> Sequence[Mapping[str, Any]]:
+    """Validated messages: a list, no longer a text."""
+    return cast("Sequence[Mapping[str, Any]]", given)

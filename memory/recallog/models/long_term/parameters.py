@@ -1,0 +1,170 @@
+"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Literal, TypedDict
+
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from recallog.operations.operation import IN_BODY, MAKES_REPEATABLE
+from recallog.operations.parameters import identified, optional
+from recallog_schemas import limits
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.kinds.payload import Priority, Tier
+from recallog_schemas.models.long_term import limits as long_term_limits
+from recallog_schemas.validation import NAME_PATTERN, is_text, json_of
+
+_ENTRY_TYPE_PATTERN = r"^[a-z][a-z0-9_]*$"
+
+
+def _texts(given: Sequence[str] | None) -> Sequence[str] | None:
+    for index, text in enumerate(given or ()):
+        if not text.strip() or not is_text(text):
+            path = f"texts.{index}"
+            raise InvalidArgument(f"{path}: should be a text with at least one word", path=path, rule="blank")
+    return given
+
+
+def _json_object(value: object) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = json_of(value)
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    raise PydanticCustomError("json_object", "should be a JSON object, or its text")
+
+
+def _name(description: str) -> Any:
+    return Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description=description)
+
+
+KeptText = Annotated[str, Field(pattern=r"\S", description="The text to keep."), IN_BODY]
+ActionType = Annotated[str, _name("What sort of action it was.")]
+ExperienceSummary = Annotated[str, Field(pattern=r"\S", description="What was done.")]
+Type = Annotated[
+    str,
+    Field(
+        pattern=_ENTRY_TYPE_PATTERN,
+        max_length=limits.ENTRY_TYPE_CHARS_MAX,
+        description="What sort of entry it is: fact, lesson, insight, strategy, info, note, or another word.",
+    ),
+]
+OneType = Annotated[
+    str | None,
+    Field(
+        pattern=_ENTRY_TYPE_PATTERN,
+        max_length=limits.ENTRY_TYPE_CHARS_MAX,
+        description="Only entries of this type; default: all.",
+    ),
+]
+EntryId = Annotated[str, identified("Id of the entry.")]
+OneEntryId = Annotated[str | None, identified("Only this entry; default: all.")]
+EntryIds = Annotated[
+    Sequence[str],
+    Field(min_length=1, max_length=limits.EVENT_IDS_MAX, description="Ids of the entries."),
+]
+ForgottenIds = Annotated[
+    Sequence[str] | None, Field(max_length=limits.EVENT_IDS_MAX, description="Ids of the entries.")
+]
+ForgottenSubject = Annotated[str | None, identified("All entries about this person instead.")]
+Receiver = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent that receives them.")]
+ChangeReason = Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record.")]
+NewEntryId = Annotated[
+    str | None,
+    identified("Id of the event and the entry; a call with the same id can be repeated."),
+    MAKES_REPEATABLE,
+]
+EntryOrder = Annotated[Literal["newest", "priority"], Field(description="Newest first, or by priority.")]
+EntriesLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many entries a page has.")]
+LessonsLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many lessons.")]
+SeedTexts = Annotated[
+    Sequence[str] | None,
+    Field(max_length=limits.ENTRIES_IDS_MAX, description="What to begin with; default: five lessons."),
+    AfterValidator(_texts),
+]
+ApplyProposals = Annotated[bool, Field(description="Archive what is proposed; default: only propose.")]
+OnlyProposed = Annotated[
+    Sequence[str] | None,
+    Field(max_length=limits.EVENT_IDS_MAX, description="Ids of proposed entries to archive; default: all of them."),
+]
+AuditLimit = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT, description="How many changes, the newest ones.")]
+ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many erasures a page has.")]
+
+
+class EntryFields(TypedDict, total=False):
+    """What an entry says besides its text."""
+
+    entity: Annotated[str | None, _name("Whom or what it is about.")]
+    category: Annotated[str | None, _name("A word that groups entries.")]
+    source: Annotated[
+        str | None, Field(max_length=long_term_limits.SOURCE_CHARS_MAX, description="Where it comes from, in words.")
+    ]
+    topic: Annotated[str | None, _name("The subject matter.")]
+    importance: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how much it weighs (0.5).")]
+    confidence: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how certain it is (1).")]
+    priority: Annotated[
+        Priority | None, Field(description="How strongly it is preferred (normal). At most 5 of an agent are pinned.")
+    ]
+    red_line: Annotated[bool | None, Field(description="Whether no plan may demote or archive it (false).")]
+    metadata: Annotated[
+        Mapping[str, Any] | str | None,
+        PlainValidator(optional(_json_object)),
+        Field(description="Any JSON object of your own, or its text."),
+        WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
+    ]
+
+
+class Provenance(TypedDict, total=False):
+    """Where an entry comes from, and whom it concerns."""
+
+    subject: Annotated[str | None, identified("The person that it is about.")]
+    audience: Annotated[
+        Sequence[str] | None,
+        Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Agents that may read it too."),
+    ]
+    session: Annotated[str | None, identified("The session that it comes from.")]
+
+
+class ExtractOptions(Provenance, total=False):
+    """Where entries come from, whom they concern, and what they are made from."""
+
+    based_on: Annotated[
+        Sequence[str] | None,
+        Field(
+            max_length=long_term_limits.ENTRY_SOURCES_MAX,
+            description="Ids of the events and entries that it is made from; it is retracted if one of them is erased.",
+        ),
+    ]
+
+
+class ExperienceOptions(Provenance, total=False):
+    """What came of an experience, and how it was made."""
+
+    outcome: Annotated[str | None, Field(description="What came of it.")]
+    score: Annotated[float | None, Field(allow_inf_nan=False, description="How well it went.")]
+    agent_role: Annotated[str | None, _name("The role in which the agent acted.")]
+    model: Annotated[
+        str | None, Field(max_length=long_term_limits.MODEL_CHARS_MAX, description="The model that it used.")
+    ]
+    cost: Annotated[float | None, Field(allow_inf_nan=False, description="What it cost.")]
+
+
+class RetainOptions(EntryFields, ExtractOptions, total=False):
+    """What an entry says besides its text, and how it is retained."""
+
+    tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
+    cost: Annotated[
+        float | None,
+        Field(ge=0, allow_inf_nan=False, description="What it costs an agent with a balance (1); duplicates are free."),
+    ]
+
+
+class UpdateOptions(EntryFields, total=False):
+    """What of an entry is changed. In Python None takes a field back to its default."""
+
+    text: Annotated[str | None, Field(pattern=r"\S", description="Its new text; it becomes the next version.")]
+    type: Annotated[
+        str | None,
+        Field(pattern=_ENTRY_TYPE_PATTERN, max_length=limits.ENTRY_TYPE_CHARS_MAX, description="Its new type."),
+    ]

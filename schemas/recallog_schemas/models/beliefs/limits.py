@@ -1,0 +1,7 @@
+"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+
+BELIEFS_KEPT = 64
+REFLECTION_EVENTS = 20
+PROMPT_BELIEFS = 8
+BELIEF_CHARS_MAX = 2_000
+INSIGHTS_MAX = 64

@@ -1,0 +1,20 @@
+"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+
+from recallog_schemas.limits import NAME_CHARS_MAX, STORED_TEXT_CHARS_MAX
+
+# The entity graph: of one entry, of one entity, and what a query looks at.
+GRAPH_ENTITIES_MAX = 16  # of one text: the first ones
+GRAPH_TEXT_CHARS_MAX = STORED_TEXT_CHARS_MAX  # that are searched for entities
+GRAPH_KEY_CHARS_MAX = NAME_CHARS_MAX
+GRAPH_FACTS_KEPT = 256  # of an entity, the newest: one row
+GRAPH_LINKS_KEPT = 64
+GRAPH_HOP_ENTITIES = 64  # that a query follows at each hop
+GRAPH_HOP_FACTS = 50  # of an entity, the newest
+GRAPH_SAME_WORD = 256  # entities with one word that a query compares
+# Facts: what one extraction reads and writes, and the hits that one answer of `reflect` rests on.
+EXTRACTED_EVENTS = 64  # the newest of a turn
+EXTRACTED_CHARS = 32_000  # of their texts, the newest first, or of the text of a call
+EXTRACTED_FACTS_MAX = 32
+FACT_CHARS_MAX = 500
+SYNTHESIS_HITS = 10
+SYNTHESIS_CHARS_MAX = 4_000  # of an answer

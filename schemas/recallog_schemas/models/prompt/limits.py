@@ -1,0 +1,17 @@
+"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+
+PROMPT_RECALLED_EVENTS = 500  # the newest own and the newest shared ones, whose words are compared without an index
+PROMPT_COMPONENTS_MAX = 32  # sections of the caller's own, which no budget leaves out
+PROMPT_TOKENS_MAX = 1_048_576  # of a prompt for which no smaller budget is given: one answer has room for it
+PROMPT_HEADING_CHARS_MAX = 80
+EVIDENCE_CHARS_MAX = 200
+# A budget cuts the texts of a prompt no further before it leaves out lines. A visitor's newest message is always shown:
+# its first 500 characters, unless nothing else is left to give way.
+PROMPT_LINE_CHARS_MIN = 120
+PROMPT_MESSAGE_CHARS_MIN = 500
+PROMPT_MESSAGE_CHARS_LEAST = 40
+AUTO_RECALL_MESSAGES = 5  # newest messages of the user that are the query of automatic recall
+AUTO_RECALL_MESSAGE_CHARS = 200
+AUTO_RECALL_QUERY_CHARS = 500
+AUTO_RECALL_HITS = 5
+AUTO_RECALL_CHARS = 500  # of the snippets in a prompt

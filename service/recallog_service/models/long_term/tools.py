@@ -1,0 +1,99 @@
+"""The tools for entries, and their answers as texts for a model."""
+
+from recallog_schemas import limits
+from recallog_schemas.models.long_term import limits as long_term_limits
+from recallog_schemas.models.long_term.views import EntriesChange, Retained, Synthesis
+from recallog_schemas.shortening import cut
+from recallog_schemas.views import continued, one_line
+from recallog_service.mcp.showing import Given
+from recallog_service.mcp.tools import Tool, Way
+
+
+def _retained(answer: Retained, given: Given) -> str:
+    """`Stored memory l-7: Acme prefers React.`, or why nothing was stored."""
+    shown = cut(one_line(given["content"]), limits.PREVIEW_CHARS)
+    match answer.outcome:
+        case "stored" | "updated":
+            return one_line(f"Stored memory {answer.id}: {shown}{_near(answer)}")
+        case "skipped":
+            return one_line(f"Memory {answer.id} has this already: {shown}")
+        case _:
+            return f"Not stored ({answer.reason}): {shown}"
+
+
+def _near(answer: Retained) -> str:
+    """A further line that names the nearest memory, if it may say the same."""
+    nearest = answer.nearest
+    if nearest is None or nearest.similarity <= long_term_limits.SIMILARITY_OF_ENTRIES:
+        return ""
+    return (
+        f"\nMemory {nearest.id} is similar ({nearest.similarity:.2f}). If one of both is wrong, correct or forget it."
+    )
+
+
+def _reflected(answer: Synthesis, given: Given) -> str:
+    """The answer, and the ids of the memories that it was made from."""
+    sources = f"\n\nFrom: {one_line(', '.join(answer.sources))}" if answer.sources else ""
+    return f"{continued(answer.answer)}{sources}"
+
+
+def _forgotten(answer: EntriesChange, given: Given) -> str:
+    """Whether the memory was there to be forgotten."""
+    return one_line(f"Memory {given['memory_id']} {'forgotten' if answer.changed else 'not found'}")
+
+
+def _updated(answer: EntriesChange, given: Given) -> str:
+    """Whether the memory was changed."""
+    return one_line(f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}")
+
+
+TOOLS = (
+    Tool(
+        "retain_memory",
+        "Retain a memory",
+        "Keep a fact for later sessions, as one sentence that is understood without this conversation. A text that "
+        "is kept already is not stored twice.",
+        [
+            Way(
+                "long_term.retain",
+                {"content": "text", "entity": "entity", "category": "category"},
+                _retained,
+            )
+        ],
+    ),
+    Tool(
+        "reflect_on_memory",
+        "Reflect on memories",
+        "Answer a question from the kept facts and experiences that fit it best, with the ids of these.",
+        [Way("long_term.reflect", {"question": "question"}, _reflected)],
+    ),
+    Tool(
+        "forget_memory",
+        "Forget a memory",
+        "Erase a kept memory by its id, for good. Use it when a person asks for it; correct an error with "
+        "update_memory instead.",
+        [
+            Way(
+                "long_term.forget",
+                {"memory_id": "entry_ids", "reason": "reason"},
+                _forgotten,
+                lists=frozenset({"memory_id"}),
+                if_not_owner="Memory {memory_id} not found",
+            )
+        ],
+    ),
+    Tool(
+        "update_memory",
+        "Update a memory",
+        "Replace the text of a kept memory by a corrected one. The earlier text stays on record.",
+        [
+            Way(
+                "long_term.update",
+                {"memory_id": "entry_id", "new_content": "text"},
+                _updated,
+                needs=frozenset({"new_content"}),
+                if_not_owner="Memory {memory_id} not found",
+            )
+        ],
+    ),
+)
