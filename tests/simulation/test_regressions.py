@@ -70,14 +70,16 @@ def test_a_failed_commit_repeated_by_the_same_process_counts_once(ledger: Memory
     check(ledger, store)
 
 
-@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize("number", range(1, 5))
 def test_a_read_that_failed_in_the_middle_of_a_batch_leaves_no_cached_rows(number: int) -> None:
     """Half of a batch was in the cache when a row could not be fetched, and the retry continued from it."""
-    events = [event for turn in range(2) for n in range(8) for event in numbered(1, first=turn, space=f"space-{n}")]
-    ledger = ledger_at([codec.encode(event) for event in events], batch_records=4)
-    store = FailingStore()
-    projector = Projector(ledger, store, builtin.projections())
-    finish(projector.store.create(projector.new_generation(0, 4)))
+    events = [event for turn in range(4) for n in range(8) for event in numbered(1, first=turn, space=f"space-{n}")]
+    values = [codec.encode(event) for event in events]
+    ledger, store = ledger_at(values[:16], batch_records=4), FailingStore()
+    finish(generations.current(Projector(ledger, store, builtin.projections()), 0))
+    for value in values[16:]:
+        ledger.append_bytes(value)
+    projector = Projector(ledger, store, builtin.projections())  # with an empty cache
     store.fail_read = number
     with pytest.raises(StorageUnavailable):
         finish(generations.current(projector, 0))

@@ -367,8 +367,8 @@ class ServiceProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                # Threads of OpenBLAS are not used, and those of torch, which reads the second variable, take three times as
-                # long on a busy machine. A backtrace of the engine takes seconds to write, in which nothing is answered.
+                # Threads of OpenBLAS are not used. Those of torch, which reads the second variable, take three times
+                # as long on a busy machine. A backtrace of the engine takes seconds, in which nothing is answered.
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"},
                 start_new_session=self._outlives,  # Ctrl-C in the terminal then does not end it
             )
