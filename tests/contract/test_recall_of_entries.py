@@ -88,7 +88,7 @@ def test_entries_are_recalled_beside_events(ask: Ask) -> None:
     ask(work)
 
 
-@pytest.mark.models("items")
+@pytest.mark.models("working")
 def test_the_blocks_of_an_agent_that_includes_them_are_recalled_beside_both(ask: Ask) -> None:
     async def work(found: World) -> None:
         block = {"namespace": ["working"], "key": "Plan", "value": "Ask who waters the rye."}

@@ -12,6 +12,8 @@ from recallog_schemas.errors import IndexUnavailable
 from support.events import event
 from support.indexing import catch_up
 
+pytestmark = pytest.mark.models("workspace")
+
 A = ("village", "baker")
 PAGE = "# Rye\nRye needs water.\n## Mill\nThe mill burns.\n## River\nThe river is cold.\n"
 Work = Callable[[Village], Awaitable[None]]
@@ -28,7 +30,6 @@ async def hits(found: Village, query: str, **more: Any) -> list[tuple[str, int, 
     return [(hit.key, hit.first, hit.last, hit.source) for hit in view.hits if not hit.weak]
 
 
-@pytest.mark.models("workspace")
 @pytest.mark.parametrize("mode", ["hybrid", "fts", "semantic", "unknown"])
 def test_an_indexed_document_is_found_by_its_parts(tmp_path: Path, mode: str) -> None:
     async def work(found: Village) -> None:

@@ -464,7 +464,7 @@ def test_status_shows_due_reflections_and_agents_without_reflection(home: Path) 
     )
 
 
-@pytest.mark.models("items")
+@pytest.mark.models("long_term")
 def test_status_says_how_long_the_oldest_trigger_has_waited_and_what_it_is(home: Path) -> None:
     ended = datetime.now(UTC) - timedelta(hours=2, minutes=5)
     note = {"namespace": ["working"], "key": "notes", "value": "LESSON: Bread burns after forty minutes."}

@@ -62,6 +62,7 @@ def whole(ran: Ran) -> tuple[Folders, Expected]:
     return run.prepare(ran.base)
 
 
+@pytest.mark.models("all")
 def test_damage_gives_right_answers_or_errors_that_name_it(ran: Ran) -> None:
     assert ran.report["findings"] == []
     figures = ran.report["figures"]

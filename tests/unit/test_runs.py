@@ -13,6 +13,8 @@ from recallog_schemas.models.workspace import limits as workspace_limits
 from support.events import event
 from support.folding import finish, folded, ledger_at
 
+pytestmark = pytest.mark.models("all")
+
 VALUES = [base64.b64decode(line) for line in lzma.decompress((RECORDED / "0.1.0" / TOPIC).read_bytes()).split(b"\n")]
 """Events of every kind and model, and records that are none."""
 EVENTS = 400

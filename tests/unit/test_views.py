@@ -146,7 +146,7 @@ def test_a_list_is_immutable(view: ListView[Any]) -> None:
         view.items[0] = view.items[0]  # type: ignore[index]
 
 
-@pytest.mark.models("beliefs")
+@pytest.mark.models("all")
 @pytest.mark.parametrize(("view", "lines"), LISTS, ids=[type(view).__name__ for view, _ in LISTS])
 def test_the_text_of_a_list_has_a_line_for_each_item(view: ListView[Any], lines: list[str]) -> None:
     assert view.format().splitlines() == lines
