@@ -25,6 +25,8 @@ from support.random_entries import random_history
 from support.random_events import random_ledger
 from support.registering import registered
 
+pytestmark = pytest.mark.models("long_term")
+
 GOLDEN = Path(__file__).parents[1] / "golden"
 SEEDS = st.integers(0, 2**32)
 BATCHES = st.sampled_from((1, 3, 20, 1000))

@@ -68,7 +68,7 @@ NO_ARGUMENT = ["bytes", "a set", "an object", "a class", "a function", "a genera
 TAKES_NUMBERS = frozenset({
     "window", "limit", "top_k", "entries_before", "entries_after", "budget_tokens", "turn", "partition",
     "min_similarity", "value", "content", "base", "cost", "score", "rounds", "confidence",
-    "max_messages", "max_chars", "keep", "count",
+    "max_messages", "max_chars", "keep", "count", "workers", "throttle",
 })  # fmt: skip
 
 
