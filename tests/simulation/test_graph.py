@@ -13,7 +13,7 @@ from recallog_projections.models.facts import tables
 from recallog_projections.models.long_term.tables import ROWS
 from recallog_projections.stores.store import Generation
 from recallog_projections.views import builtin
-from recallog_schemas import limits
+from recallog_schemas.models.facts import limits
 from simulation.test_entries import BATCHES, SEEDS, SIZES, history
 from simulation.test_entries import values_of as bytes_of
 from support.entries_checking import View
