@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from recallog.reading.view_access import ViewAccess
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
-from recallog_streams.parallel.catching_up import ParallelCatchUp, cores
-from recallog_streams.projector import Projector
+from recallog_streams.projector import CatchUp, Projector
 
 if TYPE_CHECKING:
     from recallog.reading.time_travel import Erase
@@ -36,6 +35,8 @@ class ProjectionGroup:
     erase: "Sequence[Erase]" = ()
     """What finds in a past of these views what is erased at present."""
 
-    def catch_up_with(self, workers: int | None, throttle: float) -> ParallelCatchUp:
+    def catch_up_with(self, workers: int | None, throttle: float) -> CatchUp:
         """How to catch up with so many processes (default: one for each core), and with pauses."""
+        from recallog_streams.parallel.catching_up import ParallelCatchUp, cores  # most commands rebuild nothing
+
         return ParallelCatchUp(self.make, workers or cores(), throttle)
