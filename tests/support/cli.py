@@ -78,6 +78,7 @@ _AS_NOBODY = """
 import os, sys, tempfile
 from typer.testing import CliRunner
 from recallog_service.cli import app, main
+import recallog_streams.parallel.catching_up  # only a memory with events needs it
 *command, home = sys.argv[1:]
 with tempfile.TemporaryDirectory() as folder:
     for other in (folder, "/dev/null"):
