@@ -95,8 +95,44 @@ SYNC_CALLS = SYNC_CALLS.replace(
 )
 
 
+ANSWERS = '''\
+"""Answers have the types of the views, and derived operations keep each parameter."""
+
+from collections.abc import Callable
+from typing import assert_type
+
+from recallog import EpisodicView, ItemChange, ItemFound, Remote, VerifyReport, sync
+
+
+async def from_afar(memory: Remote) -> None:
+    assert_type(await memory.episodic("village", "baker", window=3), EpisodicView)
+    assert_type(await memory.items.get("village", "baker", "notes", "miller", as_of="0:41"), ItemFound)
+    assert_type(await memory.admin.verify(), VerifyReport)
+    await memory.items.get("village", "baker", "notes")  # call-arg
+    await memory.items.get("village", "baker", "notes", "miller", aftr="0:41")  # call-arg
+    await memory.items.put("village", "baker", "notes", 3, "value")  # arg-type
+    wrong: int = await memory.episodic("village", "baker")  # assignment
+
+
+def local(memory: sync.Memory) -> None:
+    assert_type(memory.episodic("village", "baker", window=3), EpisodicView)
+    assert_type(memory.items.put("village", "baker", "notes", "miller", 9, base=1), ItemChange)
+    assert_type(sync.Memory.episodic(memory, "village", "baker"), EpisodicView)
+    named: Callable[[str, str], EpisodicView] = memory.episodic
+    memory.items.get("village", "baker", "notes")  # call-arg
+    memory.items.get("village", "baker", "notes", "miller", aftr="0:41")  # call-arg
+    memory.items.put("village", "baker", "notes", 3, "value")  # arg-type
+    wrong: int = memory.episodic("village", "baker")  # assignment
+
+
+def local_from_afar(memory: sync.Remote) -> None:
+    assert_type(memory.items.get("village", "baker", "notes", "miller", as_of="0:41"), ItemFound)
+    memory.items.get("village", "baker", "notes", "miller", as_of=41)  # arg-type
+'''
+
+
 @pytest.mark.usefixtures("in_the_project")
-@pytest.mark.parametrize("program", [CALLS, SYNC_CALLS], ids=["asynchronous", "synchronous"])
+@pytest.mark.parametrize("program", [CALLS, SYNC_CALLS, ANSWERS], ids=["asynchronous", "synchronous", "answers"])
 def test_mypy_accepts_right_calls_and_finds_each_wrong_one(program: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls.py"
     calls.write_text(program)

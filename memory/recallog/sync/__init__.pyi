@@ -2,6 +2,7 @@
 
 from collections.abc import (
     Callable,
+    Coroutine,
     Iterator,
     Mapping,
     Sequence,
@@ -17,94 +18,26 @@ from types import (
 )
 from typing import (
     Any,
-    Literal,
+    Concatenate,
+    Generic,
+    ParamSpec,
     Self,
+    TypeVar,
+    overload,
 )
 from httpx import (
     AsyncBaseTransport,
 )
 from recallog import (
-    AbortReport,
-    AgentSettingsView,
-    AgentsView,
-    AroundView,
-    AuditView,
     Batch,
-    BeliefsView,
-    BlocksView,
-    Catalogue,
-    CompactionView,
-    Comparison,
-    ConsensusFound,
-    ConsensusView,
-    Consolidation,
-    ContextView,
-    ConversationView,
-    CopyReport,
-    DeadLetterDetail,
-    DeadLettersView,
-    Deduplicated,
-    DissentView,
-    DissentsView,
-    DocumentChange,
-    Drained,
-    EntriesChange,
-    EntriesPage,
-    EntriesView,
-    EntryFound,
-    EntryStats,
-    EpisodicView,
-    ErasuresPage,
     Event,
-    Explanation,
-    ExtractedFacts,
-    InsightsView,
-    ItemChange,
-    ItemFound,
-    ItemsPage,
-    KindsView,
-    LedgerDigests,
-    LessonsView,
-    MessagesAdded,
-    MessagesRemoved,
     Model,
-    PendingView,
     Position,
-    Published,
     Reaction,
-    ReactionsView,
-    RebuildPlans,
-    RebuildReports,
-    RecallView,
     RecallogError,
-    ReflectionView,
     Remembered,
-    RepairReport,
-    ResumeView,
-    Retained,
-    RetryReport,
-    SalientView,
-    SceneView,
-    SearchPage,
-    Seeded,
-    SessionsView,
     Settings,
-    SpaceDetail,
-    SpacesView,
-    Status,
-    StreamRecall,
-    StreamSummary,
-    Synthesis,
-    TierEntryFound,
-    TierHits,
-    TierPressure,
-    TierStats,
-    TimelinePage,
-    VerifyReport,
-    WorkingDocument,
-    WorkingText,
     WorkspaceExport,
-    WorkspaceHits,
     WorkspaceImport,
 )
 from recallog.extending import (
@@ -123,10 +56,47 @@ from recallog.extending import (
 )
 from recallog.memory import (
     Row,
+    Memory as _Memory,
 )
 from recallog.remote.streams import (
     Gap,
     Tailed,
+)
+from recallog.models.prompt.operations import (
+    Prompts as _Prompts,
+)
+from recallog.models.beliefs.operations import (
+    Beliefs as _Beliefs,
+)
+from recallog.admin import (
+    Admin as _Admin,
+)
+from recallog.models.consensus.operations import (
+    Consensus as _Consensus,
+)
+from recallog.models.items.operations import (
+    Items as _Items,
+)
+from recallog.models.conversations.operations import (
+    Conversation as _Conversation,
+)
+from recallog.models.long_term.operations import (
+    Entries as _Entries,
+)
+from recallog.models.facts.operations import (
+    LongTerm as _LongTerm,
+)
+from recallog.models.working.operations import (
+    Working as _Working,
+)
+from recallog.models.workspace.operations import (
+    Workspace as _Workspace,
+)
+from recallog.models.tiers.operations import (
+    Tiers as _Tiers,
+)
+from recallog.models.stream.operations import (
+    Stream as _Stream,
 )
 
 __all__ = [
@@ -152,106 +122,102 @@ __all__ = [
     "Workspace",
 ]
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+class _Called(Generic[_P, _R]):
+    """An asynchronous operation as a method that returns its answer."""
+
+    def __init__(self, operation: Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]) -> None: ...
+    @overload
+    def __get__(self, instance: None, owner: type) -> Callable[Concatenate[Any, _P], _R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Callable[_P, _R]: ...
+
+
 class _AdminShared:
-    def status(self) -> Status:
-        """The size and progress of the views, dead letters, and due reflections. Folds nothing."""
+    status = _Called(_Admin.status)
+    """The size and progress of the views, dead letters, and due reflections. Folds nothing."""
 
-    def verify(
-        self,
-        what: Literal["views", "index"] | None = None,
-        *,
-        digests: Sequence[str] | None = None,
-        workers: int | None = None,
-        throttle: float = 0.0,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> VerifyReport:
-        """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
+    verify = _Called(_Admin.verify)
+    """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-        Names the records that are damaged, missing, or not those that the views were computed from, the rows that
-        differ or are damaged, and what else of the files is damaged: `repair` computes that again.
+    Names the records that are damaged, missing, or not those that the views were computed from, the rows that
+    differ or are damaged, and what else of the files is damaged: `repair` computes that again.
 
-        Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
-        """
+    Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
+    """
 
-    def repair(self, *, progress: Callable[[int, int], None] | None = None) -> RepairReport:
-        """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
+    repair = _Called(_Admin.repair)
+    """Compute again what follows from the records of the ledger and is damaged, then verify ledger and views.
 
-        These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
-        No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
-        the ledger as free space, and can be interrupted and run again.
-        """
+    These are the indexes and the table of spaces in the ledger's file, its list of free pages, and files of views.
+    No record is changed. While records are damaged, the ledger's file is left as it is. It needs twice the size of
+    the ledger as free space, and can be interrupted and run again.
+    """
 
-    def digest(self) -> LedgerDigests:
-        """A digest of all records of each partition, to be kept elsewhere: `verify` compares the ledger with it.
+    digest = _Called(_Admin.digest)
+    """A digest of all records of each partition, to be kept elsewhere: `verify` compares the ledger with it.
 
-        It is the value of the hash chain after the last record: if a record up to there changes, the digest changes.
+    It is the value of the hash chain after the last record: if a record up to there changes, the digest changes.
 
-        Raises `LedgerMismatch` if the ledger is not the one that the views were computed from.
-        """
+    Raises `LedgerMismatch` if the ledger is not the one that the views were computed from.
+    """
 
-    def rebuild(
-        self,
-        what: Literal["views", "index"] = "views",
-        *,
-        accept: bool = False,
-        drop: bool = False,
-        workers: int | None = None,
-        throttle: float = 0.0,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> RebuildReports:
-        """Rebuild the views or the index from offset zero beside the live ones, then cut over.
+    rebuild = _Called(_Admin.rebuild)
+    """Rebuild the views or the index from offset zero beside the live ones, then cut over.
 
-        Readers are served from the live generation meanwhile. It can be interrupted and run again. A rebuild of the
-        index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
-        partitions.
+    Readers are served from the live generation meanwhile. It can be interrupted and run again. A rebuild of the
+    index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
+    partitions.
 
-        The views of a large folder are folded by several processes: each has the events of some spaces. Projections
-        whose rows several spaces share, and the index, are folded by one.
+    The views of a large folder are folded by several processes: each has the events of some spaces. Projections
+    whose rows several spaces share, and the index, are folded by one.
 
-        With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
-        another one, or an older copy: what it lacks is gone from the memory.
+    With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
+    another one, or an older copy: what it lacks is gone from the memory.
 
-        Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
-        `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
-        """
+    Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
+    `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
+    """
 
-    def plan_rebuild(self, what: Literal["views", "index"] = "views") -> RebuildPlans:
-        """Show what `rebuild` would do now. Changes nothing."""
+    plan_rebuild = _Called(_Admin.plan_rebuild)
+    """Show what `rebuild` would do now. Changes nothing."""
 
-    def abort_rebuild(self, what: Literal["views", "index"] = "views") -> AbortReport:
-        """Cancel rebuilds that are in progress."""
+    abort_rebuild = _Called(_Admin.abort_rebuild)
+    """Cancel rebuilds that are in progress."""
 
-    def reindex(self, *, model: str, progress: Callable[[int, int], None] | None = None) -> RebuildReports:
-        """Rebuild the semantic index with another model, which computes all vectors again.
+    reindex = _Called(_Admin.reindex)
+    """Rebuild the semantic index with another model, which computes all vectors again.
 
-        Until the cutover the index answers with the old model. It can be interrupted and run again; `abort_reindex`
-        cancels it.
-        """
+    Until the cutover the index answers with the old model. It can be interrupted and run again; `abort_reindex`
+    cancels it.
+    """
 
-    def abort_reindex(self) -> AbortReport:
-        """Cancel the change of the model that is in progress."""
+    abort_reindex = _Called(_Admin.abort_reindex)
+    """Cancel the change of the model that is in progress."""
 
-    def copy(self, target: str, *, progress: Callable[[int, int], None] | None = None) -> CopyReport:
-        """Append every event of the ledger to another one with its id, for example of a folder to a cluster.
+    copy = _Called(_Admin.copy)
+    """Append every event of the ledger to another one with its id, for example of a folder to a cluster.
 
-        It can be interrupted and run again. The views of the target are updated by its workers, or in a folder by the
-        next query.
-        """
+    It can be interrupted and run again. The views of the target are updated by its workers, or in a folder by the
+    next query.
+    """
 
-    def dead_letters(self, *, limit: int = 1000, cursor: str | None = None) -> DeadLettersView:
-        """List the records that the views could not apply, with their reasons: a page, by position."""
+    dead_letters = _Called(_Admin.dead_letters)
+    """List the records that the views could not apply, with their reasons: a page, by position."""
 
-    def dead_letter(self, position: Position | str) -> DeadLetterDetail:
-        """Show one dead letter with its content.
+    dead_letter = _Called(_Admin.dead_letter)
+    """Show one dead letter with its content.
 
-        Raises `OutOfRange` if there is none at that position.
-        """
+    Raises `OutOfRange` if there is none at that position.
+    """
 
-    def retry_dead_letters(self, *, progress: Callable[[int, int], None] | None = None) -> RetryReport:
-        """Rebuild the views if at least one dead letter can be applied now.
+    retry_dead_letters = _Called(_Admin.retry_dead_letters)
+    """Rebuild the views if at least one dead letter can be applied now.
 
-        A rebuild applies all records in order. The exit code of the command is 1 if dead letters remain.
-        """
+    A rebuild applies all records in order. The exit code of the command is 1 if dead letters remain.
+    """
 
 
 class Admin(_AdminShared):
@@ -296,99 +262,42 @@ class RemoteAdmin(_AdminShared):
 
 
 class _ConsensusShared:
-    def record(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        conclusion: str,
-        *,
-        confidence: float,
-        participating: Sequence[str] = (),
-        agreeing: Sequence[str] = (),
-        event_id: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        dissenting: Sequence[str] | None = None,
-        strength: Literal["unanimous", "strong", "moderate", "weak", "split", "contested"] | None = None,
-        key_claims: Sequence[str] | None = None,
-        cruxes: Sequence[str] | None = None,
-        domain: str | None = None,
-        tags: Sequence[str] | None = None,
-        rounds: int | None = None,
-        supersedes: str | None = None,
-    ) -> ConsensusView:
-        """Record what a debate concluded, and answer it once the views have it.
+    record = _Called(_Consensus.record)
+    """Record what a debate concluded, and answer it once the views have it.
 
-        Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
-        more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
-        `supersedes` at the same moment, this one is recorded without that link.
+    Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
+    more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
+    `supersedes` at the same moment, this one is recorded without that link.
 
-        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
-        not see this one; nothing has changed then.
-        """
+    Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
+    not see this one; nothing has changed then.
+    """
 
-    def dissent(
-        self,
-        space: str,
-        agent: str,
-        content: str,
-        *,
-        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"],
-        confidence: float,
-        event_id: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        consensus_id: str | None = None,
-        topic: str | None = None,
-        reasoning: str | None = None,
-        rebuttal: str | None = None,
-        acknowledged: bool | None = None,
-    ) -> DissentView:
-        """Record an objection to a consensus, or to the one on a topic, whether or not there is one yet.
+    dissent = _Called(_Consensus.dissent)
+    """Record an objection to a consensus, or to the one on a topic, whether or not there is one yet.
 
-        Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
-        """
+    Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
+    """
 
-    def supersede(self, space: str, agent: str, consensus_id: str, by: str) -> ConsensusView:
-        """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
+    supersede = _Called(_Consensus.supersede)
+    """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
 
-        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
-        who see the one do not see the other; nothing has changed then.
-        """
+    Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
+    who see the one do not see the other; nothing has changed then.
+    """
 
-    def find_similar(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        *,
-        limit: int = 5,
-        min_confidence: float = 0.0,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ConsensusFound:
-        """The consensuses that an agent may see on similar topics, the most similar ones first.
+    find_similar = _Called(_Consensus.find_similar)
+    """The consensuses that an agent may see on similar topics, the most similar ones first.
 
-        The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
-        with the same words. Superseded ones are found too: `superseded_by` names their successors.
-        """
+    The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
+    with the same words. Superseded ones are found too: `superseded_by` names their successors.
+    """
 
-    def dissents(
-        self,
-        space: str,
-        agent: str,
-        topic: str,
-        *,
-        type: Literal["minor_quibble", "alternative_approach", "fundamental_disagreement", "edge_case_concern", "risk_warning", "abstention"] | None = None,
-        limit: int = 50,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> DissentsView:
-        """The dissents on a topic that an agent may see, those with the highest confidence first.
+    dissents = _Called(_Consensus.dissents)
+    """The dissents on a topic that an agent may see, those with the highest confidence first.
 
-        These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
-        """
+    These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
+    """
 
 
 class Consensus(_ConsensusShared):
@@ -408,100 +317,40 @@ class RemoteConsensus(_ConsensusShared):
 
 
 class _ItemsShared:
-    def put(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        value: Any,
-        *,
-        json_text: bool = False,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Give an item a value, whether it exists or not, and answer the item once the views have it.
+    put = _Called(_Items.put)
+    """Give an item a value, whether it exists or not, and answer the item once the views have it.
 
-        Raises `Conflict` and `Refused`; nothing has changed then.
-        """
+    Raises `Conflict` and `Refused`; nothing has changed then.
+    """
 
-    def get(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ItemFound:
-        """The item under a key, with its version."""
+    get = _Called(_Items.get)
+    """The item under a key, with its version."""
 
-    def append(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        text: str,
-        *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+    append = _Called(_Items.append)
+    """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
 
-        Raises `Conflict` and `Refused`; nothing has changed then.
-        """
+    Raises `Conflict` and `Refused`; nothing has changed then.
+    """
 
-    def move(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        to: str,
-        *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Give an item another key in its namespace. An item that has this key is replaced.
+    move = _Called(_Items.move)
+    """Give an item another key in its namespace. An item that has this key is replaced.
 
-        Raises `Conflict` and `Refused`; nothing has changed then.
-        """
+    Raises `Conflict` and `Refused`; nothing has changed then.
+    """
 
-    def delete(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str,
-        key: str,
-        *,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
+    delete = _Called(_Items.delete)
+    """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
 
-        The ledger still has its value, and so has the past of the views.
+    The ledger still has its value, and so has the past of the views.
 
-        Raises `Conflict`; nothing has changed then.
-        """
+    Raises `Conflict`; nothing has changed then.
+    """
 
-    def list(
-        self,
-        space: str,
-        agent: str,
-        namespace: Sequence[str] | str | None = None,
-        *,
-        newest_first: bool = False,
-        limit: int = 50,
-        cursor: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ItemsPage:
-        """A page of the items of an agent, of all or of those in a namespace and below it.
+    list = _Called(_Items.list)
+    """A page of the items of an agent, of all or of those in a namespace and below it.
 
-        `cursor` takes the `next` of a page and selects the page behind it.
-        """
+    `cursor` takes the `next` of a page and selects the page behind it.
+    """
 
 
 class Items(_ItemsShared):
@@ -523,74 +372,45 @@ class RemoteItems(_ItemsShared):
 
 
 class _ConversationShared:
-    def add(
-        self,
-        space: str,
-        agent: str,
-        session: str,
-        messages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
-        *,
-        continues: bool = False,
-        turn: int | None = None,
-        subject: str | None = None,
-    ) -> MessagesAdded:
-        """Add messages to a conversation. What it has already is not added again.
+    add = _Called(_Conversation.add)
+    """Add messages to a conversation. What it has already is not added again.
 
-        A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
-        alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
-        history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
-        are always new, also where they repeat what was said before.
+    A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
+    alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
+    history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
+    are always new, also where they repeat what was said before.
 
-        Raises `EventTooLarge` for a message of more than 16 MiB.
-        """
+    Raises `EventTooLarge` for a message of more than 16 MiB.
+    """
 
-    def messages(
-        self,
-        space: str,
-        agent: str,
-        session: str,
-        *,
-        whole: bool = False,
-        before: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ConversationView:
-        """The messages of a conversation as they were added: what a model can be sent.
+    messages = _Called(_Conversation.messages)
+    """The messages of a conversation as they were added: what a model can be sent.
 
-        Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
-        ingested with the session is a message too: what a user and the agent said, and calls of tools.
-        """
+    Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
+    ingested with the session is a message too: what a user and the agent said, and calls of tools.
+    """
 
-    def compact(
-        self,
-        space: str,
-        agent: str,
-        session: str,
-        *,
-        max_messages: int = 20,
-        max_chars: int = 48000,
-        keep: int = 8,
-    ) -> CompactionView:
-        """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
-        than `max_chars` characters, and more than `keep` messages.
+    compact = _Called(_Conversation.compact)
+    """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
+    than `max_chars` characters, and more than `keep` messages.
 
-        Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
-        the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
-        they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
-        """
+    Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
+    the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
+    they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
+    """
 
-    def remove(self, space: str, agent: str, session: str, ids: Sequence[str]) -> MessagesRemoved:
-        """Take messages out of a conversation, by the ids of their events or their own.
+    remove = _Called(_Conversation.remove)
+    """Take messages out of a conversation, by the ids of their events or their own.
 
-        They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-        of them, nothing is written.
-        """
+    They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
+    of them, nothing is written.
+    """
 
-    def pop(self, space: str, agent: str, session: str, *, count: int = 1) -> MessagesRemoved:
-        """Take the newest messages out of a conversation, and answer them."""
+    pop = _Called(_Conversation.pop)
+    """Take the newest messages out of a conversation, and answer them."""
 
-    def clear(self, space: str, agent: str, session: str) -> MessagesRemoved:
-        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
+    clear = _Called(_Conversation.clear)
+    """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
 
 
 class Conversation(_ConversationShared):
@@ -614,292 +434,125 @@ class RemoteConversation(_ConversationShared):
 
 
 class _LongTermShared:
-    def retain(
-        self,
-        space: str,
-        agent: str,
-        text: str,
-        *,
-        type: str = "fact",
-        entry_id: str | None = None,
-        entity: str | None = None,
-        category: str | None = None,
-        source: str | None = None,
-        topic: str | None = None,
-        importance: float | None = None,
-        confidence: float | None = None,
-        priority: Literal["pinned", "critical", "important", "normal", "low"] | None = None,
-        red_line: bool | None = None,
-        metadata: Mapping[str, Any] | str | None = None,
-        subject: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        based_on: Sequence[str] | None = None,
-        tier: Literal["fast", "medium", "slow", "glacial"] | None = None,
-        cost: float | None = None,
-    ) -> Retained:
-        """Keep a text as an entry of an agent, and answer what became of it once the views have it.
+    retain = _Called(_Entries.retain)
+    """Keep a text as an entry of an agent, and answer what became of it once the views have it.
 
-        A text that an entry of the same type, readers and person has already is skipped, at no cost. Texts are the same
-        if they differ only in white space, Unicode form, the final full stop, or in capitals that say nothing. Any
-        other text is stored, however similar it is; `nearest` of the answer names the most similar entry, if the index
-        is served.
+    A text that an entry of the same type, readers and person has already is skipped, at no cost. Texts are the same
+    if they differ only in white space, Unicode form, the final full stop, or in capitals that say nothing. Any
+    other text is stored, however similar it is; `nearest` of the answer names the most similar entry, if the index
+    is served.
 
-        Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
-        changed then.
-        """
+    Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
+    changed then.
+    """
 
-    def compare(
-        self,
-        space: str,
-        agent: str,
-        text: str,
-        *,
-        type: str = "fact",
-        entity: str | None = None,
-        category: str | None = None,
-        source: str | None = None,
-        topic: str | None = None,
-        importance: float | None = None,
-        confidence: float | None = None,
-        priority: Literal["pinned", "critical", "important", "normal", "low"] | None = None,
-        red_line: bool | None = None,
-        metadata: Mapping[str, Any] | str | None = None,
-        subject: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        based_on: Sequence[str] | None = None,
-        tier: Literal["fast", "medium", "slow", "glacial"] | None = None,
-        cost: float | None = None,
-    ) -> Comparison:
-        """What `retain` would answer now, without writing, and the nearest entry of the agent.
+    compare = _Called(_Entries.compare)
+    """What `retain` would answer now, without writing, and the nearest entry of the agent.
 
-        Raises `Refused` for a sixth pinned entry.
-        """
+    Raises `Refused` for a sixth pinned entry.
+    """
 
-    def record_experience(
-        self,
-        space: str,
-        agent: str,
-        action_type: str,
-        summary: str,
-        *,
-        entry_id: str | None = None,
-        subject: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        outcome: str | None = None,
-        score: float | None = None,
-        agent_role: str | None = None,
-        model: str | None = None,
-        cost: float | None = None,
-    ) -> Retained:
-        """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
+    record_experience = _Called(_Entries.record_experience)
+    """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
 
-        It costs the agent nothing, and the same experience may be kept twice: it happened twice.
-        """
+    It costs the agent nothing, and the same experience may be kept twice: it happened twice.
+    """
 
-    def update(
-        self,
-        space: str,
-        agent: str,
-        entry_id: str,
-        *,
-        event_id: str | None = None,
-        entity: str | None = None,
-        category: str | None = None,
-        source: str | None = None,
-        topic: str | None = None,
-        importance: float | None = None,
-        confidence: float | None = None,
-        priority: Literal["pinned", "critical", "important", "normal", "low"] | None = None,
-        red_line: bool | None = None,
-        metadata: Mapping[str, Any] | str | None = None,
-        text: str | None = None,
-        type: str | None = None,
-    ) -> EntriesChange:
-        """Change fields of an entry of the agent. A new text makes a new version.
+    update = _Called(_Entries.update)
+    """Change fields of an entry of the agent. A new text makes a new version.
 
-        Raises `Refused` if the agent owns no such entry, if the entry is not live any more, for a sixth pinned entry,
-        and for a text that another entry has; nothing has changed then.
-        """
+    Raises `Refused` if the agent owns no such entry, if the entry is not live any more, for a sixth pinned entry,
+    and for a text that another entry has; nothing has changed then.
+    """
 
-    def forget(
-        self,
-        space: str,
-        agent: str,
-        entry_ids: Sequence[str] | None = None,
-        *,
-        subject: str | None = None,
-        reason: str | None = None,
-    ) -> EntriesChange:
-        """Erase entries of the agent: the views, the index and the views' past have their texts no longer.
+    forget = _Called(_Entries.forget)
+    """Erase entries of the agent: the views, the index and the views' past have their texts no longer.
 
-        Entries that were made from them are retracted. What is erased already is left out; if nothing is left, nothing
-        is written, and `changed` of the answer is false. The events that retained the texts stay in the ledger.
+    Entries that were made from them are retracted. What is erased already is left out; if nothing is left, nothing
+    is written, and `changed` of the answer is false. The events that retained the texts stay in the ledger.
 
-        Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
-        """
+    Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
+    """
 
-    def retract(self, space: str, agent: str, entry_id: str, *, reason: str | None = None) -> EntriesChange:
-        """Take back an entry of the agent that was wrong. It is found no longer, and its owner can read it by its id.
+    retract = _Called(_Entries.retract)
+    """Take back an entry of the agent that was wrong. It is found no longer, and its owner can read it by its id.
 
-        If it is not live any more, nothing is written, and `changed` of the answer is false.
+    If it is not live any more, nothing is written, and `changed` of the answer is false.
 
-        Raises `Refused` if the agent owns no such entry.
-        """
+    Raises `Refused` if the agent owns no such entry.
+    """
 
-    def transfer(self, space: str, agent: str, to: str, entry_ids: Sequence[str]) -> EntriesChange:
-        """Give entries of the agent to another one. They arrive with the priority normal, and without other readers.
+    transfer = _Called(_Entries.transfer)
+    """Give entries of the agent to another one. They arrive with the priority normal, and without other readers.
 
-        An entry that is not live, or whose text the receiver has already, is left out and named in `refused`.
+    An entry that is not live, or whose text the receiver has already, is left out and named in `refused`.
 
-        Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
-        """
+    Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
+    """
 
-    def get(
-        self,
-        space: str,
-        agent: str,
-        entry_id: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> EntryFound:
-        """The entry with an id, if the agent may read it; a retracted or archived one only to its owner."""
+    get = _Called(_Entries.get)
+    """The entry with an id, if the agent may read it; a retracted or archived one only to its owner."""
 
-    def list(
-        self,
-        space: str,
-        agent: str,
-        *,
-        order: Literal["newest", "priority"] = "newest",
-        type: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> EntriesPage:
-        """A page of the live entries of an agent, newest first or by priority.
+    list = _Called(_Entries.list)
+    """A page of the live entries of an agent, newest first or by priority.
 
-        `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
-        `type` if it is given, are ranked: pinned ones first, then by age and priority.
-        """
+    `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
+    `type` if it is given, are ranked: pinned ones first, then by age and priority.
+    """
 
-    def lessons(
-        self,
-        space: str,
-        agent: str,
-        query: str,
-        *,
-        limit: int = 5,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> LessonsView:
-        """The lessons that an agent may read and that fit a question: its pinned ones first, then the most similar.
+    lessons = _Called(_Entries.lessons)
+    """The lessons that an agent may read and that fit a question: its pinned ones first, then the most similar.
 
-        The similarity is the cosine of both texts; critical adds 0.3, important 0.15, and low takes 0.1 off. While the
-        index is off, starting or down, words are compared instead; `relevance_by` of the answer says which.
-        """
+    The similarity is the cosine of both texts; critical adds 0.3, important 0.15, and low takes 0.1 off. While the
+    index is off, starting or down, words are compared instead; `relevance_by` of the answer says which.
+    """
 
-    def seed(self, space: str, agent: str, texts: Sequence[str] | None = None, *, type: str = "lesson") -> Seeded:
-        """Give an agent entries to begin with, which cost nothing. Their ids follow from the texts: twice is once."""
+    seed = _Called(_Entries.seed)
+    """Give an agent entries to begin with, which cost nothing. Their ids follow from the texts: twice is once."""
 
-    def stats(
-        self,
-        space: str,
-        agent: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> EntryStats:
-        """How many entries an agent keeps, by type, which are pinned, and what it may still spend."""
+    stats = _Called(_Entries.stats)
+    """How many entries an agent keeps, by type, which are pinned, and what it may still spend."""
 
-    def audit(
-        self,
-        space: str,
-        agent: str,
-        entry_id: str | None = None,
-        *,
-        limit: int = 50,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> AuditView:
-        """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
+    audit = _Called(_Entries.audit)
+    """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
 
-    def erasures(
-        self,
-        space: str,
-        agent: str,
-        *,
-        limit: int = 50,
-        cursor: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ErasuresPage:
-        """A page of all erasures of the entries of an agent, without their content: when, by whom and why.
+    erasures = _Called(_Entries.erasures)
+    """A page of all erasures of the entries of an agent, without their content: when, by whom and why.
 
-        `cursor` takes the `next` of a page and selects the page behind it.
-        """
+    `cursor` takes the `next` of a page and selects the page behind it.
+    """
 
-    def deduplicate(
-        self,
-        space: str,
-        agent: str,
-        *,
-        apply: bool = False,
-        only: Sequence[str] | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Deduplicated:
-        """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
+    deduplicate = _Called(_Entries.deduplicate)
+    """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
 
-        Two facts are near-duplicates if their cosine is above 0.92, other entries if it is above 0.85. Such texts may
-        still say different things, such as two dates: read the proposals first, and name with `only` the ids of those
-        to archive. Of two facts the newer stays, and of other entries the older. It takes over the stronger priority.
-        An archived entry is found no longer; its owner can read it by its id.
+    Two facts are near-duplicates if their cosine is above 0.92, other entries if it is above 0.85. Such texts may
+    still say different things, such as two dates: read the proposals first, and name with `only` the ids of those
+    to archive. Of two facts the newer stays, and of other entries the older. It takes over the stronger priority.
+    An archived entry is found no longer; its owner can read it by its id.
 
-        Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
-        (compared, to compare).
-        """
+    Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
+    (compared, to compare).
+    """
 
-    def extract_facts(
-        self,
-        space: str,
-        agent: str,
-        text: str,
-        *,
-        source: str | None = None,
-        subject: str | None = None,
-        audience: Sequence[str] | None = None,
-        session: str | None = None,
-        based_on: Sequence[str] | None = None,
-    ) -> ExtractedFacts:
-        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
+    extract_facts = _Called(_LongTerm.extract_facts)
+    """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
 
-        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
-        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
-        `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
+    `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
+    the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
+    `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
 
-        Raises `ModelMisconfigured`.
-        """
+    Raises `ModelMisconfigured`.
+    """
 
-    def reflect(
-        self,
-        space: str,
-        agent: str,
-        question: str,
-        *,
-        store: bool = False,
-        after: Position | str | None = None,
-    ) -> Synthesis:
-        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
+    reflect = _Called(_LongTerm.reflect)
+    """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
 
-        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
-        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
-        `store` keeps the answer as an insight that is made from them.
+    `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
+    to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+    `store` keeps the answer as an insight that is made from them.
 
-        Raises `ModelFailed`, and `ModelMisconfigured`.
-        """
+    Raises `ModelFailed`, and `ModelMisconfigured`.
+    """
 
 
 class LongTerm(_LongTermShared):
@@ -921,103 +574,51 @@ class RemoteLongTerm(_LongTermShared):
 
 
 class _WorkingShared:
-    def set(
-        self,
-        space: str,
-        agent: str,
-        label: str,
-        content: Any,
-        *,
-        session: str | None = None,
-        json_text: bool = False,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Give a block, or with `session` a key of its scratchpad, a content.
+    set = _Called(_Working.set)
+    """Give a block, or with `session` a key of its scratchpad, a content.
 
-        Some keys of scratchpads are reserved for the system.
+    Some keys of scratchpads are reserved for the system.
 
-        Raises `Conflict`, and `Refused` for one block or key too many; nothing has changed then.
-        """
+    Raises `Conflict`, and `Refused` for one block or key too many; nothing has changed then.
+    """
 
-    def get(
-        self,
-        space: str,
-        agent: str,
-        labels: Sequence[str] | None = None,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> BlocksView:
-        """The blocks of an agent with their versions, by label."""
+    get = _Called(_Working.get)
+    """The blocks of an agent with their versions, by label."""
 
-    def delete(
-        self,
-        space: str,
-        agent: str,
-        label: str,
-        *,
-        session: str | None = None,
-        base: int | str | None = None,
-        event_id: str | None = None,
-    ) -> ItemChange:
-        """Delete a block, or with `session` a key of its scratchpad; `changed` is false if there is none.
+    delete = _Called(_Working.delete)
+    """Delete a block, or with `session` a key of its scratchpad; `changed` is false if there is none.
 
-        Raises `Conflict`; nothing has changed then.
-        """
+    Raises `Conflict`; nothing has changed then.
+    """
 
-    def render(
-        self,
-        space: str,
-        agent: str,
-        labels: Sequence[str] | None = None,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> WorkingText:
-        """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
+    render = _Called(_Working.render)
+    """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
 
-        Contents are indented, so that none of their lines looks like a heading.
-        """
+    Contents are indented, so that none of their lines looks like a heading.
+    """
 
-    def document(
-        self,
-        space: str,
-        agent: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> WorkingDocument:
-        """The blocks of an agent as one JSON document, which an agent reads and writes as a whole.
+    document = _Called(_Working.document)
+    """The blocks of an agent as one JSON document, which an agent reads and writes as a whole.
 
-        A document of more than 4,000 bytes (the agent's `max_bytes`) is cut.
-        """
+    A document of more than 4,000 bytes (the agent's `max_bytes`) is cut.
+    """
 
-    def write_document(self, space: str, agent: str, text: str, *, base: str | None = None) -> DocumentChange:
-        """Replace the blocks of an agent by a document. Only what differs is written, all of it or nothing.
+    write_document = _Called(_Working.write_document)
+    """Replace the blocks of an agent by a document. Only what differs is written, all of it or nothing.
 
-        A text that was cut is refused.
+    A text that was cut is refused.
 
-        Raises `Refused` for too many blocks, and with `base` `Conflict` if the document has changed since.
-        """
+    Raises `Refused` for too many blocks, and with `base` `Conflict` if the document has changed since.
+    """
 
-    def scratchpad(
-        self,
-        space: str,
-        agent: str,
-        session: str,
-        keys: Sequence[str] | None = None,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> BlocksView:
-        """The keys of an agent's scratchpad of a session, with their contents. `set` and `delete` change it."""
+    scratchpad = _Called(_Working.scratchpad)
+    """The keys of an agent's scratchpad of a session, with their contents. `set` and `delete` change it."""
 
-    def drain(self, space: str, agent: str, session: str, key: str) -> Drained:
-        """Take all elements out of a queue of a scratchpad. Each element is taken once, also by several readers.
+    drain = _Called(_Working.drain)
+    """Take all elements out of a queue of a scratchpad. Each element is taken once, also by several readers.
 
-        An element that is added meanwhile stays.
-        """
+    An element that is added meanwhile stays.
+    """
 
 
 class Working(_WorkingShared):
@@ -1039,22 +640,12 @@ class RemoteWorking(_WorkingShared):
 
 
 class _WorkspaceShared:
-    def search(
-        self,
-        space: str,
-        agent: str,
-        query: str,
-        *,
-        limit: int = 5,
-        mode: str = "hybrid",
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> WorkspaceHits:
-        """The parts of an agent's documents that match a query best, each with its lines.
+    search = _Called(_Workspace.search)
+    """The parts of an agent's documents that match a query best, each with its lines.
 
-        A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
-        by their words. No character of a query has a meaning of its own.
-        """
+    A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
+    by their words. No character of a query has a meaning of its own.
+    """
 
 
 class Workspace(_WorkspaceShared):
@@ -1108,67 +699,30 @@ class RemoteWorkspace(_WorkspaceShared):
 
 
 class _TiersShared:
-    def retrieve(
-        self,
-        space: str,
-        agent: str,
-        query: str,
-        *,
-        tiers: Sequence[Literal["fast", "medium", "slow", "glacial"]] | None = None,
-        limit: int = 5,
-        min_similarity: float = 0.3,
-        strategy: Literal["weighted", "fast_first", "comprehensive"] = "weighted",
-        now: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> TierHits:
-        """The entries with a tier that an agent may read and that fit a question.
+    retrieve = _Called(_Tiers.retrieve)
+    """The entries with a tier that an agent may read and that fit a question.
 
-        The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows what the faster
-        tiers have before the slower ones, and "comprehensive" ranks by similarity alone. What it shows counts as read.
-        While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
-        `relevance_by` of the answer says which.
-        """
+    The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows what the faster
+    tiers have before the slower ones, and "comprehensive" ranks by similarity alone. What it shows counts as read.
+    While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
+    `relevance_by` of the answer says which.
+    """
 
-    def entry(
-        self,
-        space: str,
-        agent: str,
-        entry_id: str,
-        *,
-        now: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> TierEntryFound:
-        """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
+    entry = _Called(_Tiers.entry)
+    """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
 
-    def consolidate(self, space: str, agent: str, *, now: datetime | str | None = None) -> Consolidation:
-        """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
+    consolidate = _Called(_Tiers.consolidate)
+    """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
 
-        An entry moves by one tier at most. What another process changes meanwhile is left as it is. If a plan was
-        interrupted, its rest is made first. Nothing is written if nothing is to change.
-        """
+    An entry moves by one tier at most. What another process changes meanwhile is left as it is. If a plan was
+    interrupted, its rest is made first. Nothing is written if nothing is to change.
+    """
 
-    def stats(
-        self,
-        space: str,
-        agent: str,
-        *,
-        now: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> TierStats:
-        """How many entries of an agent are in each tier, how they have moved, and how often it finds what it seeks."""
+    stats = _Called(_Tiers.stats)
+    """How many entries of an agent are in each tier, how they have moved, and how often it finds what it seeks."""
 
-    def pressure(
-        self,
-        space: str,
-        agent: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> TierPressure:
-        """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
+    pressure = _Called(_Tiers.pressure)
+    """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
 
 
 class Tiers(_TiersShared):
@@ -1190,52 +744,24 @@ class RemoteTiers(_TiersShared):
 
 
 class _StreamShared:
-    def recall(
-        self,
-        space: str,
-        agent: str,
-        query: str | None = None,
-        *,
-        limit: int = 10,
-        now: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> StreamRecall:
-        """The memories of an agent's stream that score best, best first.
+    recall = _Called(_Stream.recall)
+    """The memories of an agent's stream that score best, best first.
 
-        The score is 0.3 recency (halved every 24 hours), 0.3 class (observation 0.5, reflection 0.7, insight 0.9) and
-        0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
-        """
+    The score is 0.3 recency (halved every 24 hours), 0.3 class (observation 0.5, reflection 0.7, insight 0.9) and
+    0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
+    """
 
-    def insights(
-        self,
-        space: str,
-        agent: str,
-        *,
-        limit: int = 64,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> InsightsView:
-        """The newest insights of an agent, oldest first. The views retain 64."""
+    insights = _Called(_Stream.insights)
+    """The newest insights of an agent, oldest first. The views retain 64."""
 
-    def summarize(
-        self,
-        space: str,
-        agent: str,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        *,
-        store: bool = False,
-        entry_id: str | None = None,
-        after: Position | str | None = None,
-    ) -> StreamSummary:
-        """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
+    summarize = _Called(_Stream.summarize)
+    """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
 
-        The summary is made without a model: how many memories there are, and the first sentences of the three most
-        important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
-        type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
-        the agent alone, also where the space shares its entries.
-        """
+    The summary is made without a model: how many memories there are, and the first sentences of the three most
+    important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
+    type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
+    the agent alone, also where the space shares its entries.
+    """
 
 
 class Stream(_StreamShared):
@@ -1275,356 +801,172 @@ class _MemoryShared:
         something under way does not end in time.
         """
 
-    def context(
-        self,
-        space: str,
-        agent: str,
-        *,
-        scene: str | None = None,
-        query: str | None = None,
-        components: Sequence[Mapping[str, str] | str] = (),
-        extra: str | None = None,
-        step: str | None = None,
-        output_format: str | None = None,
-        budget_tokens: int | None = None,
-        session: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        turn: int | None = None,
-    ) -> ContextView:
-        """The prompt of an agent for a model, and whether a reflection is due.
+    context = _Called(_Prompts.context)
+    """The prompt of an agent for a model, and whether a reflection is due.
 
-        Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
-        related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
-        compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
-        documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
-        asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-        the least important first.
+    Memory is the agent's window or, with `use_salience`, the events salient for `query`. Other memories and entries
+    related to `query` are recalled, as the agent's setting `rag` says; if the index is off, their words are
+    compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
+    documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
+    asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
+    the least important first.
 
-        Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
-        `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
-        """
+    Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
+    `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
+    """
 
-    def explain(
-        self,
-        space: str,
-        event_id: str,
-        agent: str,
-        *,
-        query: str | None = None,
-        top_k: int | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        turn: int | None = None,
-    ) -> Explanation:
-        """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
+    explain = _Called(_Prompts.explain)
+    """Whether the prompt of an agent shows an event, where, and why: the terms of its salience, its rank, its age.
 
-        The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
-        setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
-        that are newer. The content of an event that the agent may not see is not returned.
-        """
+    The answer agrees with `context` without a budget, asked at the same checkpoint for the same `query`, `turn` and
+    setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
+    that are newer. The content of an event that the agent may not see is not returned.
+    """
 
-    def reflection(
-        self,
-        space: str,
-        agent: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ReflectionView:
-        """Whether a reflection of an agent is due: since which position, after how many events, and on which.
+    reflection = _Called(_Beliefs.reflection)
+    """Whether a reflection of an agent is due: since which position, after how many events, and on which.
 
-        In Python `answer(belief)` of the view makes the event that answers it.
-        """
+    In Python `answer(belief)` of the view makes the event that answers it.
+    """
 
-    def beliefs(
-        self,
-        space: str,
-        agent: str,
-        *,
-        reader: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> BeliefsView:
-        """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
+    beliefs = _Called(_Beliefs.beliefs)
+    """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
 
-    def publish(self, event: Event | Mapping[str, Any]) -> Position:
-        """Write one event, and answer its position once it is durable.
+    publish = _Called(_Memory.publish)
+    """Write one event, and answer its position once it is durable.
 
-        Repeating the call is safe if the event has an id. See `publish_many`.
-        """
+    Repeating the call is safe if the event has an id. See `publish_many`.
+    """
 
-    def publish_many(self, events: Sequence[Event | Mapping[str, Any]]) -> Published:
-        """Write events in order, all or none, and answer their positions once they are durable.
+    publish_many = _Called(_Memory.publish_many)
+    """Write events in order, all or none, and answer their positions once they are durable.
 
-        An event whose id exists already in its space is not written again; its first position is returned. The first
-        event counts, with its time: `at` is not compared.
+    An event whose id exists already in its space is not written again; its first position is returned. The first
+    event counts, with its time: `at` is not compared.
 
-        Raises `IdConflict` if that id names an event with other content (of two answers to one trigger the first
-        counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
-        with the same events is safe after each of them, and after a cancelled call, whose events may have been
-        written.
-        """
+    Raises `IdConflict` if that id names an event with other content (of two answers to one trigger the first
+    counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
+    with the same events is safe after each of them, and after a cancelled call, whose events may have been
+    written.
+    """
 
-    def react(
-        self,
-        space: str | None = None,
-        *,
-        skip_reflection_loops: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> ReactionsView:
-        """Answer the triggers that are due now, in one space or in all, each once.
+    react = _Called(_Memory.react)
+    """Answer the triggers that are due now, in one space or in all, each once.
 
-        A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
-        `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
-        by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
-        the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
-        triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
-        a call in a loop needs `skip_reflection_loops`.
+    A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
+    `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
+    by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
+    the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
+    triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
+    a call in a loop needs `skip_reflection_loops`.
 
-        Reactors that ask a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`), and an answer that takes
-        longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` has failed.
+    Reactors that ask a model answer several agents at a time (`RECALLOG_REACTOR_AT_ONCE`), and an answer that takes
+    longer than `RECALLOG_REACTOR_DEADLINE_SECONDS` has failed.
 
-        Raises `ModelMisconfigured`, and any error of storage, once all other triggers are answered, and `LockTimeout`
-        while another process reacts. `progress` is called with triggers (answered, to answer).
-        """
+    Raises `ModelMisconfigured`, and any error of storage, once all other triggers are answered, and `LockTimeout`
+    while another process reacts. `progress` is called with triggers (answered, to answer).
+    """
 
-    def episodic(
-        self,
-        space: str,
-        agent: str,
-        *,
-        window: int | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> EpisodicView:
-        """The recent events of an agent: its own, those addressed to it, and shared ones, oldest first."""
+    episodic = _Called(_Memory.episodic)
+    """The recent events of an agent: its own, those addressed to it, and shared ones, oldest first."""
 
-    def timeline(
-        self,
-        space: str,
-        agent: str,
-        *,
-        limit: int = 50,
-        before: Position | str | None = None,
-        session: str | None = None,
-        kinds: Sequence[str] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> TimelinePage:
-        """A page of the events that an agent may see, oldest first; the first page has the newest ones.
+    timeline = _Called(_Memory.timeline)
+    """A page of the events that an agent may see, oldest first; the first page has the newest ones.
 
-        `before` takes the `older` of a page and selects the page before it. The views retain the newest 2,000 of the
-        agent's own and of the shared events; if older ones were dropped, the last page names the position from which it
-        is complete.
-        """
+    `before` takes the `older` of a page and selects the page before it. The views retain the newest 2,000 of the
+    agent's own and of the shared events; if older ones were dropped, the last page names the position from which it
+    is complete.
+    """
 
-    def around(
-        self,
-        space: str,
-        agent: str,
-        event_id: str,
-        *,
-        entries_before: int = 3,
-        entries_after: int = 3,
-        session: str | None = None,
-        kinds: Sequence[str] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> AroundView:
-        """Previews of an event or entry, and of the nearest events before and after it that the agent may see.
+    around = _Called(_Memory.around)
+    """Previews of an event or entry, and of the nearest events before and after it that the agent may see.
 
-        For an event that the views have dropped, the space is folded up to it.
+    For an event that the views have dropped, the space is folded up to it.
 
-        Raises `OutOfRange` if the agent may see no event with this id.
-        """
+    Raises `OutOfRange` if the agent may see no event with this id.
+    """
 
-    def salient(
-        self,
-        space: str,
-        agent: str,
-        query: str | None = None,
-        *,
-        top_k: int | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        turn: int | None = None,
-    ) -> SalientView:
-        """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
+    salient = _Called(_Memory.salient)
+    """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 
-        salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` sets other
-        weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
-        and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
-        """
+    salience = 0.30 relevance to `query` + 0.40 recency + 0.30 importance, unless `agent.configured` sets other
+    weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
+    and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
+    """
 
-    def recall(
-        self,
-        space: str,
-        agent: str,
-        query: str,
-        *,
-        top_k: int = 5,
-        fusion: Literal["weighted", "rrf"] = "weighted",
-        wait_index: bool = False,
-        session: str | None = None,
-        kinds: Sequence[str] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        author: str | None = None,
-        types: Sequence[str] | None = None,
-        tiers: Sequence[Literal["fast", "medium", "slow", "glacial"]] | None = None,
-        min_importance: float | None = None,
-        now: datetime | str | None = None,
-        min_similarity: float | None = None,
-        channels: Sequence[Literal["semantic", "keyword", "late_interaction", "structure", "temporal", "salience", "entity"]] | None = None,
-        preset: Literal["four_channel", "hybrid"] | None = None,
-        vector_weight: float | None = None,
-        recency_weight: float | None = None,
-    ) -> RecallView:
-        """The memories of an agent that best answer a question, best first, each with its score explained.
+    recall = _Called(_Memory.recall)
+    """The memories of an agent that best answer a question, best first, each with its score explained.
 
-        These are events and entries that the agent may see; an entry is shown in its present form, as a
-        `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
-        from the views: a record that was just published is found by its words. While the index is off, starting, down
-        or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
-        off, `degraded` of the answer says why. Of an entry and what it was made from, the better one is a hit, and its
-        `also` names the other.
+    These are events and entries that the agent may see; an entry is shown in its present form, as a
+    `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
+    from the views: a record that was just published is found by its words. While the index is off, starting, down
+    or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
+    off, `degraded` of the answer says why. Of an entry and what it was made from, the better one is a hit, and its
+    `also` names the other.
 
-        With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
-        preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
-        and confidence. `hybrid`: meaning and words. A channel that fails is left out, and `degraded` names it.
-        """
+    With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
+    preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
+    and confidence. `hybrid`: meaning and words. A channel that fails is left out, and `degraded` names it.
+    """
 
-    def search(
-        self,
-        space: str,
-        agent: str,
-        query: str,
-        *,
-        limit: int = 20,
-        fusion: Literal["weighted", "rrf"] = "weighted",
-        wait_index: bool = False,
-        session: str | None = None,
-        kinds: Sequence[str] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-        author: str | None = None,
-        types: Sequence[str] | None = None,
-        tiers: Sequence[Literal["fast", "medium", "slow", "glacial"]] | None = None,
-        min_importance: float | None = None,
-        now: datetime | str | None = None,
-        min_similarity: float | None = None,
-        channels: Sequence[Literal["semantic", "keyword", "late_interaction", "structure", "temporal", "salience", "entity"]] | None = None,
-        preset: Literal["four_channel", "hybrid"] | None = None,
-        vector_weight: float | None = None,
-        recency_weight: float | None = None,
-    ) -> SearchPage:
-        """Find memories as `recall` does, and answer ids, previews and the size of each text in tokens.
+    search = _Called(_Memory.search)
+    """Find memories as `recall` does, and answer ids, previews and the size of each text in tokens.
 
-        `around` shows the neighbours of a hit, and `entries` whole events.
-        """
+    `around` shows the neighbours of a hit, and `entries` whole events.
+    """
 
-    def entries(
-        self,
-        space: str,
-        agent: str,
-        ids: Sequence[str],
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> EntriesView:
-        """Whole events by id, in the order of the ids; a repeated id counts once. Entries are in their present form.
+    entries = _Called(_Memory.entries)
+    """Whole events by id, in the order of the ids; a repeated id counts once. Entries are in their present form.
 
-        Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
-        to the newest of them.
-        """
+    Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
+    to the newest of them.
+    """
 
-    def scene(
-        self,
-        space: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> SceneView:
-        """The newest shared event of each scene kind, oldest first: what all agents of the space see.
+    scene = _Called(_Memory.scene)
+    """The newest shared event of each scene kind, oldest first: what all agents of the space see.
 
-        `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`.
-        """
+    `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`.
+    """
 
-    def agent_settings(
-        self,
-        space: str,
-        agent: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> AgentSettingsView:
-        """The settings of an agent, with defaults. `agent.configured` events change them."""
+    agent_settings = _Called(_Memory.agent_settings)
+    """The settings of an agent, with defaults. `agent.configured` events change them."""
 
-    def pending(
-        self,
-        space: str | None = None,
-        *,
-        partition: int | None = None,
-        limit: int = 1000,
-        cursor: str | None = None,
-    ) -> PendingView:
-        """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
-        agent.
+    pending = _Called(_Memory.pending)
+    """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
+    agent.
 
-        `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
-        process have failed. What other processes have tried is not known here.
-        """
+    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
+    process have failed. What other processes have tried is not known here.
+    """
 
-    def spaces(self, *, limit: int = 1000, cursor: str | None = None) -> SpacesView:
-        """A page of the spaces with their counts, by name."""
+    spaces = _Called(_Memory.spaces)
+    """A page of the spaces with their counts, by name."""
 
-    def agents(self, space: str, *, limit: int = 1000, cursor: str | None = None) -> AgentsView:
-        """A page of the agents that have acted in a space, with their counts, by name."""
+    agents = _Called(_Memory.agents)
+    """A page of the agents that have acted in a space, with their counts, by name."""
 
-    def sessions(self, space: str, *, limit: int = 1000, cursor: str | None = None) -> SessionsView:
-        """A page of the sessions of a space with their counts, the one with the newest event first."""
+    sessions = _Called(_Memory.sessions)
+    """A page of the sessions of a space with their counts, the one with the newest event first."""
 
-    def resume(
-        self,
-        space: str,
-        *,
-        agent: str | None = None,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> ResumeView:
-        """Where a space stopped, for a program that goes on after a restart: last session, turn, next turn.
+    resume = _Called(_Memory.resume)
+    """Where a space stopped, for a program that goes on after a restart: last session, turn, next turn.
 
-        The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
-        memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
-        the shared events; without it, the memories of all agents count. Bookkeeping and entries do not.
-        """
+    The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
+    memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
+    the shared events; without it, the memories of all agents count. Bookkeeping and entries do not.
+    """
 
-    def space(self, space: str) -> SpaceDetail:
-        """The activity in a space: its agents, sessions and kinds, each with its counts."""
+    space = _Called(_Memory.space)
+    """The activity in a space: its agents, sessions and kinds, each with its counts."""
 
-    def kinds(
-        self,
-        space: str,
-        *,
-        after: Position | str | None = None,
-        as_of: Position | datetime | str | None = None,
-    ) -> KindsView:
-        """The kinds of the catalogue and those that a space declares, each with its importance, text rule and readers.
+    kinds = _Called(_Memory.kinds)
+    """The kinds of the catalogue and those that a space declares, each with its importance, text rule and readers.
 
-        `space.configured {kinds}` declares them.
-        """
+    `space.configured {kinds}` declares them.
+    """
 
-    def catalogue(self, *, limit: int = 1000, cursor: str | None = None) -> Catalogue:
-        """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
+    catalogue = _Called(_Memory.catalogue)
+    """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
 
 
 class Memory(_MemoryShared):
