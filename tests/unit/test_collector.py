@@ -28,7 +28,7 @@ def enabled() -> Iterator[None]:
 
 
 async def _fold(states: list[bool]) -> None:
-    """Fold events of agents, each of whose rows has to be fetched; `states`: whether the collector ran meanwhile."""
+    """Fold events of agents whose rows have to be fetched; `states`: whether the collector ran meanwhile."""
     fold = Fold(builtin.projections(), unique_ids=False)
 
     async def fetch(rows: Sequence[RowKey], logs: Sequence[LogName]) -> tuple[Sequence[bytes | None], Sequence[int]]:
@@ -45,7 +45,7 @@ async def _fold(states: list[bool]) -> None:
 def test_the_collector_runs_whenever_a_fold_awaits_and_after_it() -> None:
     states: list[bool] = []
     run(_fold(states))
-    assert len(states) > 10
+    assert len(states) >= 4
     assert all(states)
     assert gc.isenabled()
 
@@ -64,7 +64,7 @@ def test_it_is_paused_while_projections_are_applied() -> None:
 
     records = [(number, codec.encode(each)) for number, each in enumerate(numbered(3))]
     run(fold.process(fold.decoded(Batch(0, 0, 3, records)), fold.new_rows(), fetch))
-    assert states == [False] * 3
+    assert states == [False]
 
 
 def test_a_collector_that_the_user_has_disabled_stays_disabled() -> None:
