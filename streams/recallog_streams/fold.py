@@ -78,7 +78,7 @@ class Call:
         return self.takes(kind) and (self.ends_runs is None or kind in self.ends_runs)
 
     def taken(self, run: Sequence[Record]) -> Sequence[Record]:
-        """The records of a run that it takes, of a run of which it takes the last one or any other."""
+        """The records that it takes of a run that is given to it."""
         if self.takes_last:
             return run[-1:]
         kinds_taken = self.kinds
