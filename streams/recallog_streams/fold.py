@@ -114,7 +114,7 @@ class _Space:
 
 
 class _Failed(Exception):
-    """A projection has failed on a record of a batch."""
+    """A projection has failed on a record; the message is the detail of its dead letter."""
 
 
 class Fold:
@@ -363,7 +363,7 @@ class Fold:
                     raise
             except Exception as error:
                 if not rows.is_wanting:
-                    raise _Failed from error
+                    raise _Failed(f"{call.name}: {type(error).__name__}: {_message(error)}") from error
 
     def _apply_one_by_one(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
         count = 0
@@ -411,19 +411,11 @@ class Fold:
             answers.note(rows, answering)
         if event.kind not in BUILT_IN_KINDS:
             definitions.note(rows, event.kind)
-        for call in self._calls.get(event.kind, self._calls_of_other):
-            if rows.strict:
-                rows.writable = call.tables
-            try:
-                call.apply(rows, [record])
-            except (InvariantViolation, MemoryError):
-                if not rows.is_wanting:
-                    raise
-            except Exception as error:  # noqa: BLE001 - one bad record or projection must not stop the stream
-                if not rows.is_wanting:
-                    rows.undo_run()
-                    detail = f"{call.name}: {type(error).__name__}: {_message(error)}"
-                    return _dead_letter(record, "projection_failed", detail)
+        try:
+            self._apply_run(self._calls.get(event.kind, self._calls_of_other), rows, [record])
+        except _Failed as failed:
+            rows.undo_run()
+            return _dead_letter(record, "projection_failed", str(failed))
         return None
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
-from recallog_schemas import Event, Record, kinds, limits
+from recallog_schemas import Record, kinds, limits
 from recallog_schemas.errors import ProjectionError
 from recallog_schemas.kinds import AgentConfigured, Dates, DeclaredKind, EpisodeRole, Kind
 
@@ -89,12 +89,6 @@ def kind_of(space: SpaceSettings | None, name: str) -> Kind:
     if declared is None:
         return kinds.kind_of(name)
     return kinds.declared(name, declared.importance, declared.shared, declared.text, declared.role)
-
-
-def declared_text(space: SpaceSettings | None, event: Event) -> str | None:
-    """The text of `event` by the declaration of its kind; None without a declared text: it is `event.text`."""
-    declared = space.kinds.get(event.kind) if space is not None else None
-    return None if declared is None or declared.text is None else kind_of(space, event.kind).text(event.payload)
 
 
 class Plan(NamedTuple):

@@ -5,7 +5,6 @@ replaced, and the views, `/health` and `/metrics` of the worker go on.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -25,8 +24,6 @@ METADATA_SECONDS = 10.0
 then shares out the partitions of none gets them when they are seen. Faust's own value is 5 minutes."""
 _CHECK_SECONDS = 0.2
 _SASL = "SASL"
-
-_log = logging.getLogger("recallog.reactor")
 
 
 Started = Callable[[], None]

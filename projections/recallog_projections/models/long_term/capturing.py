@@ -10,10 +10,12 @@ with a time in the former minute, is not counted together with those before.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from recallog_projections.models.long_term import linking, retaining, tables
+from recallog_projections.models.long_term.kinds import CAPTURING
 from recallog_projections.models.long_term.tables import CapturedCalls, EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
@@ -41,18 +43,21 @@ def apply(rows: Rows, record: Record) -> None:
     rows.put(tables.IDS, ref, event.space, "", event.id)
 
 
-def is_enabled(rows: Rows, event: Event) -> bool:
-    """Whether calls of tools of the event's agent may become entries."""
+def ignores(rows: Rows, record: Record) -> bool:
+    """Whether the record is a call of a tool by an agent whose calls do not become entries."""
+    return record.event.kind == CAPTURING and _enabled(rows, record.event) is None
+
+
+def _enabled(rows: Rows, event: Event) -> Mapping[str, Any] | None:
+    """The setting `capture` of the event's agent as it is stored; None unless it is enabled."""
     agent = rows.get(settings.AGENTS, event.space, event.agent)
-    return agent is not None and bool((agent.capture or {}).get("enabled"))
+    return agent.capture if agent is not None and agent.capture and agent.capture.get("enabled") else None
 
 
 def _settings(rows: Rows, record: Record) -> CaptureSettings | None:
     """The setting `capture` of the agent, if it is enabled."""
-    if not is_enabled(rows, record.event):
-        return None
-    agent = rows.get(settings.AGENTS, record.event.space, record.event.agent)
-    return None if agent is None else CaptureSettings.model_validate(agent.capture)
+    enabled = _enabled(rows, record.event)
+    return None if enabled is None else CaptureSettings.model_validate(enabled)
 
 
 def _names(capture: CaptureSettings, tool: str) -> bool:

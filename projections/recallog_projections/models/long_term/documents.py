@@ -4,7 +4,7 @@ A change of its text, owner or type gives an entry another form. The newest `lim
 entry are retained; all of them are deleted when the entry is erased.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,14 +21,13 @@ from recallog_projections.index.documents import (
 )
 from recallog_projections.index.language import questions
 from recallog_projections.models.long_term import reading, tables
-from recallog_projections.models.long_term.kinds import CHANGING, PLAN, RETAINING, changed_ids
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.long_term.views import make_entries
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
-from recallog_schemas import Event, Record, codec, timestamps
+from recallog_schemas import Record, codec, timestamps
 from recallog_schemas.models.long_term import limits as long_term_limits
 
 
@@ -96,15 +95,6 @@ def _end(rows: Rows, record: Record, id_: str, ended: EntryRow | None, most: int
     elif known is not None:
         rows.delete(ENDED, *address)
     return excess
-
-
-def _named(event: Event) -> Iterable[str]:
-    """The ids of the entries that an event may change, without those that are made from them."""
-    if event.kind == PLAN:
-        return [each["id"] for each in event.payload.get("archived", ())]
-    if event.kind in RETAINING:
-        return [nearest["id"]] if (nearest := event.payload.get("nearest")) is not None else []
-    return changed_ids(event) if event.kind in CHANGING else []
 
 
 def document_of(row: EntryRow, written: int) -> Document:

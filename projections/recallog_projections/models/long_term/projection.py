@@ -31,7 +31,7 @@ class Entries:
         self._plans = plans
 
     def ignores(self, rows: Rows, record: Record) -> bool:
-        return record.event.kind == CAPTURING and not capturing.is_enabled(rows, record.event)
+        return capturing.ignores(rows, record)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:

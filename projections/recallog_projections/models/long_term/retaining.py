@@ -108,10 +108,6 @@ def _experience(event: Event) -> Mapping[str, Any]:
     return {"type": EXPERIENCE, "metadata": metadata}
 
 
-def _type(event: Event) -> str:
-    return EXPERIENCE if event.kind == "experience.recorded" else event.payload.get("type", FACT)
-
-
 def _audience(event: Event) -> tuple[str, ...]:
     """The readers besides its agent, sorted."""
     return () if event.audience is None else tuple(sorted({*event.audience} - {event.agent}))

@@ -13,7 +13,7 @@ from recallog_projections.models.long_term.reading import may_read
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_schemas import Event, Record, limits, timestamps
+from recallog_schemas import Record, limits, timestamps
 
 
 class UseRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -70,10 +70,6 @@ class Uses:
 def row_key(row: EntryRow) -> RowKey:
     """The row key of the reads of an entry."""
     return RowKey(ROWS.name, row.space, row.owner, tables.key_of(row.offset))
-
-
-def _ids(event: Event) -> Sequence[str]:
-    return tuple(event.payload.get("counts", ())) if event.kind == _ACCESSED else event.payload["entries"]
 
 
 def _count(rows: Rows, record: Record) -> None:

@@ -27,7 +27,6 @@ from recallog_schemas.models.tiers.triggers import CONSOLIDATION
 _OUTCOME = "memory.outcome_reported"
 OWN_MOVE = "memory.tier_changed"
 _CONFIGURED = "agent.configured"
-_ERASED = "memory.erased"
 
 
 class Tiers:
@@ -39,7 +38,7 @@ class Tiers:
     tables = (tables.ROWS, tables.AGENTS, tables.MOVES, due.AT)
 
     def ignores(self, rows: Rows, record: Record) -> bool:
-        return record.event.kind == CAPTURING and not capturing.is_enabled(rows, record.event)
+        return capturing.ignores(rows, record)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
