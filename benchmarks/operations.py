@@ -6,7 +6,7 @@ from typing import Any, Unpack
 from benchmarks.measure import Goal, Measure, Setup, interleaved, seconds
 from recallog import Position
 from recallog.operations import parameters
-from recallog.operations.operation import Facade, operation
+from recallog.operations.facade import Facade, operation
 from recallog.operations.parameters import RecallOptions
 from recallog_schemas.views import View
 

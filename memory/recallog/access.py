@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 from recallog import mistakes
 from recallog.index import delegation, messages, remote
 from recallog.operations import parameters
-from recallog.operations.operation import Facade, Operation, Scope
+from recallog.operations.facade import Facade
+from recallog.operations.operation import Scope
 from recallog.operations.parameters import At
+from recallog.operations.pipeline import Call, Host
 from recallog_projections import notices
 from recallog_schemas import Event, Position, limits, rules
 from recallog_schemas.docstrings import paragraphs
@@ -58,15 +60,13 @@ Section = Callable[["MemoryAccess", str, str, At], Awaitable[tuple[str, str] | N
 Called with the space and the agent. A budget leaves its lines out first."""
 Candidates = Callable[["MemoryAccess", At], "CandidateSource"]
 """Makes, for one query of the state that `At` names, what recall asks for the texts of a model."""
-Perform = Callable[[Operation, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
-"""Executes an operation with validated arguments and callbacks: `Facade._perform`."""
 _DECLARED_SECONDS = 1.0
 """How long a publisher with a kind that is probably misspelt waits for the declarations of its space."""
 _VERDICTS_MAX = 1_024
 """How many names of each sort a memory has judged and keeps in mind."""
 
 
-class MemoryAccess:
+class MemoryAccess(Host):
     """Access to one memory for its facades and for the handlers of commands."""
 
     def __init__(
@@ -234,48 +234,71 @@ class MemoryAccess:
     async def at_present(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result:
         return await self.router.of_space(space, query)
 
-    async def perform(
-        self,
-        operation: Operation,
-        valid: Mapping[str, Any],
-        callbacks: Mapping[str, Any],
-        here: Perform,
-        wait: Callable[[], Awaitable[None]] | None = None,
-    ) -> Any:
-        """Execute an operation: in the process that serves the index, if the answer may need it and it is served;
-        otherwise by `here`.
-
-        With `wait`, which waits for a served index, it is executed there alone, and an index that cannot answer is an
-        error. If the other process ends meanwhile, the operation is executed again: one that writes must have the ids
-        of its events among its arguments.
-        """
+    def delegate(self, call: Call) -> Awaitable[Any] | None:
+        """The answer of the process that serves the index, if the call may need the index and it is served."""
         self.check_open()
-        if not operation.uses_index or (home := self.served_home) is None:
-            return await self.answered(operation, valid, await here(operation, valid, callbacks))
-        if operation.scope is not Scope.READ:
+        operation = call.operation
+        if operation.maintains_index:
+            return self._on_served_index(call)
+        if not operation.uses_index or operation.asks in call.facade._own_parts or self.served_home is None:
+            return None
+        return self._delegated(call, self.served_home)
+
+    async def _delegated(self, call: Call, home: "Path") -> Any:
+        """The answer of the process that serves the index, or without an index if it cannot answer.
+
+        With `wait_index` it is the answer of that process alone, once its index has processed what the ledger holds. If
+        that process ends meanwhile, the call is executed again.
+        """
+        operation = call.operation
+        writes = operation.scope is not Scope.READ
+        if writes:
+            call.make_repeatable()
             await self.publish_reads()
-        name, progress = operation.qualified_name, callbacks.get("progress", self.progress)
         deadline_seconds = limits.DEADLINE_SECONDS if self.settings is None else self.settings.deadline_seconds
+        waits = bool(call.arguments.get("wait_index"))
 
         async def served() -> Any:
-            message = messages.Perform(name, delegation.encoded(valid), self.log_events, self.added_models)
-            answer = await remote.call(home, message, progress, deadline_seconds, patient=wait is not None)
-            if operation.scope is not Scope.READ:
+            progress = call.callbacks.get("progress", self.progress)
+            answer = await remote.call(home, self._message(call), progress, deadline_seconds, patient=waits)
+            if writes:
                 self._published()
             return operation.from_json(answer)
 
-        if wait is not None:
-            return await self.answered(operation, valid, await delegation.answer_after(wait, served))
-        answer = await delegation.answer(served, lambda: here(operation, valid, callbacks))
-        return await self.answered(operation, valid, answer)
+        if not waits:
+            return await delegation.answer(served, call.execute)
+        partition = await self.memory.admin.partition_of(call.arguments["space"])
+        return await delegation.answer_after(partial(self.memory.catch_up_index, partition=partition), served)
 
-    async def answered(self, operation: Operation, valid: Mapping[str, Any], answer: Result) -> Result:
-        """The answer to an operation, whose entries count as read, and whose agent may be misspelt."""
+    def _on_served_index(self, call: Call) -> Awaitable[Any] | None:
+        """The answer of the process that serves the index, which is started; None if there is none to start, or if the
+        call is about the views."""
+        from recallog.index.served_index import ServedIndex
+
+        what, index = call.operation.parameters.get("what"), self.components.index
+        is_about_index = what is None or call.arguments.get("what", what.default) == "index"
+        if not is_about_index or not isinstance(index, ServedIndex):
+            return None
+
+        async def served() -> Any:
+            await index.start()
+            progress = call.callbacks.get("progress")
+            answer = await remote.call(index.home, self._message(call), progress, index.deadline_seconds, patient=True)
+            return call.operation.from_json(answer)
+
+        return served()
+
+    def _message(self, call: Call) -> messages.Perform:
+        asked = delegation.encoded(call.arguments)
+        return messages.Perform(call.operation.qualified_name, asked, self.log_events, self.added_models)
+
+    async def count(self, call: Call, answer: Any) -> None:
+        """Count the entries in an answer as read, and tell the caller of an agent that is probably misspelt."""
+        operation, valid = call.operation, call.arguments
         for observer in self.observers:
             observer.answered(operation.qualified_name, valid, answer)
         if operation.read_only and valid.get("agent") is not None and getattr(answer, "known", True) is False:
             await self._tell_agent(valid["space"], valid["agent"])
-        return answer
 
     async def tell_mistakes(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -347,12 +370,8 @@ class FacadePart(Facade):
         self._access = access
 
     @property
-    def _tracing(self) -> "Tracing | None":
-        return self._access.tracing
-
-    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        return await self._access.perform(operation, valid, callbacks, super()._perform)
+    def _host(self) -> MemoryAccess:
+        return self._access
 
 
 def add_parts(memory: type[Facade]) -> None:

@@ -1,15 +1,13 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from recallog import queries
 from recallog.access import MemoryAccess
-from recallog.index import delegation, messages, remote
 from recallog.operations import parameters
-from recallog.operations.operation import Facade, Operation, Scope, checked, operation
-from recallog_projections.patience import patient
+from recallog.operations.facade import Facade, checked, operation
+from recallog.operations.operation import Scope
 from recallog_schemas import Position, limits, views
 from recallog_schemas.errors import (
     IndexUnavailable,
@@ -20,9 +18,6 @@ from recallog_schemas.errors import (
     ViewsTooNew,
 )
 from recallog_streams import positions
-
-_QUESTIONS = frozenset({"status"})
-"""The operations of operators that are answered at once, or not at all."""
 
 if TYPE_CHECKING:
     from recallog.components import Components
@@ -52,23 +47,9 @@ class Admin(Facade):
     def _components(self) -> "Components":
         return self._access.components
 
-    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """Execute an operation: what is done with the embedded index, in the process that serves it.
-
-        All but the status may take long, and wait for servers as patiently as a worker.
-        """
-        from recallog.index.served_index import ServedIndex
-
-        index = self._components.index
-        if not isinstance(index, ServedIndex) or not _is_about_index(operation, valid):
-            with nullcontext() if operation.name in _QUESTIONS else patient():
-                return await super()._perform(operation, valid, callbacks)
-        await index.start()
-        access, name = self._access, operation.qualified_name
-        message = messages.Perform(name, delegation.encoded(valid), self._components.log_events, access.added_models)
-        progress = callbacks.get("progress")
-        answer = await remote.call(index.home, message, progress, index.deadline_seconds, patient=True)
-        return operation.from_json(answer)
+    @property
+    def _host(self) -> MemoryAccess:
+        return self._access
 
     async def ledger_ends(self) -> list[int]:
         """The next offset of each partition."""
@@ -129,12 +110,12 @@ class Admin(Facade):
         known = [parameters.event(each) for each in events]
         return await queries.event_lookup.known_positions(self._components, known, self._access.progress)
 
-    @operation(example="recallog status", scope=Scope.OPERATE, read_only=True)
+    @operation(example="recallog status", scope=Scope.OPERATE, read_only=True, is_patient=False)
     async def status(self) -> "Status":
         """The size and progress of the views, dead letters, and due reflections. Folds nothing."""
         return await queries.status.status(self._components)
 
-    @operation(example="recallog verify --json", scope=Scope.OPERATE, read_only=True, uses_index=True)
+    @operation(example="recallog verify --json", scope=Scope.OPERATE, read_only=True, maintains_index=True)
     async def verify(
         self,
         what: parameters.Verified = None,
@@ -182,7 +163,7 @@ class Admin(Facade):
         """
         return await queries.verification.digests(self._components)
 
-    @operation(example="recallog rebuild --workers 4 --throttle 0.5", scope=Scope.OPERATE, uses_index=True)
+    @operation(example="recallog rebuild --workers 4 --throttle 0.5", scope=Scope.OPERATE, maintains_index=True)
     async def rebuild(
         self,
         what: parameters.Rebuilt = "views",
@@ -218,7 +199,7 @@ class Admin(Facade):
         scope=Scope.OPERATE,
         read_only=True,
         command="rebuild --dry-run",
-        uses_index=True,
+        maintains_index=True,
     )
     async def plan_rebuild(self, what: parameters.Rebuilt = "views") -> "RebuildPlans":
         """Show what `rebuild` would do now. Changes nothing."""
@@ -229,13 +210,13 @@ class Admin(Facade):
         scope=Scope.OPERATE,
         idempotent=True,
         command="rebuild --abort",
-        uses_index=True,
+        maintains_index=True,
     )
     async def abort_rebuild(self, what: parameters.Rebuilt = "views") -> "AbortReport":
         """Cancel rebuilds that are in progress."""
         return views.AbortReport(aborted=tuple(await queries.rebuilds.abort_rebuild(self._components, what)))
 
-    @operation(example="recallog reindex --model sentence-transformers", scope=Scope.OPERATE, uses_index=True)
+    @operation(example="recallog reindex --model sentence-transformers", scope=Scope.OPERATE, maintains_index=True)
     async def reindex(self, *, model: parameters.Model, progress: parameters.Report = None) -> "RebuildReports":
         """Rebuild the semantic index with another model, which computes all vectors again.
 
@@ -250,7 +231,7 @@ class Admin(Facade):
         scope=Scope.OPERATE,
         idempotent=True,
         command="reindex --abort",
-        uses_index=True,
+        maintains_index=True,
     )
     async def abort_reindex(self) -> "AbortReport":
         """Cancel the change of the model that is in progress."""
@@ -299,9 +280,3 @@ class Admin(Facade):
         A rebuild applies all records in order. The exit code of the command is 1 if dead letters remain.
         """
         return await queries.dead_letters.retry_dead_letters(self._components, progress)
-
-
-def _is_about_index(operation: Operation, valid: Mapping[str, Any]) -> bool:
-    """Whether an operation works on the index: by its argument `what`, or always if it has none."""
-    what = operation.parameters.get("what")
-    return operation.uses_index and (what is None or valid.get("what", what.default) == "index")

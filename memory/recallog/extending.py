@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from recallog.composition import assemble as assemble
     from recallog.models.extending import *
     from recallog.operations import parameters as parameters
+    from recallog.operations.facade import operation as operation
     from recallog.operations.operation import Scope as Scope
-    from recallog.operations.operation import operation as operation
     from recallog.operations.parameters import At as At
     from recallog.reactors.reactor import DueTrigger as DueTrigger
     from recallog.reactors.reactor import Reactor as Reactor

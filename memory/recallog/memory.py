@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpack
@@ -13,7 +13,8 @@ from recallog import model, queries, reactors, retrieval
 from recallog.access import MemoryAccess, add_parts
 from recallog.admin import Admin
 from recallog.operations import parameters
-from recallog.operations.operation import IN_PROCESS, Facade, GenAi, Operation, Scope, checked, operation
+from recallog.operations.facade import Facade, checked, operation
+from recallog.operations.operation import IN_PROCESS, RELEVANCE, RERANKER, GenAi, Scope
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
@@ -60,17 +61,12 @@ if TYPE_CHECKING:
         SpacesView,
         TimelinePage,
     )
-    from recallog_streams.tracing import Tracing
 
 else:
     Parts = model.main_facade(model.installed())
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
-_RERANKED = frozenset({"recall", "search"})
-"""The operations whose answer a reranker orders, which is called in this process."""
-_RELATED = frozenset({"salient", "context", "explain"})
-"""The operations that an index of the user's own measures relevance for, which is called in this process."""
 INDEX_WAIT_SECONDS = 60.0
 """How long `catch_up_index` waits for an index that makes no progress."""
 
@@ -283,23 +279,13 @@ class Memory(Parts):
         return Admin(self._access)
 
     @property
-    def _tracing(self) -> "Tracing | None":
-        return self._access.tracing
+    def _host(self) -> MemoryAccess:
+        return self._access
 
-    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """Execute an operation: in the process that serves the index, if the answer may need it and it is served."""
-        execute = partial(Facade._perform, self)  # this method is in place of that of a part
-        is_here = (self._reranker is not None and operation.name in _RERANKED) or (
-            self._access.relevance is not None and operation.name in _RELATED
-        )
-        if is_here:
-            self._access.check_open()
-            return await self._access.answered(operation, valid, await execute(operation, valid, callbacks))
-        wait = None
-        if valid.get("wait_index") and self._access.served_home is not None:
-            partition = await self.admin.partition_of(valid["space"])
-            wait = partial(self.catch_up_index, partition=partition)
-        return await self._access.perform(operation, valid, callbacks, execute, wait)
+    @property
+    def _own_parts(self) -> frozenset[str]:
+        given = {RERANKER: self._reranker, RELEVANCE: self._access.relevance}
+        return frozenset(name for name, part in given.items() if part is not None)
 
     # Producers
 
@@ -481,6 +467,7 @@ class Memory(Parts):
     @operation(
         example='recallog salient village baker "who owes the miller?" --top-k 5',
         uses_index=True,
+        asks=RELEVANCE,
         gen_ai=GenAi.SEARCH,
         records="memories",
     )
@@ -511,6 +498,7 @@ class Memory(Parts):
     @operation(
         example='recallog recall village baker "who owes the miller?" --explain',
         uses_index=True,
+        asks=RERANKER,
         gen_ai=GenAi.SEARCH,
         records="hits",
     )
@@ -543,6 +531,7 @@ class Memory(Parts):
     @operation(
         example='recallog search village baker "who owes the miller?" --limit 50',
         uses_index=True,
+        asks=RERANKER,
         gen_ai=GenAi.SEARCH,
         records="hits",
     )

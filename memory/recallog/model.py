@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from recallog.operations.operation import Facade
+from recallog.operations.facade import Facade
 from recallog_projections import plugins
 from recallog_schemas import kinds, models
 from recallog_schemas.errors import SettingsError

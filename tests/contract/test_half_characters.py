@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recallog import Memory
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
 from support.events import run
 

@@ -13,7 +13,8 @@ import msgspec
 
 from flip.story import BATCHES, EVENTS_OF_BATCH, SAID, TOPICS, batches
 from recallog import Memory
-from recallog.operations.operation import all_operations
+from recallog.operations import pipeline
+from recallog.operations.facade import all_operations
 from recallog_schemas import Event, codec
 
 OPERATIONS = all_operations(Memory)
@@ -51,7 +52,7 @@ class Question:
         if self.ask is not None:
             return await self.ask(memory, folder)
         operation = OPERATIONS[self.operation]
-        return json.loads(operation.to_json(await operation.call(memory, self.arguments)))
+        return json.loads(operation.to_json(await pipeline.call(memory, operation, self.arguments)))
 
 
 def _short(value: object) -> str:
@@ -197,7 +198,7 @@ def _writes(operation: str, arguments: Mapping[str, Any]) -> Question:
 
     async def ask(memory: Memory, folder: Path) -> Any:
         declared = OPERATIONS[operation]
-        answer = await declared.call(memory, {"space": "village", "agent": "newcomer", **arguments})
+        answer = await pipeline.call(memory, declared, {"space": "village", "agent": "newcomer", **arguments})
         return {name: value for name, value in json.loads(declared.to_json(answer)).items() if name in _SETTLED}
 
     return Question(operation, arguments, ask)

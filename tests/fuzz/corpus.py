@@ -11,7 +11,7 @@ import msgspec
 
 from recallog import Memory
 from recallog.index import messages
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog_schemas import codec
 from support import real_data
 from support.events import MOMENT

@@ -18,7 +18,8 @@ from recallog import Memory, Position
 from recallog.composition import assemble
 from recallog.index import messages
 from recallog.index_service.service import _received
-from recallog.operations.operation import all_operations
+from recallog.operations import pipeline
+from recallog.operations.facade import all_operations
 from recallog.retrieval import dates, names, persons
 from recallog.retrieval.query import possible_names, query_terms
 from recallog.settings import Settings
@@ -172,7 +173,7 @@ async def _ask(values: Sequence[bytes], rng: random.Random) -> None:
 
 async def _shown(memory: Memory, name: str, given: dict[str, Any]) -> None:
     operation = all_operations(Memory)[name]
-    answer = await operation.call(memory, given)
+    answer = await pipeline.call(memory, operation, given)
     require(operation.from_json(operation.to_json(answer)) == answer, f"the answer of {name} is not the same as JSON")
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         rendering.renderer(operation.answer)(answer)
@@ -294,7 +295,7 @@ async def _judge_arguments(inputs: Sequence[bytes], rng: random.Random) -> None:
             if isinstance(arguments, dict):
                 operation = operations.get(name) or rng.choice(list(operations.values()))
                 try:
-                    answer = await operation.call(memory, arguments)
+                    answer = await pipeline.call(memory, operation, arguments)
                 except RecallogError as error:
                     require(bool(str(error)), "an error without a message")
                 else:

@@ -24,7 +24,8 @@ from flip.questions import QUESTIONS
 from flip.story import START, Topics, batches
 from recallog import Event, Memory, Settings
 from recallog.index.semantic_index import IndexInProcess
-from recallog.operations.operation import all_operations
+from recallog.operations import pipeline
+from recallog.operations.facade import all_operations
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import codec
@@ -190,7 +191,7 @@ async def answers(home: Path, asked: Iterable[tuple[str, Mapping[str, Any]]]) ->
         for name, arguments in asked:
             operation = operations[name]
             try:
-                answer = without_state(json.loads(operation.to_json(await operation.call(memory, arguments))))
+                answer = without_state(json.loads(operation.to_json(await pipeline.call(memory, operation, arguments))))
             except RecallogError as error:
                 answer = {"error": type(error).__name__}
             found.append({"operation": name, "arguments": arguments, "answer": answer})

@@ -9,7 +9,9 @@ from typing import Any
 
 from recallog import Memory
 from recallog.composition import assemble
-from recallog.operations.operation import Operation, Scope, all_operations
+from recallog.operations import pipeline
+from recallog.operations.facade import all_operations
+from recallog.operations.operation import Operation, Scope
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, Position, codec
 from recallog_schemas.errors import RecallogError
@@ -69,7 +71,7 @@ async def answers_of(memory: Memory, space: str) -> dict[str, Any]:
     for name, operation in READING.items():
         for given in _arguments(operation, space, events):
             try:
-                answer = json.loads(operation.to_json(await operation.call(memory, given)))
+                answer = json.loads(operation.to_json(await pipeline.call(memory, operation, given)))
             except RecallogError as error:
                 answer = [type(error).__name__, str(error)]
             found[f"{name}({given})"] = _placeless(answer, names)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recallog import Memory, RecallogError, Settings
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog_service.access import Guarded
 from support import guarded_world as world
 from support.events import one_loop, run

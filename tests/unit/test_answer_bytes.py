@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from recallog import InvalidArgument, Memory, OutOfRange, Settings
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog_schemas import limits
 from recallog_schemas.views import View
 from recallog_schemas.views.base import Bounded, PageView

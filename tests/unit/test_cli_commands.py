@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recallog import Memory, Status
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog_demo.tampering import tamper
 from recallog_service.cli import rendering
 from recallog_service.cli.app import SUMMARIES

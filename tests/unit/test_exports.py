@@ -22,7 +22,7 @@ import recallog_schemas
 from recallog import Memory, models
 from recallog.admin import Admin
 from recallog.models import Consensus, Conversation, Items, LongTerm, Stream, Tiers, Working, Workspace
-from recallog.operations.operation import Facade, all_operations
+from recallog.operations.facade import Facade, all_operations
 from recallog.remote.client import Remote
 from recallog_schemas import kinds, views
 from recallog_schemas import models as model_views

@@ -15,7 +15,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from recallog import Memory, Position, Settings, layout
-from recallog.operations.operation import Scope, all_operations
+from recallog.operations import pipeline
+from recallog.operations.facade import all_operations
+from recallog.operations.operation import Scope
 from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
 from recallog_service import logs
@@ -152,7 +154,7 @@ def test_every_query_is_served(memory: Memory, door: Door, name: str, everything
     assert declared.to_json(TypeAdapter(declared.answer).validate_json(response.content)) == response.content
     if ROUTES[name].method == "GET":
         arguments = {key: [value] if key == "namespace" else value for key, value in arguments.items()}
-    expected = run(declared.call(memory, arguments))
+    expected = run(pipeline.call(memory, declared, arguments))
     assert _without_generation(response.content) == _without_generation(declared.to_json(expected))
 
 

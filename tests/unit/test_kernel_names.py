@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import recallog
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog_schemas import limits
 from recallog_schemas.models import BUILT_IN, import_parts
 

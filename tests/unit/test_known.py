@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recallog import Memory, Position
+from recallog.operations import pipeline
 from recallog.operations.operation import Operation
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import OutOfRange
@@ -61,7 +62,7 @@ def required_by(operation: Operation) -> set[str]:
 
 async def known(memory: Memory, operation: Operation, space: str, agent: str, **more: Any) -> bool:
     given = {**ARGUMENTS, "space": space, "agent": agent}
-    answer = await operation.call(memory, {name: given[name] for name in required_by(operation)} | more)
+    answer = await pipeline.call(memory, operation, {name: given[name] for name in required_by(operation)} | more)
     return bool(answer.known)
 
 

@@ -18,8 +18,9 @@ from pydantic import Field
 from typer.core import TyperGroup
 
 from recallog import Memory, Position
-from recallog.operations import parameters
-from recallog.operations.operation import Facade, Operation, Scope, all_operations, operation, resolved
+from recallog.operations import parameters, pipeline
+from recallog.operations.facade import Facade, all_operations, operation, resolved
+from recallog.operations.operation import Operation, Scope
 from recallog_schemas import limits
 from recallog_schemas.errors import EventTooLarge, InvalidArgument, InvalidEvent, InvalidInput
 from recallog_schemas.views import View
@@ -129,7 +130,7 @@ def refused(**arguments: Any) -> tuple[str, str]:
 def through_a_door(name: str, **arguments: Any) -> dict[str, Any]:
     """What the body receives from a call of a door."""
     spy = Spy()
-    assert run(all_operations(Spy)[name].call(spy, arguments)) == DoneView()
+    assert run(pipeline.call(spy, all_operations(Spy)[name], arguments)) == DoneView()
     (seen,) = spy.seen
     return seen
 
@@ -222,7 +223,7 @@ def test_a_name_like_no_argument_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(InvalidArgument, match="it takes turns"):
         run(Clock([]).wind(velocity=3))  # type: ignore[call-arg]
     with pytest.raises(InvalidArgument, match="it takes none"):
-        run(OPERATIONS["admin.status"].call(Memory, {"velocity": 3}))  # type: ignore[arg-type]
+        run(pipeline.call(Memory, OPERATIONS["admin.status"], {"velocity": 3}))  # type: ignore[arg-type]
 
 
 def test_the_message_shows_the_value_shortened() -> None:
@@ -401,7 +402,7 @@ def test_a_callback_reaches_the_method_and_is_in_no_schema() -> None:
 
     assert looked(progress=progress)["progress"] is progress
     spy, look = Spy(), all_operations(Spy)["look"]
-    run(look.call(spy, {"space": "village"}, progress=progress))
+    run(pipeline.call(spy, look, {"space": "village"}, {"progress": progress}))
     assert spy.seen[0]["progress"] is progress
     assert look.callbacks == {"progress"}
     assert "progress" not in look.parameters
@@ -509,7 +510,7 @@ def test_a_subclass_replaces_an_operation_by_an_operation_only() -> None:
         type("Plain", (Spy,), {"look": look})
     declared = operation(example="recallog look village")(look)
     other = type("Other", (Spy,), {"look": declared})()
-    run(all_operations(type(other))["look"].call(other, {"space": "village"}))
+    run(pipeline.call(other, all_operations(type(other))["look"], {"space": "village"}))
     run(other.look("city"))
     assert other.seen == [{"elsewhere": "village"}, {"elsewhere": "city"}]
 

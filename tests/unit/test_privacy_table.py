@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog.settings import Settings
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_schemas.errors import OutOfRange

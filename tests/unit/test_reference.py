@@ -7,7 +7,8 @@ import pytest
 
 from recallog import Memory
 from recallog.operations import parameters
-from recallog.operations.operation import Scope, all_operations, operation
+from recallog.operations.facade import all_operations, operation
+from recallog.operations.operation import Scope
 from recallog_schemas import errors, views
 from recallog_schemas.kinds import CATALOGUE
 from recallog_tools import generate, reference

@@ -32,7 +32,7 @@ from recallog import (
     UnknownOutcome,
     errors,
 )
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog.remote import Gap, Tailed, answers, connection, frames
 from recallog.sync import Remote as SyncRemote
 from recallog_service.access import Access

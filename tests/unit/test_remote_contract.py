@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from recallog import Memory, RecallogError, Settings
-from recallog.operations.operation import Facade, Operation, all_operations
+from recallog.operations.facade import Facade, all_operations
+from recallog.operations.operation import Operation
 from recallog.remote.client import Remote
 from recallog_service.access import Access
 from recallog_service.http.app import Application

@@ -9,8 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from recallog import Memory
-from recallog.operations import schemas
-from recallog.operations.operation import Operation, Scope, all_operations, operation
+from recallog.operations import pipeline, schemas
+from recallog.operations.facade import all_operations, operation
+from recallog.operations.operation import Operation, Scope
 from recallog_schemas import codec, export, kinds, views
 from recallog_schemas.errors import InvalidInput
 from support.cli import recallog
@@ -188,7 +189,9 @@ def test_answers_are_valid_for_their_schemas(name: str) -> None:
             await memory.publish({**BREAD, "id": "e"})
             await memory.items.put("village", "baker", "notes", "miller", "sacks")
             await memory.long_term.retain("village", "baker", "Sift the flour first.", entry_id="kept")
-            return called.to_json(await called.call(memory, {name: VALUES[name] for name in required(called)}))
+            return called.to_json(
+                await pipeline.call(memory, called, {name: VALUES[name] for name in required(called)})
+            )
 
     schema = committed(export.answer_file(called.answer))
     Draft202012Validator(schema).validate(json.loads(asyncio.run(answer())))

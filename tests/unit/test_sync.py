@@ -38,7 +38,7 @@ from recallog.extending import (
     operation,
     parameters,
 )
-from recallog.operations.operation import Facade
+from recallog.operations.facade import Facade
 from recallog.sync import Memory, Remote
 from recallog.sync.deriving import SyncFacade, public_names, synchronous
 from recallog_schemas import limits

@@ -17,7 +17,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from recallog import IdConflict, Memory, Refused, Remote, Settings
 from recallog.components import Components
 from recallog.composition import address_of, compose
-from recallog.operations.operation import GenAi, Scope, all_operations
+from recallog.operations.facade import all_operations
+from recallog.operations.operation import GenAi, Scope
 from recallog.sync import Memory as SyncMemory
 from recallog_service.access import Access
 from recallog_service.http.app import Application

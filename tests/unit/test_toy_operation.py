@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 from recallog import InvalidArgument, Memory, StorageError
 from recallog.access import FacadePart
 from recallog.operations import parameters
-from recallog.operations.operation import Scope, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import Scope
 from recallog.operations.parameters import At
 from recallog.operations.schemas import documents
 from recallog.queries.spaces import agents

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from recallog import Memory, Position
+from recallog.operations import pipeline
 from recallog.operations.operation import Operation
 from recallog_schemas.views import (
     AgentsView,
@@ -179,7 +180,7 @@ async def answer(operation: Operation, required: set[str]) -> Any:
         due = event("agent.configured", payload={"reflection_threshold": 1, "persona": "Proud."})
         belief = event("agent.reflected", agent="miller", payload={"belief": "Bread is dear."})
         await memory.publish_many([due, event(id="e-1"), event("world.observed", agent="narrator"), belief])
-        return await operation.call(memory, {name: ARGUMENTS[name] for name in required})
+        return await pipeline.call(memory, operation, {name: ARGUMENTS[name] for name in required})
 
 
 @pytest.mark.parametrize("operation", QUERIES, ids=lambda each: each.name)

@@ -11,7 +11,9 @@ import pytest
 
 from recallog import Memory, Position
 from recallog.composition import assemble
-from recallog.operations.operation import Operation, all_operations
+from recallog.operations import pipeline
+from recallog.operations.facade import all_operations
+from recallog.operations.operation import Operation
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event
@@ -107,7 +109,7 @@ def test_a_wrong_argument_of_an_operation_is_an_error_that_names_it(
                 for kind, value in ANYTHING.items():
                     given = arguments_of(operation) | {parameter: value}
                     in_python = await outcome(partial(getattr(owner, name.split(".")[-1]), **given))
-                    through_a_door = await outcome(partial(operation.call, memory, given))
+                    through_a_door = await outcome(partial(pipeline.call, memory, operation, given))
                     what = f"{name}({parameter}={kind})"
                     assert {in_python, through_a_door} <= {"answered", "refused"}, (what, in_python, through_a_door)
                     no_number = kind == "an integer" and parameter not in TAKES_NUMBERS
@@ -270,7 +272,7 @@ def test_an_operation_of_a_closed_memory_is_refused(name: str, tmp_path: Path) -
             await memory.close()
             await memory.close()
             with pytest.raises(StorageError, match="the memory is closed; open it again"):
-                await operation.call(memory, arguments_of(operation))
+                await pipeline.call(memory, operation, arguments_of(operation))
         with pytest.raises(StorageError, match="the memory is closed; open it again"):
             await getattr(part, name.split(".")[-1])(**arguments_of(operation))
 

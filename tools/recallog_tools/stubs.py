@@ -17,7 +17,8 @@ from typing import Any
 
 from recallog import memory as asynchronous
 from recallog import remote, sync
-from recallog.operations.operation import Facade, Operation, all_operations
+from recallog.operations.facade import Facade, all_operations
+from recallog.operations.operation import Operation
 from recallog.remote.client import Remote
 from recallog.remote.deriving import RemoteFacade
 from recallog.sync.deriving import SyncFacade

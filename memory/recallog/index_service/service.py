@@ -32,7 +32,8 @@ from recallog.index.indexer import Indexer
 from recallog.index.remote import WORKING_SECONDS
 from recallog.index.semantic_index import IndexInProcess
 from recallog.memory import Memory
-from recallog.operations.operation import all_operations
+from recallog.operations import pipeline
+from recallog.operations.facade import all_operations
 from recallog.retrieval.query import RecallQuery
 from recallog.settings import Settings
 from recallog_projections.index.embedders.own_thread import in_own_thread
@@ -80,7 +81,9 @@ class Service:
         """The calls in progress."""
         self._active_at = time.monotonic()
         """When the last call was answered, or the last batch was indexed."""
-        self._operations = {name: each for name, each in all_operations(Memory).items() if each.uses_index}
+        self._operations = {
+            name: each for name, each in all_operations(Memory).items() if each.uses_index or each.maintains_index
+        }
         self._memories: dict[int, Memory] = {}
         """By the number of events that their views retain."""
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
@@ -246,7 +249,9 @@ class Service:
         if "space" in valid:
             await self._index.open(await memory.admin.partition_of(valid["space"]))
         _progress.set(report)
-        answer = await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, report))
+        answer = await pipeline.perform(
+            pipeline.of_memory(memory, operation, valid, dict.fromkeys(operation.callbacks, report))
+        )
         return operation.to_json(answer)
 
     async def _recalled(self, call: messages.Recall) -> bytes:

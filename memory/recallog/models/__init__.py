@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recallog.models.tiers.operations import Tiers as Tiers
     from recallog.models.working.operations import Working as Working
     from recallog.models.workspace.operations import Workspace as Workspace
-    from recallog.operations.operation import Facade
+    from recallog.operations.facade import Facade
 
     class Parts(Prompts, Beliefs, Facade):
         """The facades of the built-in models, as attributes of a memory."""

@@ -1,4 +1,4 @@
-"""The declaration of operations: the decorator, what doors learn from it, and the classes that collect operations."""
+"""What doors know of an operation: its arguments, who may call it, and what executing it needs."""
 
 import difflib
 import inspect
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property, update_wrapper
+from functools import cached_property
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
@@ -17,14 +17,6 @@ from recallog_schemas import views
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.validation import first_problem, not_text
-
-if TYPE_CHECKING:
-    from recallog_streams.tracing import Tracing
-
-Self_ = TypeVar("Self_")
-Parameters = ParamSpec("Parameters")
-Answer = TypeVar("Answer")
-Method = Callable[Concatenate[Self_, Parameters], Coroutine[Any, Any, Answer]]
 
 _EVENTS = frozenset({"event", "events"})
 """The parameters whose values are events."""
@@ -48,6 +40,10 @@ class GenAi(StrEnum):
     UPDATE = "update_memory"
     UPSERT = "upsert_memory"
     DELETE = "delete_memory"
+
+
+RERANKER, RELEVANCE = "reranker", "relevance"
+"""Parts that a program may give, and operations ask: a reranker of hits, and an index that relevance is measured by."""
 
 
 class _InProcess:
@@ -192,7 +188,15 @@ class Operation(CheckedMethod):
     tool: str = ""
     """The name of its MCP tool; "" if it has none of its own."""
     uses_index: bool = False
-    """Whether the answer may need the semantic index. If a process serves the index, it executes the operation."""
+    """Whether the answer may need the semantic index. If a process serves the index, it executes the operation; without
+    an index, the operation is executed here."""
+    maintains_index: bool = False
+    """Whether the call works on the index itself, unless its argument `what` says otherwise. If a process serves the
+    index, that process alone executes it."""
+    is_patient: bool = False
+    """Whether the call may take long, and waits for servers as patiently as a worker."""
+    asks: str = ""
+    """The part that the call asks in this process if the program gave one, such as "reranker"; "" for none."""
     shared: bool = False
     """Whether the answer has only what every agent of the space may see, though no agent is among the arguments."""
     gen_ai: GenAi | None = None
@@ -236,15 +240,6 @@ class Operation(CheckedMethod):
         that begins with "Raises", and those after it."""
         return list(takewhile(lambda part: not part.startswith("Raises"), paragraphs(self.function))) or [""]
 
-    async def call(self, facade: "Facade", given: Mapping[str, Any], **callbacks: Any) -> Any:
-        """The answer for a door: `facade` is the main one, and `given` the arguments as they came. See `validated`."""
-        return await self.invoke(facade, self.validated(given, strict=False), **callbacks)
-
-    async def invoke(self, facade: "Facade", valid: Mapping[str, Any], **callbacks: Any) -> Any:
-        """The answer to validated arguments; `facade` is the main one."""
-        owner: Facade = getattr(facade, self.group) if self.group else facade
-        return await owner._answer(self, valid, callbacks)
-
     def to_json(self, answer: Any) -> bytes:
         """The answer as one JSON document."""
         return self._answers.dump_json(answer)
@@ -256,159 +251,6 @@ class Operation(CheckedMethod):
     @cached_property
     def _answers(self) -> TypeAdapter[Any]:
         return TypeAdapter(self.answer)
-
-
-def operation(
-    *,
-    example: str,
-    scope: Scope = Scope.READ,
-    idempotent: bool | None = None,
-    destructive: bool = False,
-    read_only: bool | None = None,
-    command: str | None = None,
-    tool: str = "",
-    uses_index: bool = False,
-    shared: bool = False,
-    gen_ai: GenAi | None = None,
-    records: str | None = "",
-) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
-    """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
-
-    The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
-    a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
-    name with dashes. With `tool` it is a tool of that name for the models of MCP clients. With `uses_index` the process
-    that serves the index may execute it, so that its callbacks are called with (done, total).
-    Without `shared` an operation that has no agent among its arguments is refused to a key for one agent.
-    """
-
-    def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
-        name = function.__name__
-        reads = scope is Scope.READ if read_only is None else read_only
-        declared = Operation(
-            function=function,
-            example=example,
-            scope=scope,
-            idempotent=reads if idempotent is None else idempotent,
-            destructive=destructive,
-            read_only=reads,
-            command=name.replace("_", "-") if command is None else command,
-            tool=tool,
-            uses_index=uses_index,
-            shared=shared,
-            gen_ai=gen_ai,
-            records=records,
-        )
-        signature = inspect.signature(function)
-
-        async def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
-            valid, called = declared.of_call(self, args, kwargs)
-            return cast("Answer", await cast("Facade", self)._answer(declared, valid, called))
-
-        update_wrapper(call, function)
-        vars(call)["__signature__"] = _as_shown(signature, declared.signature)
-        vars(call)["operation"] = declared
-        return call
-
-    return declare
-
-
-def checked(
-    function: Callable[Concatenate[Self_, Parameters], Answer],
-) -> Callable[Concatenate[Self_, Parameters], Answer]:
-    """Check the arguments of a method that is no operation as those of one. It keeps its type."""
-    method = CheckedMethod(function)
-
-    def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
-        valid, called = method.of_call(self, args, kwargs)
-        return cast("Callable[..., Answer]", function)(self, **valid, **called)
-
-    update_wrapper(call, function)
-    vars(call)["__signature__"] = _as_shown(inspect.signature(function), method.signature)
-    return call
-
-
-class Facade:
-    """A class whose methods are operations. Each subclass collects its own and those of all its bases."""
-
-    operations: ClassVar[Mapping[str, Operation]] = {}
-    """By name."""
-    facades: ClassVar[Mapping[str, type["Facade"]]] = {}
-    """Further facades, by the attribute of this one that has them."""
-
-    @property
-    def _tracing(self) -> "Tracing | None":
-        """What makes the spans of operations; None if telemetry is off."""
-        return None
-
-    async def _answer(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """The answer to an operation of this facade, with the items that have room in it. Every call comes through
-        here, with validated arguments."""
-        tracing = self._tracing
-        if tracing is None or operation.gen_ai is None:
-            return _fitted(await self._perform(operation, valid, callbacks))
-        with tracing.span(operation.gen_ai, _traced(operation, valid)) as span:
-            answer = _fitted(await self._perform(operation, valid, callbacks))
-            if (count := _records(operation, answer)) is not None:
-                span.set_attribute("gen_ai.memory.record.count", count)
-            return answer
-
-    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """Execute an operation of this facade."""
-        return await operation.function(self, **valid, **callbacks)
-
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
-        own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
-        inherited: dict[str, Operation] = {}
-        for base in reversed(cls.__mro__[1:]):
-            inherited |= vars(base).get("operations", {})
-        for name in vars(cls).keys() & inherited.keys() - own.keys():
-            # Doors would call the operation, and Python this attribute.
-            raise TypeError(f"{cls.__qualname__}.{name} replaces an operation: declare it with @operation")
-        cls.operations = {**inherited, **own}
-        for group, facade in cls.facades.items():
-            for each in facade.operations.values():
-                each.group = group
-
-
-def all_operations(facade: type[Facade]) -> dict[str, Operation]:
-    """The operations of a facade and of those that it has, by qualified name, in the order of their declaration."""
-    return {each.qualified_name: each for of in (facade, *facade.facades.values()) for each in of.operations.values()}
-
-
-def resolved(name: str, facade: type[Facade], group: str) -> Operation | None:
-    """The operation that documentation names by `name`, in the words of the facade `group`; None if there is none.
-
-    A plain name is an operation of the facade `group`, or of the main one, `facade`, or of exactly one other. A name
-    with a dot is a qualified one: `items.put`.
-    """
-    operations = all_operations(facade)
-    own = operations.get(f"{group}.{name}") or operations.get(name)
-    if own is not None:
-        return own
-    others = [each for each in operations.values() if each.name == name]
-    return others[0] if len(others) == 1 else None
-
-
-def _traced(operation: Operation, valid: Mapping[str, Any]) -> dict[str, str]:
-    """The attributes of the span of a call: names, and nothing of what agents have said."""
-    events = [valid["event"]] if "event" in valid else valid.get("events", ())
-    spaces = {event.space for event in events} or {valid.get("space")}
-    space = spaces.pop() if len(spaces) == 1 else None
-    store = {} if space is None else {"gen_ai.memory.store.id": space}
-    return {"gen_ai.operation.name": str(operation.gen_ai), "recallog.operation": operation.qualified_name, **store}
-
-
-def _fitted(answer: Any) -> Any:
-    return answer.fitted() if isinstance(answer, views.View) else answer
-
-
-def _records(operation: Operation, answer: Any) -> int | None:
-    """How many memories the answer to an operation is about; None if that is not known."""
-    if not operation.records:
-        return None if operation.records is None else 1
-    found = getattr(answer, operation.records)
-    return len(found) if isinstance(found, tuple) else int(found is not None)
 
 
 def _check_texts(given: Mapping[str, Any]) -> None:
@@ -423,10 +265,6 @@ def _check_texts(given: Mapping[str, Any]) -> None:
             path = None
         if path is not None:
             raise InvalidArgument(f"{path}: is not valid text: {reprlib.repr(value)}", path=path, rule="string_unicode")
-
-
-def _attributes(value: object) -> Mapping[str, Any]:
-    return vars(value) if inspect.isfunction(value) else {}
 
 
 def _flattened(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -449,13 +287,6 @@ def _flattened(function: Callable[..., Any]) -> list[inspect.Parameter]:
         else:
             parameters.append(each)
     return parameters
-
-
-def _as_shown(written: inspect.Signature, flattened: inspect.Signature) -> inspect.Signature:
-    """The flattened signature as `help` shows it: with `self`, and with the types that callers write."""
-    itself = next(iter(written.parameters.values()))
-    shown = [each.replace(annotation=plain_type(each.annotation)) for each in flattened.parameters.values()]
-    return flattened.replace(parameters=[itself, *shown])
 
 
 def plain_type(annotation: Any) -> Any:

@@ -7,7 +7,8 @@ from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
 
-from recallog.operations.operation import IN_BODY, Facade, Operation, all_operations, plain_type
+from recallog.operations.facade import Facade, all_operations
+from recallog.operations.operation import IN_BODY, Operation, plain_type
 
 PREFIX = "/v1"
 SPACE = "/spaces/{space}"

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recallog.operations.operation import Facade, Operation, all_operations
+from recallog.operations.facade import Facade, all_operations
+from recallog.operations.operation import Operation
 from recallog_schemas import export
 
 

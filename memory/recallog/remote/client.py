@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from recallog.memory import Memory
 from recallog.operations import parameters
-from recallog.operations.operation import checked
+from recallog.operations.facade import checked
 from recallog.operations.routes import AGENT, PREFIX, SPACE
 from recallog.remote import streams
 from recallog.remote.deriving import RemoteFacade

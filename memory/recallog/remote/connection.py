@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import msgspec
-import uuid_utils
 
 from recallog.operations.operation import Operation
+from recallog.operations.pipeline import Call, Host
 from recallog.operations.routes import JOBS, WARNING, Route
 from recallog.remote import answers, frames
 from recallog.remote.answers import Failure
@@ -53,7 +53,7 @@ class _Failed(Exception):
         self.failure = failure
 
 
-class Connection:
+class Connection(Host):
     """A server and the key for it. Any number of calls may be under way. The arguments are those of `Remote`."""
 
     def __init__(
@@ -97,18 +97,15 @@ class Connection:
         if "_client" in self.__dict__:
             await self._client.aclose()
 
-    async def perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """The answer of the server to an operation with validated arguments.
-
-        A call is sent again if repeating it is safe: a missing id of what it writes is filled in here.
-        """
-        route, key = _route(operation), operation.repeat_key
-        if key is not None and not operation.idempotent and valid.get(key) is None:
-            valid = {**valid, key: str(uuid_utils.uuid7())}
-        response = await self._answered(self._request(route, valid), operation)
+    async def delegate(self, call: Call) -> Any:
+        """The answer of the server, which executes every call. A call is sent again if repeating it is safe."""
+        call.make_repeatable()
+        operation = call.operation
+        route = _route(operation)
+        response = await self._answered(self._request(route, call.arguments), operation)
         if (warning := response.headers.get(WARNING)) is not None:
             notices.tell("remote", warning)
-        content = await self._end_of_job(response.content, callbacks) if route.is_job else response.content
+        content = await self._end_of_job(response.content, call.callbacks) if route.is_job else response.content
         try:
             return operation.from_json(content)
         except ValueError as error:

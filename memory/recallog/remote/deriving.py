@@ -1,15 +1,13 @@
 """Facades of a remote memory, derived from those of `recallog.Memory`: the same operations, which a server executes."""
 
 import inspect
-from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from recallog.operations.operation import Facade, Operation
+from recallog.operations.facade import Facade
 
 if TYPE_CHECKING:
     from recallog.remote.connection import Connection
-    from recallog_streams.tracing import Tracing
 
 MODULE = "recallog.remote"
 
@@ -30,12 +28,8 @@ class RemoteFacade(Facade):
         super().__init_subclass__(**more)
 
     @property
-    def _tracing(self) -> "Tracing | None":
-        return self._connection.tracing
-
-    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """Have the server execute an operation."""
-        return await self._connection.perform(operation, valid, callbacks)
+    def _host(self) -> "Connection":
+        return self._connection
 
 
 def remote(of: type[Facade]) -> type[RemoteFacade]:

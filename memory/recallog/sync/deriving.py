@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, cast
 
-from recallog.operations.operation import IN_PROCESS, Facade
+from recallog.operations.facade import Facade
+from recallog.operations.operation import IN_PROCESS
 from recallog.sync.call import in_thread_of_caller
 from recallog.sync.loop_thread import LoopThread
 

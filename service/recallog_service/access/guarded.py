@@ -1,13 +1,16 @@
 """The guarded memory: every call of every door is checked here against the grant of its caller."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 from recallog import Memory
 from recallog.messages import mapping
-from recallog.operations.operation import Facade, Operation, Scope
+from recallog.operations import pipeline
+from recallog.operations.operation import Operation, Scope
+from recallog.operations.pipeline import Call
 from recallog_schemas import Event, kinds, limits
-from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange
+from recallog_schemas.errors import DeadLettered, Forbidden, IdConflict, InvalidArgument, OutOfRange, RecallogError
 from recallog_schemas.roles import USER
 from recallog_schemas.views import OfAgent, View
 from recallog_schemas.views.base import OfEvent
@@ -15,8 +18,8 @@ from recallog_service.access.concealing import FOR_OPERATORS
 from recallog_service.access.grants import Grant, Verb
 
 
-class Guarded(Facade):
-    """A memory as the holder of a grant may use it. Doors call it where they would call the memory.
+class Guarded:
+    """A memory as the holder of a grant may use it: the guard of a call (`pipeline.Guard`), and the memory behind it.
 
     What the grant fixes may be left out: the agent, the space if there is only one, and both in events. An operation on
     anything that the grant does not cover raises `Forbidden` before any work is done. Answers that span spaces have
@@ -29,83 +32,24 @@ class Guarded(Facade):
         self.grant = grant
 
     async def call(self, operation: Operation, given: Mapping[str, Any], **callbacks: Any) -> Any:
-        """The answer for a door; `given` are the arguments as they came. See `Operation.call`."""
-        self._check_verb(operation)
-        return await operation.call(self, self._completed(operation, given), **callbacks)
+        """The answer for a door; `given` has the arguments as they came. See `pipeline.call`."""
+        return await pipeline.call(self._memory, operation, given, callbacks, self)
 
     def admit(self, operation: Operation, given: Mapping[str, Any]) -> None:
         """Raise what `call` raises before any work is done: `Forbidden`, and errors of the arguments."""
-        self._check_verb(operation)
-        self._bounded(operation, operation.validated(self._completed(operation, given), strict=False))
+        self.bounded(operation, operation.validated(self.admitted(operation, given), strict=False))
 
     def may_be_told(self, operation: Operation) -> bool:
         """Whether the holder of the grant may be told about probable mistakes: what is told about an agent that was
         never seen names another one."""
         return operation.scope is not Scope.READ or not self.grant.is_of_one_agent
 
-    def __getattr__(self, name: str) -> "Guarded":
-        """A further facade of the memory: its operations come to `_perform` too."""
-        if name in type(self._memory).facades:
-            return self
-        raise AttributeError(name)
+    # The stages of a call
 
-    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        self._check_verb(operation)
-        bounded = self._bounded(operation, valid)
-        try:
-            answer = await self._covered(operation, bounded, callbacks)
-        except DeadLettered:
-            if not self.grant.is_of_all_spaces or self.grant.is_of_one_agent:
-                # It may be a record of another space or agent.
-                raise DeadLettered(f"the record at {bounded['after']} will show in no view") from None
-            raise
-        except IdConflict:
-            if self.grant.is_of_one_agent:
-                # It may be an event of another agent, of which the field that differs would tell something.
-                message = "an id of these belongs to another event of the space; give this one an id of its own"
-                raise IdConflict(message, path="id", position="") from None
-            raise
-        except FOR_OPERATORS as error:
-            raise self.grant.told(error) from None
-        if self.grant.is_of_one_agent:
-            if isinstance(answer, OfEvent):
-                return await self._seen(answer, bounded)
-            if isinstance(answer, OfAgent) and answer.agent != self.grant.agent:
-                # Whether there is such an agent shows only in what this one may see of it.
-                return answer.model_copy(update={"known": not answer.empty})
-        return answer
-
-    async def _covered(self, operation: Operation, bounded: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        """The answer without items of spaces that the grant does not cover.
-
-        A page of them is filled from as many pages as needed: neither its size nor its `next` tell of other spaces.
-        """
-        field = _items_with_space(operation)
-        if self.grant.is_of_all_spaces or bounded.get("space") is not None or field is None:
-            return await operation.invoke(self._memory, bounded, **callbacks)
-        if "cursor" not in operation.parameters:
-            answer = await operation.invoke(self._memory, bounded, **callbacks)
-            return answer.model_copy(update={field: tuple(self._of_covered(getattr(answer, field)))})
-        limit, largest = bounded.get("limit", limits.PAGE_ITEMS_MAX), {**bounded, "limit": limits.PAGE_ITEMS_MAX}
-        answer = page = await operation.invoke(self._memory, largest, **callbacks)
-        items = self._of_covered(getattr(page, field))
-        while page.next is not None and sum(each.space is not None for each in items) <= limit:
-            page = await operation.invoke(self._memory, {**largest, "cursor": page.next}, **callbacks)
-            items += self._of_covered(getattr(page, field))
-        of_spaces = [each for each in items if each.space is not None]
-        shown = [each for each in items if each.space is None] + of_spaces[:limit]
-        following = answer.cursor_of(shown[-1]) if len(of_spaces) > limit else None
-        return answer.model_copy(update={field: tuple(shown), "next": following})
-
-    def _of_covered(self, items: Iterable[Any]) -> list[Any]:
-        return [each for each in items if each.space is None or self.grant.covers(each.space)]
-
-    def _check_verb(self, operation: Operation) -> None:
+    def admitted(self, operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with what the grant fixes, where it is missing. Raises `Forbidden` without the verb."""
         if Verb(operation.scope) not in self.grant.verbs:
             raise Forbidden
-
-    def _completed(self, operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments with what the grant fixes, where it is missing."""
         fixed: dict[str, str] = {}
         if self.grant.only_space is not None:
             fixed["space"] = self.grant.only_space
@@ -119,7 +63,7 @@ class Guarded(Facade):
                 found[name] = [{**fixed, **each} if isinstance(each, Mapping) else each for each in value]
         return found
 
-    def _bounded(self, operation: Operation, valid: Mapping[str, Any]) -> dict[str, Any]:
+    def bounded(self, operation: Operation, valid: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, with the agent that the grant fixes. Raises `Forbidden`."""
         grant, bounded = self.grant, dict(valid)
         events = list(_events(valid))
@@ -143,6 +87,59 @@ class Guarded(Facade):
                 raise Forbidden
             _check_authors(valid, grant.agent)
         return bounded
+
+    def perform(self, call: Call) -> Awaitable[Any]:
+        """The answer without items of spaces that the grant does not cover."""
+        field = _items_with_space(call.operation)
+        if self.grant.is_of_all_spaces or call.arguments.get("space") is not None or field is None:
+            return pipeline.perform(call)
+        return self._filtered(call, field)
+
+    def told(self, call: Call, error: RecallogError) -> RecallogError:
+        """The error without what tells of other spaces and agents, or is for operators."""
+        grant = self.grant
+        if isinstance(error, DeadLettered) and (not grant.is_of_all_spaces or grant.is_of_one_agent):
+            # It may be a record of another space or agent.
+            return DeadLettered(f"the record at {call.arguments['after']} will show in no view")
+        if isinstance(error, IdConflict) and grant.is_of_one_agent:
+            # It may be an event of another agent, of which the field that differs would tell something.
+            message = "an id of these belongs to another event of the space; give this one an id of its own"
+            return IdConflict(message, path="id", position="")
+        return grant.told(error) if isinstance(error, FOR_OPERATORS) else error
+
+    async def shown(self, call: Call, answer: Any) -> Any:
+        """The answer, of which one agent sees only what it may: also not whether there is another agent or an event."""
+        if not self.grant.is_of_one_agent:
+            return answer
+        if isinstance(answer, OfEvent):
+            return await self._seen(answer, call.arguments)
+        if isinstance(answer, OfAgent) and answer.agent != self.grant.agent:
+            # Whether there is such an agent shows only in what this one may see of it.
+            return answer.model_copy(update={"known": not answer.empty})
+        return answer
+
+    async def _filtered(self, call: Call, field: str) -> Any:
+        """The answer with those items of its `field` that the grant covers.
+
+        A page of them is filled from as many pages as needed: neither its size nor its `next` tell of other spaces.
+        """
+        arguments = call.arguments
+        if "cursor" not in call.operation.parameters:
+            answer = await pipeline.perform(call)
+            return answer.model_copy(update={field: tuple(self._of_covered(getattr(answer, field)))})
+        limit, largest = arguments.get("limit", limits.PAGE_ITEMS_MAX), {**arguments, "limit": limits.PAGE_ITEMS_MAX}
+        answer = page = await pipeline.perform(replace(call, arguments=largest))
+        items = self._of_covered(getattr(page, field))
+        while page.next is not None and sum(each.space is not None for each in items) <= limit:
+            page = await pipeline.perform(replace(call, arguments={**largest, "cursor": page.next}))
+            items += self._of_covered(getattr(page, field))
+        of_spaces = [each for each in items if each.space is not None]
+        shown = [each for each in items if each.space is None] + of_spaces[:limit]
+        following = answer.cursor_of(shown[-1]) if len(of_spaces) > limit else None
+        return answer.model_copy(update={field: tuple(shown), "next": following})
+
+    def _of_covered(self, items: Iterable[Any]) -> list[Any]:
+        return [each for each in items if each.space is None or self.grant.covers(each.space)]
 
     async def _seen(self, answer: OfEvent, bounded: Mapping[str, Any]) -> OfEvent:
         """The answer about an event, or that about an unknown one if the agent may not see the event."""

@@ -14,7 +14,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from recallog import Memory, Progress
-from recallog.operations.operation import FROM_FILE, Facade, Operation, Scope, all_operations
+from recallog.operations import pipeline
+from recallog.operations.facade import Facade, all_operations
+from recallog.operations.operation import FROM_FILE, Operation, Scope
 from recallog_projections import notices
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
@@ -240,7 +242,8 @@ async def _answered(
 
     async def invoked() -> tuple[Any, str | None]:
         with notices.told() as told:
-            answer = await operation.invoke(memory, valid, **dict.fromkeys(operation.callbacks, advance))
+            callbacks = dict.fromkeys(operation.callbacks, advance)
+            answer = await pipeline.perform(pipeline.of_memory(memory, operation, valid, callbacks))
         return answer, told[0] if told else None
 
     try:

@@ -12,7 +12,8 @@ import typer
 from pydantic.fields import FieldInfo
 
 from recallog import Memory, Position
-from recallog.operations.operation import FROM_FILE, Operation, resolved
+from recallog.operations.facade import resolved
+from recallog.operations.operation import FROM_FILE, Operation
 
 
 def made(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:

@@ -19,7 +19,8 @@ from starlette.routing import Route as Endpoint
 
 from recallog import Memory
 from recallog.operations import parameters
-from recallog.operations.operation import CheckedMethod, Operation, all_operations
+from recallog.operations.facade import all_operations
+from recallog.operations.operation import CheckedMethod, Operation
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.kinds.payload import Tier

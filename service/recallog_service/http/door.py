@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.requests import Request
 
@@ -16,8 +16,6 @@ from recallog_service.access import Access, Caller, Guarded, Verb
 from recallog_service.access.concealing import FOR_OPERATORS
 from recallog_service.http import sse
 from recallog_service.http.problems import problem_of
-
-Result = TypeVar("Result")
 
 _SCHEME = "bearer "
 RECHECK_SECONDS = 0.5
@@ -46,17 +44,13 @@ class Client:
         """For rate limits and the log; it is no secret."""
         return self.caller.name
 
-    async def call(self, operation: Operation, given: Mapping[str, Any], **callbacks: Any) -> Any:
-        """The answer of an operation, if the grant allows it."""
-        return await self.memory.call(operation, given, **callbacks)
-
     def check(self, verb: Verb, space: str | None = None, agent: str | None = None) -> None:
         """Raise `Forbidden` if the grant does not allow this."""
         self.caller.grant.check(verb, space, agent)
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Errors within it are those that the client is told. Those of `call` are already."""
+        """Errors within it are those that the client is told. Those of `memory.call` are already."""
         try:
             yield
         except FOR_OPERATORS as error:
@@ -99,13 +93,15 @@ class Door:
 
     async def answer(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Any:
         """The answer of an operation within the time limit. Raises its errors, and a retryable one after the limit."""
-        return await self.limited(client.call(operation, given), read_only=operation.read_only)
+        async with self.limited(read_only=operation.read_only):
+            return await client.memory.call(operation, given)
 
-    async def limited(self, work: Awaitable[Result], *, read_only: bool) -> Result:
-        """The result of `work` within the time limit of an answer. Raises a retryable error after it."""
+    @asynccontextmanager
+    async def limited(self, *, read_only: bool) -> AsyncIterator[None]:
+        """The time limit of an answer. Raises a retryable error after it."""
         try:
             async with asyncio.timeout(self.limits.answer_seconds):
-                return await work
+                yield
         except TimeoutError:
             message = f"no answer within {self.limits.answer_seconds:g} seconds"
             if read_only:

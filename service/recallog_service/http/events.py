@@ -72,9 +72,10 @@ class Events:
         client.check(Verb.TAIL, space)
         given = {**requests.query(request), "space": space}
         if not requests.accepts(request, sse.MEDIA_TYPE):
-            page = self.page(**PAGE.validated(given, strict=False))
+            wanted = PAGE.validated(given, strict=False)
             with client.told():
-                return Response(await self._door.limited(page, read_only=True), media_type=requests.JSON)
+                async with self._door.limited(read_only=True):
+                    return Response(await self.page(**wanted), media_type=requests.JSON)
         start = _start(request, TAIL.validated(given, strict=False))
         with client.told():
             begin = await self._tails.begin(space, start)
@@ -171,9 +172,9 @@ class Events:
     ) -> TimelinePage:
         given = {**named, "limit": SEEN_ITEMS, "before": before, "after": after}
         try:
-            found: TimelinePage = await client.call(Memory.operations["timeline"], given)
+            found: TimelinePage = await client.memory.call(Memory.operations["timeline"], given)
         except DeadLettered:  # it is in no view; what was before it is in the views
-            found = await client.call(Memory.operations["timeline"], {**given, "after": None})
+            found = await client.memory.call(Memory.operations["timeline"], {**given, "after": None})
         return found
 
 

@@ -99,7 +99,7 @@ class Jobs:
             loop.call_soon_threadsafe(self._notify)
 
         try:
-            answer = await client.call(operation, given, **dict.fromkeys(operation.callbacks, progress))
+            answer = await client.memory.call(operation, given, **dict.fromkeys(operation.callbacks, progress))
             job.answer, job.state = json.loads(operation.to_json(answer)), "done"
         except RecallogError as error:
             job.problem, job.state = problem_of(error), "failed"

@@ -23,7 +23,8 @@ from mcp.types import (
 from mcp.types import Tool as ListedTool
 
 from recallog import Memory, __version__
-from recallog.operations.operation import Operation, all_operations
+from recallog.operations.facade import all_operations
+from recallog.operations.operation import Operation
 from recallog_schemas.errors import Forbidden, InvalidArgument, RecallogError
 from recallog_service.access import Guarded, Verb
 from recallog_service.logs import defect

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from recallog.operations.operation import Facade
+from recallog.operations.facade import Facade
 from recallog_tools.reference import errors, facades, kinds, settings, views
 from recallog_tools.reference.overview import overview
 

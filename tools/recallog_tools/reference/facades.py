@@ -9,7 +9,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from recallog.operations import schemas
-from recallog.operations.operation import Facade, Operation, resolved
+from recallog.operations.facade import Facade, resolved
+from recallog.operations.operation import Operation
 from recallog_tools.reference.markdown import block, bounds, code, docstring, sections, table
 from recallog_tools.reference.signatures import signature_text, type_text, value_text
 

@@ -1,6 +1,7 @@
 """The first page: what the reference contains, and a table of all operations."""
 
-from recallog.operations.operation import Facade, Operation, all_operations
+from recallog.operations.facade import Facade, all_operations
+from recallog.operations.operation import Operation
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.validation import NAME_PATTERN
 from recallog_tools.reference import facades

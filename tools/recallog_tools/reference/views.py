@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from recallog.operations.operation import Facade, Operation, all_operations
+from recallog.operations.facade import Facade, all_operations
+from recallog.operations.operation import Operation
 from recallog_schemas.docstrings import attribute_docstrings, paragraphs
 from recallog_schemas.views import ListView, View
 from recallog_tools.reference import facades

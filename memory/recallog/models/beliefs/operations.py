@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Unpack
 from recallog.access import FacadePart
 from recallog.models.beliefs import parameters as beliefs_parameters
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import GenAi
 from recallog.operations.parameters import At
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from recallog.models.consensus.parameters import (
     Topic,
 )
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import GenAi, Scope
 from recallog.operations.parameters import At
 from recallog_schemas import limits
 from recallog_schemas.models.consensus import limits as consensus_limits

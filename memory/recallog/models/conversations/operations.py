@@ -7,7 +7,8 @@ from recallog.access import FacadePart
 from recallog.models import conversations
 from recallog.models.conversations import parameters as conversations_parameters
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import GenAi, Scope
 from recallog.operations.parameters import At
 from recallog_schemas import Position
 from recallog_schemas.models.conversations import limits as conversations_limits

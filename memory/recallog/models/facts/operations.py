@@ -6,7 +6,8 @@ from recallog.models.facts import parameters as facts_parameters
 from recallog.models.long_term.operations import Entries
 from recallog.models.long_term.parameters import ExtractOptions
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import GenAi, Scope
 
 if TYPE_CHECKING:
     from recallog_schemas.models.long_term.views import ExtractedFacts, Synthesis

@@ -6,7 +6,8 @@ from recallog.access import FacadePart
 from recallog.models import items
 from recallog.models.items import parameters as items_parameters
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import GenAi, Scope
 from recallog.operations.parameters import At
 from recallog_schemas import limits
 

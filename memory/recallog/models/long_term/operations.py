@@ -1,16 +1,14 @@
 """What agents keep on purpose: the entries of their long-term memory."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
-
-import uuid_utils
+from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
 from recallog.models import long_term
 from recallog.models.long_term import parameters as long_term_parameters
 from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, Operation, Scope, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import GenAi, Scope
 from recallog.operations.parameters import At
 from recallog_schemas import limits
 from recallog_schemas.models.long_term import limits as long_term_limits
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
         Seeded,
     )
 
-_RETAIN = "retain"
-
 
 class Entries(FacadePart):
     """Entries that agents keep on purpose: `memory.long_term`.
@@ -42,12 +38,6 @@ class Entries(FacadePart):
     """
 
     attribute = "long_term"
-
-    async def _perform(self, operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any]) -> Any:
-        if operation.name == _RETAIN and valid.get("entry_id") is None:
-            # It may be executed twice if the process that serves the index ends: both times with one id.
-            valid = {**valid, "entry_id": str(uuid_utils.uuid7())}
-        return await super()._perform(operation, valid, callbacks)
 
     @operation(
         example='recallog long-term retain village baker "Sift the flour first." --type lesson --priority important',

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Unpack
 from recallog.access import FacadePart
 from recallog.models.prompt import parameters as prompt_parameters
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import RELEVANCE, GenAi
 from recallog.operations.parameters import SalienceOptions
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ class Prompts(FacadePart):
     @operation(
         example="recallog context village baker --budget-tokens 2000 > prompt.txt",
         uses_index=True,
+        asks=RELEVANCE,
         gen_ai=GenAi.SEARCH,
         records="entries",
     )
@@ -73,7 +75,9 @@ class Prompts(FacadePart):
             options,
         )
 
-    @operation(example='recallog explain village e-17 baker --query "who owes the miller?"', uses_index=True)
+    @operation(
+        example='recallog explain village e-17 baker --query "who owes the miller?"', uses_index=True, asks=RELEVANCE
+    )
     async def explain(
         self,
         space: parameters.Space,

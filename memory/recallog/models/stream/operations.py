@@ -8,7 +8,8 @@ from recallog.models.long_term import parameters as long_term_parameters
 from recallog.models.stream import parameters as stream_parameters
 from recallog.models.tiers import parameters as tiers_parameters
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import GenAi, Scope
 from recallog.operations.parameters import At
 from recallog_schemas.models.stream import limits as stream_limits
 

@@ -7,7 +7,8 @@ from recallog.models import working
 from recallog.models.items import parameters as items_parameters
 from recallog.models.working import parameters as working_parameters
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, Scope, operation
+from recallog.operations.facade import operation
+from recallog.operations.operation import GenAi, Scope
 from recallog.operations.parameters import At
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from recallog.access import FacadePart
 from recallog.models import workspace
 from recallog.models.workspace import parameters as workspace_parameters
 from recallog.operations import parameters
-from recallog.operations.operation import GenAi, checked, operation
+from recallog.operations.facade import checked, operation
+from recallog.operations.operation import GenAi
 from recallog.operations.parameters import At
 from recallog_schemas.models.workspace import limits as workspace_limits
 

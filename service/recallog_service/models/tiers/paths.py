@@ -4,7 +4,8 @@ from typing import Any
 
 from recallog import Memory
 from recallog.operations import parameters
-from recallog.operations.operation import CheckedMethod, all_operations
+from recallog.operations.facade import all_operations
+from recallog.operations.operation import CheckedMethod
 from recallog_service.http.disclosure import Agent, Path
 
 

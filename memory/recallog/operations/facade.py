@@ -1,0 +1,155 @@
+"""The declaration of operations: the decorator, and the classes whose methods are operations."""
+
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from functools import update_wrapper
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast
+
+from recallog.operations.operation import CheckedMethod, GenAi, Operation, Scope, plain_type
+from recallog.operations.pipeline import Call, Host, perform
+
+Self_ = TypeVar("Self_")
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
+Method = Callable[Concatenate[Self_, Parameters], Coroutine[Any, Any, Answer]]
+
+_HERE = Host()
+
+
+def operation(
+    *,
+    example: str,
+    scope: Scope = Scope.READ,
+    idempotent: bool | None = None,
+    destructive: bool = False,
+    read_only: bool | None = None,
+    command: str | None = None,
+    tool: str = "",
+    uses_index: bool = False,
+    maintains_index: bool = False,
+    is_patient: bool | None = None,
+    asks: str = "",
+    shared: bool = False,
+    gen_ai: GenAi | None = None,
+    records: str | None = "",
+) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
+    """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
+
+    The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
+    a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
+    name with dashes. With `tool` it is a tool of that name for the models of MCP clients. With `uses_index` the process
+    that serves the index may execute it, so that its callbacks are called with (done, total). `is_patient` defaults to
+    whether the scope is OPERATE. The other arguments are those fields of `Operation`.
+    Without `shared` an operation that has no agent among its arguments is refused to a key for one agent.
+    """
+
+    def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
+        name = function.__name__
+        reads = scope is Scope.READ if read_only is None else read_only
+        declared = Operation(
+            function=function,
+            example=example,
+            scope=scope,
+            idempotent=reads if idempotent is None else idempotent,
+            destructive=destructive,
+            read_only=reads,
+            command=name.replace("_", "-") if command is None else command,
+            tool=tool,
+            uses_index=uses_index,
+            maintains_index=maintains_index,
+            is_patient=scope is Scope.OPERATE if is_patient is None else is_patient,
+            asks=asks,
+            shared=shared,
+            gen_ai=gen_ai,
+            records=records,
+        )
+        signature = inspect.signature(function)
+
+        async def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+            valid, called = declared.of_call(self, args, kwargs)
+            return cast("Answer", await perform(Call(declared, cast("Facade", self), valid, called)))
+
+        update_wrapper(call, function)
+        vars(call)["__signature__"] = _as_shown(signature, declared.signature)
+        vars(call)["operation"] = declared
+        return call
+
+    return declare
+
+
+def checked(
+    function: Callable[Concatenate[Self_, Parameters], Answer],
+) -> Callable[Concatenate[Self_, Parameters], Answer]:
+    """Check the arguments of a method that is no operation as those of one. It keeps its type."""
+    method = CheckedMethod(function)
+
+    def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+        valid, called = method.of_call(self, args, kwargs)
+        return cast("Callable[..., Answer]", function)(self, **valid, **called)
+
+    update_wrapper(call, function)
+    vars(call)["__signature__"] = _as_shown(inspect.signature(function), method.signature)
+    return call
+
+
+class Facade:
+    """A class whose methods are operations. Each subclass collects its own and those of all its bases."""
+
+    operations: ClassVar[Mapping[str, Operation]] = {}
+    """By name."""
+    facades: ClassVar[Mapping[str, type["Facade"]]] = {}
+    """Further facades, by the attribute of this one that has them."""
+
+    @property
+    def _host(self) -> Host:
+        """What executes the operations, or has them executed elsewhere."""
+        return _HERE
+
+    @property
+    def _own_parts(self) -> frozenset[str]:
+        """The parts that the program gave and that operations ask in this process: see `Operation.asks`."""
+        return frozenset()
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
+        inherited: dict[str, Operation] = {}
+        for base in reversed(cls.__mro__[1:]):
+            inherited |= vars(base).get("operations", {})
+        for name in vars(cls).keys() & inherited.keys() - own.keys():
+            # Doors would call the operation, and Python this attribute.
+            raise TypeError(f"{cls.__qualname__}.{name} replaces an operation: declare it with @operation")
+        cls.operations = {**inherited, **own}
+        for group, facade in cls.facades.items():
+            for each in facade.operations.values():
+                each.group = group
+
+
+def all_operations(facade: type[Facade]) -> dict[str, Operation]:
+    """The operations of a facade and of those that it has, by qualified name, in the order of their declaration."""
+    return {each.qualified_name: each for of in (facade, *facade.facades.values()) for each in of.operations.values()}
+
+
+def resolved(name: str, facade: type[Facade], group: str) -> Operation | None:
+    """The operation that documentation names by `name`, in the words of the facade `group`; None if there is none.
+
+    A plain name is an operation of the facade `group`, or of the main one, `facade`, or of exactly one other. A name
+    with a dot is a qualified one: `items.put`.
+    """
+    operations = all_operations(facade)
+    own = operations.get(f"{group}.{name}") or operations.get(name)
+    if own is not None:
+        return own
+    others = [each for each in operations.values() if each.name == name]
+    return others[0] if len(others) == 1 else None
+
+
+def _attributes(value: object) -> Mapping[str, Any]:
+    return vars(value) if inspect.isfunction(value) else {}
+
+
+def _as_shown(written: inspect.Signature, flattened: inspect.Signature) -> inspect.Signature:
+    """The flattened signature as `help` shows it: with `self`, and with the types that callers write."""
+    itself = next(iter(written.parameters.values()))
+    shown = [each.replace(annotation=plain_type(each.annotation)) for each in flattened.parameters.values()]
+    return flattened.replace(parameters=[itself, *shown])

@@ -1,0 +1,161 @@
+"""The path of a call, in the order in which it runs: validate, authorise, trace, delegate, execute, count.
+
+Every call of every door comes through `call`, and every call of a method in Python through `perform`, whose arguments
+the method has validated. docs/architecture.md follows one through the code.
+"""
+
+from collections.abc import Awaitable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import uuid_utils
+
+from recallog.operations.operation import Operation
+from recallog_projections.patience import patient
+from recallog_schemas import views
+from recallog_schemas.errors import RecallogError
+
+if TYPE_CHECKING:
+    from recallog_streams.tracing import Tracing
+
+_NO_CALLBACKS: Mapping[str, Any] = {}
+
+
+class Performer(Protocol):
+    """An object whose methods are operations: a `Facade`."""
+
+    @property
+    def _host(self) -> "Host":
+        """What executes the operations, or has them executed elsewhere."""
+
+    @property
+    def _own_parts(self) -> frozenset[str]:
+        """The parts that the program gave and that operations ask in this process: see `Operation.asks`."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of an operation, with validated arguments."""
+
+    operation: Operation
+    facade: "Performer"
+    """The object whose method is called."""
+    arguments: Mapping[str, Any]
+    """Those that were given."""
+    callbacks: Mapping[str, Any]
+    """Arguments that stay in this process, by name."""
+
+    def execute(self) -> Awaitable[Any]:
+        """Call the method."""
+        return self.operation.function(self.facade, **self.arguments, **self.callbacks)
+
+    def make_repeatable(self) -> None:
+        """Fill in a missing id of what the call writes: it may be sent twice, and both times means the same."""
+        key = self.operation.repeat_key
+        if key is not None and not self.operation.idempotent and self.arguments.get(key) is None:
+            self.arguments = {**self.arguments, key: str(uuid_utils.uuid7())}
+
+
+class Host:
+    """What executes the operations of a facade, or has them executed elsewhere. This one executes all of them here."""
+
+    tracing: "Tracing | None" = None
+    """What makes the spans of calls; None if telemetry is off."""
+
+    def delegate(self, call: Call, /) -> Awaitable[Any] | None:
+        """The answer of another process; None if the call is to be executed here."""
+
+    async def count(self, call: Call, answer: Any, /) -> None:
+        """Note that a call was answered."""
+
+
+class Guard(Protocol):
+    """What one caller of a door may do and see."""
+
+    def admitted(self, operation: Operation, given: Mapping[str, Any], /) -> Mapping[str, Any]:
+        """The arguments as they came, with what is fixed for the caller. Raises `Forbidden` for an operation that the
+        caller may not use, whatever the arguments are."""
+
+    def bounded(self, operation: Operation, valid: Mapping[str, Any], /) -> Mapping[str, Any]:
+        """The validated arguments, with what is fixed for the caller. Raises `Forbidden`."""
+
+    def perform(self, call: Call, /) -> Awaitable[Any]:
+        """Perform a call, once or for each page that is needed: the answer has what the caller may see."""
+
+    def told(self, call: Call, error: RecallogError, /) -> RecallogError:
+        """The error that the caller is told."""
+
+    async def shown(self, call: Call, answer: Any, /) -> Any:
+        """The answer that the caller is shown."""
+
+
+async def call(
+    memory: "Performer",
+    operation: Operation,
+    given: Mapping[str, Any],
+    callbacks: Mapping[str, Any] = _NO_CALLBACKS,
+    guard: Guard | None = None,
+) -> Any:
+    """The answer for a door: `memory` is the main facade, and `given` has the arguments as they came.
+
+    Raises the errors of `Operation.validated`, of the guard, and of the operation.
+    """
+    if guard is None:
+        return await perform(of_memory(memory, operation, operation.validated(given, strict=False), callbacks))
+    valid = operation.validated(guard.admitted(operation, given), strict=False)
+    made = of_memory(memory, operation, guard.bounded(operation, valid), callbacks)
+    try:
+        answer = await guard.perform(made)
+    except RecallogError as error:
+        raise guard.told(made, error) from None
+    return _fitted(await guard.shown(made, answer))
+
+
+def of_memory(
+    memory: "Performer", operation: Operation, valid: Mapping[str, Any], callbacks: Mapping[str, Any] = _NO_CALLBACKS
+) -> Call:
+    """The call of an operation of the main facade, or of one that the main facade has."""
+    return Call(operation, getattr(memory, operation.group) if operation.group else memory, valid, callbacks)
+
+
+async def perform(made: Call) -> Any:
+    """The answer to a call with validated arguments, with the items that have room in it."""
+    operation, host = made.operation, made.facade._host
+    if host.tracing is None or operation.gen_ai is None:
+        return await _executed(made, host)
+    with host.tracing.span(operation.gen_ai, _traced(made)) as span:
+        answer = await _executed(made, host)
+        if (count := _records(operation, answer)) is not None:
+            span.set_attribute("gen_ai.memory.record.count", count)
+        return answer
+
+
+async def _executed(made: Call, host: Host) -> Any:
+    with patient() if made.operation.is_patient else nullcontext():
+        answer = _fitted(await (host.delegate(made) or made.execute()))
+    await host.count(made, answer)
+    return answer
+
+
+def _traced(made: Call) -> dict[str, str]:
+    """The attributes of the span of a call: names, and nothing of what agents have said."""
+    valid = made.arguments
+    events = [valid["event"]] if "event" in valid else valid.get("events", ())
+    spaces = {event.space for event in events} or {valid.get("space")}
+    space = spaces.pop() if len(spaces) == 1 else None
+    store = {} if space is None else {"gen_ai.memory.store.id": space}
+    operation = made.operation
+    return {"gen_ai.operation.name": str(operation.gen_ai), "recallog.operation": operation.qualified_name, **store}
+
+
+def _fitted(answer: Any) -> Any:
+    return answer.fitted() if isinstance(answer, views.View) else answer
+
+
+def _records(operation: Operation, answer: Any) -> int | None:
+    """How many memories the answer to an operation is about; None if that is not known."""
+    if not operation.records:
+        return None if operation.records is None else 1
+    found = getattr(answer, operation.records)
+    return len(found) if isinstance(found, tuple) else int(found is not None)
