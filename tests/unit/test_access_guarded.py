@@ -24,7 +24,7 @@ from recallog import (
 from recallog.access import FacadePart
 from recallog.extending import MemoryLedger, MemoryStore, assemble
 from recallog.models.long_term import parameters as long_term_parameters
-from recallog.operations import parameters
+from recallog.operations import parameters, pipeline
 from recallog.operations.facade import all_operations, operation
 from recallog.operations.operation import Operation, Scope
 from recallog.queries.timeline import window
@@ -405,10 +405,10 @@ FAILURES = [
 def test_only_operators_are_told_where_a_failure_is(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, memory: Memory, error: RecallogError
 ) -> None:
-    async def fail(*given: object, **options: object) -> None:
+    async def fail(*given: object) -> None:
         raise error
 
-    monkeypatch.setattr(OPERATIONS["episodic"], "function", fail)
+    monkeypatch.setattr(pipeline.Call, "execute", fail)
     for grant in (AS_ANNA, IN_ACME, Grant(spaces=("*",), agent="*", verbs=frozenset({Verb.READ}))):
         with pytest.raises(type(error)) as caught:
             run(Guarded(memory, grant).call(OPERATIONS["episodic"], {"space": SPACE, "agent": ANNA}))

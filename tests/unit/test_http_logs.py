@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from recallog import Memory, Settings
+from recallog.operations import pipeline
 from recallog_service import logs
 from recallog_service.access import Access, Grant, Guarded, keys
 from recallog_service.access.stores import store_of
@@ -85,13 +86,13 @@ def test_a_failure_a_refused_key_and_a_stream_are_logged_with_the_ids_of_their_r
 def test_a_tool_of_mcp_that_fails_by_a_defect_says_the_id_of_the_request_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(*_: object, **__: object) -> None:
+    async def broken(*_: object) -> None:
         raise ValueError(f"it said {SECRET}")
 
     async def work() -> None:
         async with Memory.open(tmp_path) as memory:
             app = Application(memory, Access.of(Settings(home=tmp_path)), mounted=mounted(memory))
-            monkeypatch.setattr(Memory.operations["recall"], "function", broken)
+            monkeypatch.setattr(pipeline.Call, "execute", broken)
             params = {"name": "recall_memory", "arguments": {"query": SECRET}}
             call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
             headers = {"Accept": "application/json, text/event-stream", "X-Request-Id": "r-tool"}
