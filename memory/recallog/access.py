@@ -16,9 +16,10 @@ from recallog.operations.operation import Scope
 from recallog.operations.parameters import At
 from recallog.operations.pipeline import Call, Host
 from recallog_projections import notices
+from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, limits, rules
 from recallog_schemas.docstrings import paragraphs
-from recallog_schemas.errors import InvalidArgument, RecallogError, StorageError
+from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError, StorageError
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
@@ -230,6 +231,13 @@ class MemoryAccess(Host):
         """The result of a query about one space, of the state of `views` that `at` names; None: the built-in ones."""
         after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
         return await self.router.of_space(space, query, after, as_of, views)
+
+    def views_of(self, table: Table[Any] | Log[Any]) -> "ProjectionGroup":
+        """The views that have a table or a log. Raises `ProjectionError` if no projection of this memory has it."""
+        for group in self.components.groups():
+            if table in group.builder.fold.tables:
+                return group
+        raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")
 
     async def at_present(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result:
         return await self.router.of_space(space, query)

@@ -10,6 +10,8 @@ from recallog_schemas.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from recallog.access import FacadePart as FacadePart
     from recallog.access import MemoryAccess as MemoryAccess
+    from recallog.commands.command import Judge as Judge
+    from recallog.commands.command import Verdict as Verdict
     from recallog.components import Components as Components
     from recallog.components import Lock as Lock
     from recallog.composition import assemble as assemble
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from recallog_projections.index.kept_text import KeptTexts as KeptTexts
     from recallog_projections.index.text_documents import TextDocuments as TextDocuments
     from recallog_projections.projection import Projection as Projection
+    from recallog_projections.refusals import Refusal as Refusal
+    from recallog_projections.refusals import log_of_refusals as log_of_refusals
     from recallog_projections.rows import Changes as Changes
     from recallog_projections.rows import Rows as Rows
     from recallog_projections.stores.memory import MemoryStore as MemoryStore

@@ -18,9 +18,9 @@ from recallog.operations.operation import IN_PROCESS, RELEVANCE, RERANKER, GenAi
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
-from recallog_projections.tables import Log, LogName, RowKey, Table
+from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Position, limits, views
-from recallog_schemas.errors import IndexUnavailable, InvalidArgument, ProjectionError, RecallogError
+from recallog_schemas.errors import IndexUnavailable, InvalidArgument, RecallogError
 from recallog_streams import positions
 from recallog_streams.concurrency import gathered
 from recallog_streams.progress import Progress
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reactor import Reactor
-    from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.read_session import ReadSession
     from recallog.retrieval.memory_index import MemoryIndex
     from recallog.retrieval.reranker import Reranker
@@ -771,7 +770,7 @@ class Memory(Parts):
         async def query(reading: "ReadSession") -> Row | None:
             return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
-        return await self._access.of_space(space, query, at, self._views_of(table))
+        return await self._access.of_space(space, query, at, self._access.views_of(table))
 
     @checked
     async def log_entries(
@@ -790,7 +789,7 @@ class Memory(Parts):
             snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
             return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
-        return await self._access.of_space(space, query, at, self._views_of(log))
+        return await self._access.of_space(space, query, at, self._access.views_of(log))
 
     async def _recall_for_prompt(
         self, query: "retrieval.query.RecallQuery", compared: int, *, past: bool
@@ -833,12 +832,6 @@ class Memory(Parts):
         self._access.check_events("top_k", top_k)
         as_of = parameters.past_moment(options.get("as_of"))
         return queries.salient.SalienceQuery(query or "", top_k, options.get("turn"), as_of)
-
-    def _views_of(self, table: Table[Row] | Log[Row]) -> "ProjectionGroup":
-        for group in self._components.groups():
-            if table in group.builder.fold.tables:
-                return group
-        raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")
 
 
 add_parts(Memory)

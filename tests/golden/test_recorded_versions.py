@@ -41,6 +41,8 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "entries.digests": "a row lists all entries of which one may duplicate another by some rule",
         "catalogue": "events that compare texts state their rule",
         "kinds": "the same",
+        "conversations.refusals": "removals and compactions that change nothing are noted",
+        "consensus.refusals": "links between consensuses that are refused are noted",
         "tiers.rows": "a row counts its changes, which plans name",
         "working.render": "contents are indented, so that none can look like another block",
     }

@@ -145,7 +145,7 @@ def _check_agent(reading: ReadSession, space: str, agent: str, shelf: Shelf) -> 
         assert [block.content for block in blocks] == [shelf.items[names, key].value for key in shelf.keys(names)]
     log = LogName(items.REFUSALS.name, space, agent)
     tail = finish(reading.snapshot(logs=[(log, limits.LOG_EVENTS_KEPT)])).tail(items.REFUSALS, space, agent)
-    assert [(each.event, each.reason) for each in items.REFUSALS.decode_all(tail.entries)] == shelf.refused
+    assert [(each.event, each.why) for each in items.REFUSALS.decode_all(tail.entries)] == shelf.refused
 
 
 def _pages(

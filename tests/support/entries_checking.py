@@ -84,7 +84,7 @@ def check_entries(store: Store, generation: Generation, expected: ExpectedEntrie
         # Entries that were retracted together stand in the order of their retractions.
         assert sorted(map(repr, map(msgspec.structs.astuple, entries))) == sorted(map(repr, expected.audit[owner]))
     assert {
-        owner: [(refusal.event, refusal.entries) for refusal in refusals]
+        owner: [(refusal.event, refusal.why) for refusal in refusals]
         for owner, refusals in view.log(tables.REFUSALS).items()
     } == expected.refusals
     assert {key: msgspec.structs.astuple(row) for key, row in view.rows(tables.ERASURES).items()} == expected.erasures

@@ -9,7 +9,8 @@ from recallog.testing import ProjectionDriver
 from recallog_projections.models.long_term import tables, texts
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.reading import event_of, may_read
-from recallog_projections.models.long_term.tables import AgentEntries, EntryRef, EntryRow, Refusal
+from recallog_projections.models.long_term.tables import AgentEntries, EntryRef, EntryRow
+from recallog_projections.refusals import Refusal
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, codec, limits, timestamps
@@ -62,9 +63,9 @@ class Village:
         found = self.driver.row(tables.TYPES, "village", agent, type_)
         return 0 if found is None else found.entries
 
-    def refused(self, agent: str = "baker") -> list[tuple[str, dict[str, str]]]:
+    def refused(self, agent: str = "baker") -> list[tuple[str, str | dict[str, str]]]:
         entries = self.driver.log_entries(tables.REFUSALS, "village", agent)
-        return [(refusal.event, refusal.entries) for refusal in entries]
+        return [(refusal.event, refusal.why) for refusal in entries]
 
     def audit(self, agent: str = "baker") -> list[tuple[str, str, str, str | None]]:
         entries = self.driver.log_entries(tables.AUDIT, "village", agent)

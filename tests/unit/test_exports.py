@@ -73,13 +73,13 @@ PUBLIC = sorted(
 EXTENDING = [
     "At", "Batch", "CandidateSource", "Changes", "Checkpoint", "Chunk", "Components", "DocumentMaker", "Due",
     "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact",
-    "FactExtractor", "Filter", "Generation", "Hit", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
+    "FactExtractor", "Filter", "Generation", "Hit", "Judge", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
     "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage",
     "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession", "Record",
-    "ReflectionAnswer", "ReflectionRequest", "Reflector", "Reranker", "RowKey", "Rows", "Scope", "Search",
+    "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scope", "Search",
     "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer", "Synthesizer",
-    "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "View", "assemble", "bookkeeping",
-    "check_repeat", "encode_events", "entry", "episode", "is_beyond", "operation", "ordinal_key", "outcome_of",
+    "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict", "View", "assemble", "bookkeeping",
+    "check_repeat", "encode_events", "entry", "episode", "is_beyond", "log_of_refusals", "operation", "ordinal_key", "outcome_of",
     "parameters",
 ]  # fmt: skip
 

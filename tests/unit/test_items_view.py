@@ -50,7 +50,7 @@ class Kept(ProjectionDriver):
         return () if row is None else row.keys
 
     def refused(self) -> list[str]:
-        return [each.reason for each in self.log_entries(items.REFUSALS, "village", "baker")]
+        return [each.why for each in self.log_entries(items.REFUSALS, "village", "baker")]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_items_of_agents_and_of_namespaces_are_separate(kept: Kept) -> None:
         changed("deleted", "miller", agent="smith"),
     )
     assert [kept.value("miller", each) for each in (NOTES, ["notes", "old"], ["notes/old"])] == [1, 2, 3]
-    assert [each.reason for each in kept.log_entries(items.REFUSALS, "village", "smith")] == ["unknown"]
+    assert [each.why for each in kept.log_entries(items.REFUSALS, "village", "smith")] == ["unknown"]
 
 
 @pytest.mark.parametrize("names", [["a", "b"], ["a/b"], ["a%2Fb"], ["%"], ["a", "%25", "/"], ["ä 🥖", "\n"]])
@@ -154,7 +154,7 @@ def test_of_two_changes_with_one_base_the_first_in_the_ledger_counts(kept: Kept)
     )
     assert (kept.value("miller"), kept.version("miller")) == ("ours", 1)
     (refusal,) = kept.log_entries(items.REFUSALS, "village", "baker")
-    assert (refusal.event, refusal.reason) == ("e-2", "conflict")
+    assert (refusal.event, refusal.why) == ("e-2", "conflict")
 
 
 # Blocks and scratchpads.

@@ -2,14 +2,14 @@
 
 import asyncio
 import multiprocessing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recallog import IdConflict, InvalidArgument, Memory, Refused
-from recallog.access import MemoryAccess
+from recallog.operations import pipeline
 from recallog.settings import Settings
 from recallog_schemas import Event
 from recallog_schemas.models.long_term import limits as long_term_limits
@@ -195,21 +195,20 @@ def test_the_quality_gate_rejects_what_says_too_little(tell: Tell) -> None:
     assert len(tell(work)) == 4
 
 
-def test_an_id_is_chosen_before_another_process_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Mapping[str, Any]] = []
-
-    async def perform(self: MemoryAccess, operation: object, valid: Mapping[str, Any], *_: object) -> None:
-        asked.append(valid)
-
-    monkeypatch.setattr(MemoryAccess, "perform", perform)
-
+def test_a_call_that_may_be_sent_twice_has_one_id() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
-            await memory.long_term.retain(*A, "Rye.")
-            await memory.long_term.retain(*A, "Rye.", entry_id="rye")
+            given = {"space": A[0], "agent": A[1], "text": "Rye."}
+            call = pipeline.of_memory(memory, memory.long_term.operations["retain"], given)
+            call.make_repeatable()
+            chosen = call.arguments["entry_id"]
+            call.make_repeatable()
+            assert [(await call.execute()).id, (await call.execute()).id] == [chosen, chosen]
+            named = pipeline.of_memory(memory, call.operation, {**given, "entry_id": "rye"})
+            named.make_repeatable()
+            assert named.arguments["entry_id"] == "rye"
 
     run(work())
-    assert [len(each["entry_id"]) for each in asked] == [36, 3]
 
 
 # Pins.

@@ -55,6 +55,10 @@ async def main():
         found["recalled again"] = await recalled()
         found["verified"] = not (await memory.admin.verify()).findings()
         await reminders.forget("village", "baker", id)
+        try:
+            await reminders.forget("village", "baker", id)
+        except recallog.Refused as error:
+            found["forgotten before"] = (error.reason, await memory.admin.ledger_ends())
         found["forgotten"] = (await reminders.list("village", "baker")).texts
         await indexed()
         found["recalled later"] = await recalled()
@@ -126,6 +130,8 @@ def test_a_program_has_all_its_parts(python: Path, environment: dict[str, str], 
     assert found["rebuilt"] == [PAID, BREAD]
     assert found["verified"]
     assert found["forgotten"] == [BREAD]
+    reason, (end,) = found["forgotten before"]
+    assert (reason, end) == ("unknown", end)
     assert found["past"] == [[BREAD]] * 2
     for hits in (found["recalled later"], *found["recalled in the past"]):
         assert PAID not in [text for text, _ in hits]

@@ -50,7 +50,7 @@ class Documents(ProjectionDriver):
         return None if row is None else items.value_of(row)
 
     def refused(self) -> list[str]:
-        return [each.reason for each in self.log_entries(items.REFUSALS, "village", "baker")]
+        return [each.why for each in self.log_entries(items.REFUSALS, "village", "baker")]
 
 
 @pytest.fixture(params=[False, True], ids=["once", "twice"])

@@ -1,26 +1,24 @@
-"""Recording of consensus, dissent, and what supersedes what.
-
-The views decide in the order of the ledger which consensus supersedes another. What they would refuse now is refused
-before anything is written.
-"""
+"""Recording of consensus, dissent, and what supersedes what."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recallog.access import MemoryAccess
+from recallog.commands.command import Judge
 from recallog.commands.making import made
 from recallog.models.consensus import queries
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
 from recallog_projections.models.consensus import projection as consensus
 from recallog_projections.models.consensus.projection import ConsensusRow
-from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
-from recallog_schemas import Event, Position, limits
+from recallog_schemas import Event, Position
 from recallog_schemas.errors import InvalidArgument, InvariantViolation, Refused
 from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus.views import ConsensusView, DissentView
 
+JUDGE = Judge(consensus.ConsensusProjection, consensus.REFUSALS, [settings.SPACES])
+"""Judges which consensus supersedes another."""
 _ENVELOPE = ("session", "audience")
 _WHY = {
     consensus.UNKNOWN: "{agent} sees no consensus {unseen}. Find the ids of those that it sees: recallog consensus "
@@ -41,13 +39,10 @@ async def record(
     """Publish a consensus. Raises `Refused` if it may not supersede the one that it names; nothing has changed then."""
     event = _event(space, agent, consensus.RECORDED, given, event_id)
     superseded = event.payload.get("supersedes")
-    if superseded is not None:
-        rows, readers = await _rows(access, space, superseded, event.id), await _readers(access, event)
-        if event.id not in rows:
-            as_recorded = ConsensusRow(limits.INTEGER_MAX, readers, "", b"")
-            _check(agent, superseded, event.id, {event.id: as_recorded, **rows})
-    (position,) = await access.append([event])
-    return await _found(access, space, agent, event.id, position)
+    if superseded is not None and not await _rows(access, space, event.id):
+        await _check(access, event, superseded, event.id)
+    verdict = await JUDGE.publish(access, [event])
+    return await _found(access, space, agent, event.id, verdict.position)
 
 
 async def supersede(access: MemoryAccess, space: str, agent: str, id_: str, by: str) -> ConsensusView:
@@ -56,14 +51,14 @@ async def supersede(access: MemoryAccess, space: str, agent: str, id_: str, by: 
     Raises `Refused`; nothing has changed then.
     """
     rows = await _rows(access, space, id_, by)
-    before, position = rows.get(id_), None
-    if before is None or before.superseded_by != by or _unseen(agent, rows, id_, by):
-        _check(agent, id_, by, rows)
-        event = _event(space, agent, consensus.SUPERSEDED, {"consensus": id_, "by": by}, None)
-        (position,) = await access.append([event])
-    found = await _found(access, space, agent, id_, position)
-    if found.superseded_by != by:
-        raise Refused(_WHY[consensus.ENDED].format(ended=id_), reason=consensus.ENDED)
+    if id_ in rows and rows[id_].superseded_by == by and not _unseen(agent, rows, id_, by):
+        return await _found(access, space, agent, id_, None)
+    event = _event(space, agent, consensus.SUPERSEDED, {"consensus": id_, "by": by}, None)
+    await _check(access, event, id_, by)
+    verdict = await JUDGE.publish(access, [event])
+    found = await _found(access, space, agent, id_, verdict.position)
+    if verdict.reasons[0] and found.superseded_by != by:  # another call may have linked the same two
+        raise await _refused(access, event, id_, by, verdict.reasons[0][""])
     return found
 
 
@@ -103,20 +98,19 @@ async def _rows(access: MemoryAccess, space: str, *ids: str) -> Mapping[str, Con
     return await access.of_space(space, read, At())
 
 
-async def _readers(access: MemoryAccess, event: Event) -> tuple[str, ...]:
-    """The agents that would see the consensus in `event` now."""
-    row = RowKey(settings.SPACES.name, event.space)
-    snapshot = await access.of_space(event.space, lambda reading: reading.snapshot([row]), At())
-    return consensus.readers_of(event, snapshot.row(settings.SPACES, event.space))
+async def _check(access: MemoryAccess, event: Event, id_: str, by: str) -> None:
+    """Raise `Refused` if the views would not let one consensus supersede the other now."""
+    (reasons,) = await JUDGE.foresee(access, [event])
+    if reasons:
+        raise await _refused(access, event, id_, by, reasons[""])
 
 
-def _check(agent: str, id_: str, by: str, rows: Mapping[str, ConsensusRow]) -> None:
-    """Raise `Refused` if the views would not let one consensus supersede the other."""
-    reason = consensus.refusal(agent, rows.get(id_), rows.get(by))
-    if reason is not None:
-        unseen = _unseen(agent, rows, id_, by)
-        ended = ", ".join(each for each in (id_, by) if each in rows and rows[each].superseded_by is not None)
-        raise Refused(_WHY[reason].format(agent=agent, id=id_, by=by, unseen=unseen, ended=ended), reason=reason)
+async def _refused(access: MemoryAccess, event: Event, id_: str, by: str, reason: str) -> Refused:
+    """The error of a consensus that may not supersede another one."""
+    agent, rows = event.agent, await _rows(access, event.space, id_, by)
+    unseen = _unseen(agent, rows, *(each for each in (id_, by) if each != event.id))
+    ended = ", ".join(each for each in (id_, by) if each in rows and rows[each].superseded_by is not None)
+    return Refused(_WHY[reason].format(agent=agent, id=id_, by=by, unseen=unseen, ended=ended), reason=reason)
 
 
 def _unseen(agent: str, rows: Mapping[str, ConsensusRow], *ids: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recallog.access import MemoryAccess
+from recallog.commands.command import Judge
 from recallog.commands.making import made
 from recallog.messages.blocks import ToolCall
 from recallog.messages.mapping import own_id
@@ -30,6 +31,10 @@ from recallog_schemas.models.conversations.views import CompactionView, Messages
 from recallog_schemas.roles import ASSISTANT, USER
 from recallog_streams.ledgers.ledger import Ledger
 
+JUDGE = Judge(projection.Conversations, tables.REFUSALS)
+"""Judges removals and compactions."""
+_TRIES = 50
+"""How often `pop` looks for further messages, because others have taken out those that it has found."""
 _SALTS = 3
 """How many ids a message may have: foreign events may have the others."""
 _APPENDED = 1_000
@@ -310,51 +315,81 @@ async def remove(
     async def chosen(session: ReadSession) -> list[MessageRow]:
         return [row async for row in stored.rows_of(session, conversation) if row.id in wanted]
 
-    return await _removed(access, conversation, chosen, after)
+    return _removed([await _take(access, conversation, chosen, after)])
 
 
 async def pop(
     access: MemoryAccess, conversation: ConversationKey, newest: int | None, after: Position | None
 ) -> MessagesRemoved:
-    """Take the newest messages out of a conversation; None: all of them."""
+    """Take the newest messages out of a conversation; None: all of them.
+
+    Of several callers, the first in the ledger has a message, and the others have the messages before it.
+    """
+    left = newest
 
     async def chosen(session: ReadSession) -> list[MessageRow]:
         rows: list[MessageRow] = []
-        async for row in stored.rows_of(session, conversation, newest_first=True, page=newest or limits.SCAN_ITEMS):
+        async for row in stored.rows_of(session, conversation, newest_first=True, page=left or limits.SCAN_ITEMS):
             rows.append(row)
-            if len(rows) == newest:
+            if len(rows) == left:
                 break
         return rows[::-1]
 
-    return await _removed(access, conversation, chosen, after)
+    parts: list[_Taken] = []
+    for _ in range(_TRIES):
+        parts.append(await _take(access, conversation, chosen, after))
+        after = parts[-1].position
+        if left is None or after is None or not (left := left - len(parts[-1].ids)):
+            break
+    return _removed(parts)
 
 
-async def _removed(
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Messages that one call has taken out of a conversation, oldest first."""
+
+    ids: Sequence[str]
+    """Of their events."""
+    messages: Sequence[Shown]
+    position: Position | None
+    """Of the last event; None if the conversation has no such messages."""
+
+
+async def _take(
     access: MemoryAccess,
     conversation: ConversationKey,
     chosen: Callable[[ReadSession], Awaitable[list[MessageRow]]],
     after: Position | None,
-) -> MessagesRemoved:
-    """Take the chosen messages out of a conversation."""
+) -> _Taken:
+    """Take the chosen messages out of a conversation, without those that another call takes out before."""
 
     async def read(session: ReadSession) -> list[Shown]:
         return await stored.shown(session, access.components.ledger, conversation, await chosen(session))
 
     found = await access.of_space(conversation.space, lambda reading: reading.steady(read), At(after=after))
     ids = list(dict.fromkeys(each.id for each in found))
-    events = [
-        made(
-            conversation.space,
-            conversation.agent,
-            rendering.REMOVAL,
-            {"id": id_},
-            adding.id_of(conversation, "removed", id_),
-            session=conversation.session,
-        )
-        for id_ in ids
-    ]
-    position = await _append(access, events)
-    return MessagesRemoved(removed=tuple(ids), messages=tuple(dict(each.message) for each in found), position=position)
+    taken, position = set[str](), None
+    for start in range(0, len(ids), _APPENDED):
+        part = ids[start : start + _APPENDED]
+        events = [_event(conversation, rendering.REMOVAL, {"id": id_}) for id_ in part]
+        verdict = await JUDGE.publish(access, events)
+        taken |= {id_ for id_, reasons in zip(part, verdict.reasons, strict=True) if not reasons}
+        position = verdict.position
+    return _Taken([id_ for id_ in ids if id_ in taken], [each for each in found if each.id in taken], position)
+
+
+def _removed(parts: Sequence[_Taken]) -> MessagesRemoved:
+    """The answer to a call that has taken messages out in several parts, the newest messages first."""
+    oldest_first = [part for part in reversed(parts) if part.ids]
+    return MessagesRemoved(
+        removed=tuple(id_ for part in oldest_first for id_ in part.ids),
+        messages=tuple(dict(each.message) for part in oldest_first for each in part.messages),
+        position=next((part.position for part in reversed(parts) if part.position is not None), None),
+    )
+
+
+def _event(conversation: ConversationKey, kind: str, payload: Mapping[str, Any], **envelope: Any) -> Event:
+    return made(conversation.space, conversation.agent, kind, payload, session=conversation.session, **envelope)
 
 
 async def compact(
@@ -376,14 +411,9 @@ async def compact(
     summary, by, failed = await reactor.summarised(plan, summarizer)
     payload = reactor.payload_of(conversation.session, planned, summary, by)
     about = {} if planned.subject is None else {"subject": planned.subject}
-    event = made(
-        conversation.space, conversation.agent, rendering.COMPACTION, payload, session=conversation.session, **about
-    )
-    (position,) = await access.append([event])
-    key = RowKey(tables.COMPACTIONS.name, *conversation)
-    snapshot = await access.of_space(conversation.space, lambda reading: reading.snapshot([key]), At(after=position))
-    counts = snapshot.row(tables.COMPACTIONS, *key[1:])
-    if counts is None or counts.offset < position.offset:  # another one came first
+    verdict = await JUDGE.publish(access, [_event(conversation, rendering.COMPACTION, payload, **about)])
+    position = verdict.position
+    if verdict.reasons[0]:  # another one came first, or a message was taken out
         return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=failed, position=position)
     return CompactionView(
         compacted=len(plan.head),

@@ -1,23 +1,17 @@
-"""Changes of items: each is published, and its answer says what the views made of it.
+"""Changes of items: each is published, and its answer says what the views made of it."""
 
-The views decide, in the order of the ledger. A change that they would refuse now is refused before anything is written,
-by the same rules; a caller that gives the id of the event may repeat the call, so that its event is always written.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recallog.access import MemoryAccess
-from recallog.commands.foreseeing import folded
+from recallog.commands.command import Judge
 from recallog.commands.making import made
 from recallog.models.items import queries
 from recallog.operations.parameters import At
-from recallog.reading.read_session import ReadSession, Snapshot
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import Items
-from recallog_projections.tables import LogName
-from recallog_schemas import Event, Position, Record, limits
+from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import Conflict, InvalidArgument, Refused
 from recallog_schemas.models.items import limits as items_limits
 from recallog_schemas.models.items.views import ItemChange
@@ -32,6 +26,9 @@ _WHY = {
     items.TOO_LARGE: f"the value of {{path}} would exceed {limits.ITEM_VALUE_BYTES_MAX:,} bytes, or "
     f"{items_limits.SCRATCHPAD_CHARS_MAX:,} characters in a scratchpad; keep it in parts",
 }
+
+JUDGE = Judge(Items, items.REFUSALS)
+"""Judges changes of items, of all namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,46 +82,15 @@ async def change(access: MemoryAccess, address: Address, kind: str, event_id: st
     Raises `InvalidArgument`, `Conflict` and `Refused`.
     """
     changed = event(address, kind, event_id, **fields)
-    shown = Address(address.space, address.agent, address.namespace, changed.payload.get("to", address.key))
-    if event_id is None and (reason := (await foreseen(access, [changed]))[0]) is not None:
-        return await _refused(access, address, changed, reason, None)
-    (position,) = await access.append([changed])
-    snapshot, reasons = await verdicts(access, [changed], position, [shown])
-    if reasons[0] is not None:
-        return await _refused(access, address, changed, reasons[0], position)
-    return ItemChange(
-        changed=True,
-        id=changed.id,
-        position=position,
-        item=queries.present(snapshot, shown.space, shown.agent, shown.namespace, shown.key),
-    )
-
-
-async def foreseen(access: MemoryAccess, events: Sequence[Event]) -> list[str | None]:
-    """For each of some changes of one agent's items, in their order, why the views would refuse it now."""
-    records = [Record(0, offset, each, b"", memorable=True) for offset, each in enumerate(events)]
-    rows = await access.of_space(events[0].space, lambda reading: folded(reading, Items(), records), At())
-    log = (items.REFUSALS.name, events[0].space, events[0].agent)
-    refusals = items.REFUSALS.decode_all(rows.changes().logs.get(log, ()))
-    reasons = {refusal.event: refusal.reason for refusal in refusals}
-    return [reasons.get(each.id) for each in events]
-
-
-async def verdicts(
-    access: MemoryAccess, events: Sequence[Event], after: Position, shown: Sequence[Address]
-) -> tuple[Snapshot, list[str | None]]:
-    """Why the views refused each of some published changes of one agent, None if they did not, and the items `shown`
-    as they are now; `after` is the position of the last event."""
-    space, agent = events[0].space, events[0].agent
-
-    async def read(reading: ReadSession) -> Snapshot:
-        rows = [queries.row_key(each.space, each.agent, each.namespace, each.key) for each in shown]
-        return await reading.snapshot(rows, [(LogName(items.REFUSALS.name, space, agent), limits.LOG_EVENTS_KEPT)])
-
-    snapshot = await access.of_space(space, read, At(after=after))
-    refusals = items.REFUSALS.decode_all(snapshot.tail(items.REFUSALS, space, agent).entries)
-    reasons: Mapping[str, str] = {each.event: each.reason for each in refusals}
-    return snapshot, [reasons.get(each.id) for each in events]
+    if event_id is None and (reasons := (await JUDGE.foresee(access, [changed]))[0]):
+        return await _refused(access, address, changed, reasons[""], None)
+    key = changed.payload.get("to", address.key)
+    shown = queries.row_key(address.space, address.agent, address.namespace, key)
+    verdict = await JUDGE.publish(access, [changed], [shown])
+    if verdict.reasons[0]:
+        return await _refused(access, address, changed, verdict.reasons[0][""], verdict.position)
+    item = queries.present(verdict.snapshot, address.space, address.agent, address.namespace, key)
+    return ItemChange(changed=True, id=changed.id, position=verdict.position, item=item)
 
 
 async def _refused(

@@ -1,8 +1,4 @@
-"""Changes of entries: each is published, and its answer says what the views made of it.
-
-The views decide, in the order of the ledger. What they would refuse now is refused before anything is written: their
-own fold is run over the rows as they are. A caller that gives the id of the event may repeat the call.
-"""
+"""Changes of entries: each is published, and its answer says what the views made of it."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from recallog.access import MemoryAccess
-from recallog.commands.foreseeing import folded
+from recallog.commands.command import Judge, Reasons
 from recallog.commands.making import made
 from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term.entry_lookup import entries_by_id
@@ -25,9 +21,9 @@ from recallog_projections.models.long_term.kinds import changed_ids
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
-from recallog_projections.tables import LogName, RowKey
+from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
-from recallog_schemas import Event, Position, Record, limits, rules
+from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import (
     IndexUnavailable,
     InvalidArgument,
@@ -71,6 +67,8 @@ _WHY = {
     tables.DUPLICATE: "{id} is no entry: its text was one already",
     tables.REFUSED: "{id} is no entry: it was refused",
 }
+JUDGE = Judge(Entries, tables.REFUSALS, [settings.SPACES])
+"""Judges what retains and changes entries."""
 _NOT_OWNED = frozenset({tables.UNKNOWN, tables.NOT_OWNER})
 _PAYLOAD_OF_OPTION = {"based_on": "sources"}
 _ENVELOPE = ("subject", "session", "audience")
@@ -103,8 +101,7 @@ async def retain(
     look = await _look(access, event, access.components.index)
     if look.answer is not None:
         return look.answer
-    (position,) = await access.append([event])
-    return _retained(event, await _verdict(access, event, position), position, look.nearest)
+    return _retained(event, *await _published(access, event), look.nearest)
 
 
 def _entry_event(
@@ -137,8 +134,7 @@ async def record_experience(
     given, envelope = _given(options)
     payload = {"action_type": action_type, "summary": summary, **given}
     event = made(space, agent, "experience.recorded", payload, entry_id, **envelope)
-    (position,) = await access.append([event])
-    return _retained(event, await _verdict(access, event, position), position, None)
+    return _retained(event, *await _published(access, event), None)
 
 
 async def compare(
@@ -176,7 +172,7 @@ async def _look_at(reading: ReadSession, event: Event, index: SemanticIndex | No
     gate = QualitySettings.model_validate((configured.quality if configured is not None else None) or {})
     if gate.enabled and (rejected := _rejected(event.payload["text"], gate)) is not None:
         return _Look(Retained(id=None, outcome="rejected", similarity=None, reason=rejected, position=None))
-    rows = await _folded(reading, event)
+    rows = await JUDGE.folded(reading, [event])
     ref = _ref(rows, event)
     if ref.status == tables.LIVE and ref.reason == tables.PINS:
         agent = own.row(tables.AGENTS, event.space, event.agent)
@@ -243,13 +239,14 @@ def _retained(event: Event, ref: EntryRef, position: Position | None, nearest: N
     )
 
 
-async def _verdict(access: MemoryAccess, event: Event, after: Position) -> EntryRef:
+async def _published(access: MemoryAccess, event: Event) -> tuple[EntryRef, Position]:
+    """The verdict on an event that would retain an entry, and its position."""
     key = tables.ref_key(event.space, event.id)
-    snapshot = await access.of_space(event.space, lambda reading: reading.snapshot([key]), At(after=after))
-    ref = snapshot.row(tables.IDS, *key[1:])
+    verdict = await JUDGE.publish(access, [event], [key])
+    ref = verdict.snapshot.row(tables.IDS, *key[1:])
     if ref is None:
         raise InvariantViolation(f"the view of entries has no verdict on {event.id}")
-    return ref
+    return ref, verdict.position
 
 
 # Changing
@@ -319,7 +316,7 @@ async def _about(reading: ReadSession, space: str, agent: str, subject: str) -> 
 async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
     """Change the entries that an event names. Those that are not live any more are left out; of what the agent does
     not own, nothing is changed. Raises `Refused` then."""
-    refused = await _foreseen(access, event)
+    (refused,) = await JUDGE.foresee(access, [event])
     for id_, reason in refused.items():
         if reason in _NOT_OWNED:
             raise await _refused(access, event, id_, reason)
@@ -334,33 +331,19 @@ async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
 
 async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) -> EntriesChange:
     """Publish changes of the entries of one agent; with `look` only if the views would make the first one."""
-    first, ids = events[0], [id_ for event in events for id_ in changed_ids(event)]
+    ids = [id_ for event in events for id_ in changed_ids(event)]
     if look:
-        foreseen = await _foreseen(access, first)
+        (foreseen,) = await JUDGE.foresee(access, [events[0]])
         if foreseen:
             return _nothing(foreseen)
-    *_, position = await access.append(events)
-    log = LogName(tables.REFUSALS.name, first.space, first.agent)
-    snapshot = await access.of_space(
-        first.space, lambda reading: reading.snapshot((), [(log, limits.LOG_EVENTS_KEPT)]), At(after=position)
-    )
-    entries = tables.REFUSALS.decode_all(snapshot.tail(tables.REFUSALS, first.space, first.agent).entries)
-    published = {event.id for event in events}
-    refused = {id_: why for each in entries if each.event in published for id_, why in each.entries.items()}
+    verdict = await JUDGE.publish(access, events)
+    refused = {id_: why for reasons in verdict.reasons for id_, why in reasons.items()}
     changed = tuple(id_ for id_ in ids if id_ not in refused)
-    return EntriesChange(changed=bool(changed), ids=changed, refused=refused, position=position)
+    return EntriesChange(changed=bool(changed), ids=changed, refused=refused, position=verdict.position)
 
 
-def _nothing(refused: Mapping[str, str]) -> EntriesChange:
+def _nothing(refused: Reasons) -> EntriesChange:
     return EntriesChange(changed=False, ids=(), refused=refused, position=None)
-
-
-async def _foreseen(access: MemoryAccess, event: Event) -> Mapping[str, str]:
-    """For each entry that an event would change: why the views would refuse it now, if they would."""
-    rows = await access.of_space(event.space, lambda reading: _folded(reading, event), At())
-    log = (tables.REFUSALS.name, event.space, event.agent)
-    refusals = tables.REFUSALS.decode_all(rows.changes().logs.get(log, ()))
-    return {id_: why for refusal in refusals for id_, why in refusal.entries.items()}
 
 
 async def _refused(access: MemoryAccess, event: Event, id_: str, reason: str) -> Refused:
@@ -393,9 +376,8 @@ async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str
     missing = [event for id_, event in events.items() if id_ not in found]
     if not missing:
         return Seeded(ids=tuple(events), written=0, position=None)
-    *_, position = await access.append(missing)
-    await _verdict(access, missing[-1], position)
-    return Seeded(ids=tuple(events), written=len(missing), position=position)
+    verdict = await JUDGE.publish(access, missing)
+    return Seeded(ids=tuple(events), written=len(missing), position=verdict.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,13 +530,6 @@ def _event(
 ) -> Event:
     """The event of a change. Raises as `made` does."""
     return made(space, agent, f"memory.{change}", payload, event_id, **envelope)
-
-
-async def _folded(reading: ReadSession, event: Event) -> Rows:
-    """The rows that the fold of entries would write for an event now. Nothing is written."""
-    stated = rules.with_newest_rule(event)  # as it will be in the ledger
-    record = Record(reading.partition, limits.INTEGER_MAX, stated, b"", memorable=False)
-    return await folded(reading, Entries(), [record], [settings.SPACES])
 
 
 def _ref(rows: Rows, event: Event) -> EntryRef:

@@ -6,21 +6,23 @@ from datetime import UTC, datetime
 from recallog import queries
 from recallog.access import MemoryAccess
 from recallog.commands.answers import AnsweredMemory
+from recallog.commands.command import Judge
 from recallog.models import tiers
 from recallog.models.tiers import reactor as consolidation
 from recallog.models.tiers.queries import Planned
 from recallog.operations.parameters import At
 from recallog.reactors.answering import Answers, of_work
 from recallog.reading.read_session import ReadSession
-from recallog_projections.models.tiers import rules, tables
-from recallog_projections.tables import LogName
+from recallog_projections.models.tiers import projection, rules, tables
 from recallog_projections.views import due
 from recallog_projections.views.due import Work
-from recallog_schemas import Event, Position, limits, triggers
+from recallog_schemas import Position, limits, triggers
 from recallog_schemas.errors import InvariantViolation
-from recallog_schemas.models.tiers import limits as tiers_limits
 from recallog_schemas.models.tiers.triggers import SUMMARY
 from recallog_schemas.models.tiers.views import ArchivedEntry, Consolidation, TierMove
+
+JUDGE = Judge(projection.Tiers, tables.MOVES)
+"""Judges plans. It foresees nothing: the fold follows others, which it would need."""
 
 
 async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetime | None) -> Consolidation:
@@ -56,8 +58,9 @@ async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetim
 async def _publish(access: MemoryAccess, space: str, agent: str, planned: Planned) -> Consolidation:
     """Write the parts of a plan, and answer what the views made of them: others may have changed entries meanwhile."""
     events = consolidation.events_of(space, agent, planned)
-    positions = await access.append(events)
-    rejected = await _rejected(access, events, positions[-1])
+    verdict = await JUDGE.publish(access, events)
+    positions = verdict.positions
+    rejected = {id_ for reasons in verdict.reasons for id_ in reasons}
     moves = [move for move in planned.plan.moves if move.id not in rejected]
     archived = [entry for entry in planned.plan.archived if entry.id not in rejected]
     summaries, position = await _summarise(access, space, agent, positions)
@@ -71,18 +74,6 @@ async def _publish(access: MemoryAccess, space: str, agent: str, planned: Planne
         now=planned.now,
         position=position or positions[-1],
     )
-
-
-async def _rejected(access: MemoryAccess, events: Sequence[Event], after: Position) -> set[str]:
-    """The ids of the entries that the events name and that the views have left as they are."""
-    space, agent = events[0].space, events[0].agent
-    log = LogName(tables.MOVES.name, space, agent)
-    snapshot = await access.of_space(
-        space, lambda reading: reading.snapshot((), [(log, tiers_limits.MOVES_KEPT)]), At(after=after)
-    )
-    published = {event.id for event in events}
-    kept = tables.MOVES.decode_all(snapshot.tail(tables.MOVES, space, agent).entries)
-    return {id_ for each in kept if each.event in published for id_ in each.rejected}
 
 
 async def _summarise(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from recallog.access import MemoryAccess
+from recallog.commands.command import Reasons
 from recallog.models import working
 from recallog.models.items import commands as changes
 from recallog.models.items import queries
@@ -74,11 +75,10 @@ async def write_document(access: MemoryAccess, space: str, agent: str, text: str
     ]
     if not events:
         return DocumentChange(written=(), deleted=(), position=None)
-    await _check(access, events, await changes.foreseen(access, events))
-    *_, position = await access.append(events)
-    _, reasons = await changes.verdicts(access, events, position, ())
-    await _check(access, events, reasons)
-    return DocumentChange(written=tuple(written), deleted=tuple(deleted), position=position)
+    await _check(access, events, await changes.JUDGE.foresee(access, events))
+    verdict = await changes.JUDGE.publish(access, events)
+    await _check(access, events, verdict.reasons)
+    return DocumentChange(written=tuple(written), deleted=tuple(deleted), position=verdict.position)
 
 
 async def drain(access: MemoryAccess, space: str, agent: str, session: str, key: str) -> Drained:
@@ -93,10 +93,9 @@ async def drain(access: MemoryAccess, space: str, agent: str, session: str, key:
         event = changes.event(queue, "drained", upto=found.item.version)
         if not isinstance(found.item.value, list):
             raise await changes.refusal(access, queue, event, items.NOT_QUEUE)
-        (position,) = await access.append([event])
-        _, (reason,) = await changes.verdicts(access, [event], position, ())
-        if reason is None:
-            return Drained(values=tuple(found.item.value), position=position)
+        verdict = await changes.JUDGE.publish(access, [event])
+        if not verdict.reasons[0]:
+            return Drained(values=tuple(found.item.value), position=verdict.position)
     raise Refused(f"others take what is in {queue.path} all the time; try again later", reason=items.CONFLICT)
 
 
@@ -117,9 +116,10 @@ def _contents(text: str) -> dict[str, object]:
     return contents
 
 
-async def _check(access: MemoryAccess, events: Sequence[Event], reasons: Sequence[str | None]) -> None:
+async def _check(access: MemoryAccess, events: Sequence[Event], reasons: Sequence[Reasons]) -> None:
     """Raise the error of the first change that was refused. One that had nothing to delete is as good as done."""
-    for event, reason in zip(events, reasons, strict=True):
+    for event, why in zip(events, reasons, strict=True):
+        reason = why.get("")
         if reason is None or (reason == items.UNKNOWN and event.kind == "item.deleted"):
             continue
         if reason == items.CONFLICT:

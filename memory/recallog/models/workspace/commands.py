@@ -14,6 +14,7 @@ from typing import Any
 from recallog.access import MemoryAccess
 from recallog.models.items import commands as changes
 from recallog.models.items.commands import Address
+from recallog.models.items.queries import row_key
 from recallog.models.workspace import deciding
 from recallog.models.workspace import folder as folders
 from recallog.models.workspace.folder import State, Unfit
@@ -147,19 +148,20 @@ def _export(folder: Path, key: str, row: ItemRow, state: State, report: _Report,
 
 
 async def _published(access: MemoryAccess, events: Sequence[Event], report: _Report) -> Position:
-    addresses = [Address(each.space, each.agent, fact_blocks.WORKSPACE, each.payload["key"]) for each in events]
-    *_, position = await access.append(events)
-    snapshot, reasons = await changes.verdicts(access, events, position, addresses)
-    for event, reason in zip(events, reasons, strict=True):
+    rows = [row_key(each.space, each.agent, fact_blocks.WORKSPACE, each.payload["key"]) for each in events]
+    verdict = await changes.JUDGE.publish(access, events, rows)
+    for event, reasons in zip(events, verdict.reasons, strict=True):
         key, digest = event.payload["key"], items.sha256_of(event.payload["value"])
         path = items.path_of(fact_blocks.WORKSPACE, key)
-        if reason is None:
+        if not reasons:
             report.has_written(key, digest, is_new=event.payload["base"] == 0)
-        elif (row := snapshot.row(items.ROWS, event.space, event.agent, path)) is not None and row.sha256 == digest:
+        elif (
+            row := verdict.snapshot.row(items.ROWS, event.space, event.agent, path)
+        ) is not None and row.sha256 == digest:
             report.is_equal(key, digest)  # another import has brought it
         else:
             report.leave_out(key, Unfit("conflict", "the document has changed meanwhile; import the folder again"))
-    return position
+    return verdict.position
 
 
 def _texts(folder: Path, keys: Sequence[str], report: _Report) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import msgspec
 
+from recallog_projections.refusals import Refusal, log_of_refusals
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_projections.views import settings, visibility
@@ -92,15 +93,17 @@ DISSENTS = Table("consensus.dissents", DissentRow, write_only=True)
 """At (space, hash of the topic or `named_owner`, `dissent_key`)."""
 NAMED = Table("consensus.named", Named)
 """At (space, "", id of a consensus that was not recorded then)."""
+REFUSALS = log_of_refusals("consensus.refusals")
+"""Events by which one consensus does not supersede another; what else they say is recorded."""
 
 
 class ConsensusProjection:
     """Fold of consensus and dissent. Events that time travel has not reached change nothing."""
 
     name: ClassVar[str] = "consensus"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kinds = frozenset({RECORDED, DISSENTED, SUPERSEDED})
-    tables = (ROWS, TOPICS, WORDS, DISSENTS, NAMED)
+    tables = (ROWS, TOPICS, WORDS, DISSENTS, NAMED, REFUSALS)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
@@ -221,16 +224,18 @@ def _dissent(rows: Rows, record: Record) -> None:
 
 def _supersede(rows: Rows, record: Record, id_: str, by: str) -> None:
     """Let the consensus `by` supersede another one, if it may."""
-    space = record.event.space
+    space, agent = record.event.space, record.event.agent
     before, after = (rows.get(ROWS, *row_key(space, each)[1:]) for each in (id_, by))
-    if before is None or after is None or refusal(record.event.agent, before, after) is not None:
+    refused = _refusal(agent, before, after)
+    if refused is not None or before is None or after is None:
+        rows.append(REFUSALS, Refusal(record.event.id, refused or UNKNOWN), space, agent)
         return
     rows.put(ROWS, msgspec.structs.replace(before, superseded_by=by), *row_key(space, id_)[1:])
     supersedes = (*after.supersedes, id_)
     rows.put(ROWS, msgspec.structs.replace(after, supersedes=supersedes), *row_key(space, by)[1:])
 
 
-def refusal(agent: str, before: ConsensusRow | None, after: ConsensusRow | None) -> str | None:
+def _refusal(agent: str, before: ConsensusRow | None, after: ConsensusRow | None) -> str | None:
     """Why `agent` may not let the consensus `after` supersede `before`; None if it may."""
     if before is None or after is None:
         return UNKNOWN

@@ -12,6 +12,7 @@ from recallog_projections.models.conversations.tables import (
     MESSAGES,
     PARTS,
     REFS,
+    REFUSALS,
     REMOVED,
     SAID,
     STATES,
@@ -25,6 +26,7 @@ from recallog_projections.models.conversations.tables import (
     SaidRow,
     SessionRow,
 )
+from recallog_projections.refusals import Refusal
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
@@ -55,10 +57,10 @@ class Conversations:
     """
 
     name: ClassVar[str] = "conversations"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     ends_runs = triggers.CLOSINGS
     kinds = KINDS | triggers.CLOSINGS | {rendering.PART, rendering.REMOVAL, rendering.COMPACTION}
-    tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, DUE, PARTS, REMOVED)
+    tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, DUE, PARTS, REMOVED, REFUSALS)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         space = run[0].event.space
@@ -75,10 +77,10 @@ class Conversations:
                 at = (event.space, event.agent, _part_of(event))
                 if rows.get(PARTS, *at) is None:
                     rows.put(PARTS, PartRow(record.offset), *at)
-            elif event.kind == rendering.REMOVAL:
-                _remove(rows, record)
-            elif event.kind == rendering.COMPACTION:
-                _compact(rows, record)
+            elif event.kind in _JUDGED:
+                refused = _JUDGED[event.kind](rows, record)
+                if refused is not None:
+                    rows.append(REFUSALS, Refusal(event.id, refused), event.space, event.agent)
             else:
                 _close(rows, event)
         for address, count in said.items():
@@ -174,20 +176,20 @@ def _trigger(event: Event, owner: str) -> Trigger:
     return triggers.caused_by(COMPACTION, event.space, owner, event.id)
 
 
-def _remove(rows: Rows, record: Record) -> None:
-    """Take a message out of the conversation of the event's agent. Of a message that was not added nothing is known but
-    that it is taken out."""
+def _remove(rows: Rows, record: Record) -> str | None:
+    """Take a message out of the conversation of the event's agent, or return why it is not. Of a message that was not
+    added nothing is known but that it is taken out."""
     event = record.event
     id_ = event.payload["id"]
     ref = rows.get(REFS, event.space, "", id_)
     session = event.session if ref is None else ref.session
-    if rows.get(REMOVED, event.space, event.agent, id_) is not None or (
-        ref is not None and not {event.agent, SHARED} & {*ref.owners}
-    ):
-        return
+    if rows.get(REMOVED, event.space, event.agent, id_) is not None:
+        return tables.GONE
+    if ref is not None and not {event.agent, SHARED} & {*ref.owners}:
+        return tables.UNKNOWN
     rows.put(REMOVED, Removed(record.offset), event.space, event.agent, id_)
     if session is None:
-        return
+        return None
     state = rows.get(STATES, event.space, event.agent, session) or _EMPTY
     state = msgspec.structs.replace(state, removals=state.removals + 1)
     compaction = rows.get(COMPACTIONS, event.space, event.agent, session)
@@ -200,20 +202,22 @@ def _remove(rows: Rows, record: Record) -> None:
             count, chars = max(state.count - ref.messages, 0), max(state.chars - ref.chars, 0)
             state = msgspec.structs.replace(state, count=count, chars=chars)
     rows.put(STATES, state, event.space, event.agent, session)
+    return None
 
 
-def _compact(rows: Rows, record: Record) -> None:
+def _compact(rows: Rows, record: Record) -> str | None:
+    """Let a summary stand for the beginning of a conversation, or return why it does not."""
     event = record.event
     session, count = event.payload["session"], event.payload["count"]
     at = (event.space, event.agent, session)
     ref, before = rows.get(REFS, event.space, "", event.payload["upto"]), rows.get(COMPACTIONS, *at)
     if ref is None or ref.session != session or event.agent not in ref.owners:
-        return
+        return tables.UNKNOWN
     if before is not None and ref.offset <= before.upto:
-        return
+        return tables.COMPACTED
     state = rows.get(STATES, *at) or _EMPTY
     if event.payload.get("removals", state.removals) != state.removals:
-        return  # a message was taken out since it was planned, which the summary may quote
+        return tables.CHANGED
     covered = count + (0 if before is None else before.count)
     row = CompactionRow(
         event.id,
@@ -228,6 +232,10 @@ def _compact(rows: Rows, record: Record) -> None:
     rows.put(COMPACTIONS, row, *at)
     state = msgspec.structs.replace(state, live=max(state.live - count, 0), count=0, chars=0)
     rows.put(STATES, state, *at)
+    return None
+
+
+_JUDGED = {rendering.REMOVAL: _remove, rendering.COMPACTION: _compact}
 
 
 def _closed(event: Event) -> Trigger | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from recallog_projections.models.items import projection as items
+from recallog_projections.refusals import log_of_refusals
 from recallog_projections.tables import Table
 
 
@@ -130,6 +131,14 @@ PARTS = Table("conversations.parts", PartRow)
 """At (space, agent that wrote it, `part_key`): of several with one number the first."""
 REMOVED = Table("conversations.removed", Removed)
 """At (space, agent, id of the event)."""
+REFUSALS = log_of_refusals("conversations.refusals")
+"""Removals and compactions that have changed nothing."""
+
+# Reasons of refusals.
+GONE = "gone"  # removal: the message was taken out before
+UNKNOWN = "unknown"  # the conversation has no such message
+COMPACTED = "compacted"  # compaction: another one has covered these messages
+CHANGED = "changed"  # compaction: a message was taken out since it was planned, which the summary may quote
 
 
 @lru_cache(maxsize=1024)

@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from recallog_projections.models.items import fact_blocks
+from recallog_projections.refusals import Refusal, log_of_refusals
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Log, Table
+from recallog_projections.tables import Table
 from recallog_schemas import Record, limits, timestamps
 from recallog_schemas.models.items import limits as items_limits
 
@@ -74,21 +75,13 @@ class NamespaceRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     keys: tuple[str, ...]
 
 
-class ItemRefusal(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A change that was refused."""
-
-    event: str
-    reason: str
-
-
 ROWS = Table("items.rows", ItemRow)
 """At (space, agent, `path_of`)."""
 NEWEST = Table("items.newest", ItemPath, write_only=True)
 """Items by their last change: at (space, agent, `newest_key`), once for the namespace and for each above it."""
 NAMESPACES = Table("items.namespaces", NamespaceRow)
 """The namespaces of `keys_max` that have items, at (space, agent, `prefix_of`)."""
-REFUSALS = Log("items.refusals", ItemRefusal, limits.LOG_EVENTS_KEPT)
-"""By (space, agent). A change without an entry here was applied."""
+REFUSALS = log_of_refusals("items.refusals")
 
 
 class _Refused(Exception):
@@ -119,7 +112,7 @@ class Items:
             try:
                 _Change(rows, record).apply()
             except _Refused as refused:
-                rows.append(REFUSALS, ItemRefusal(event.id, refused.reason), event.space, event.agent)
+                rows.append(REFUSALS, Refusal(event.id, refused.reason), event.space, event.agent)
 
 
 def prefix_of(namespace: Sequence[str]) -> str:

@@ -12,7 +12,8 @@ import msgspec
 
 from recallog_projections.models.long_term import linking, retaining, tables
 from recallog_projections.models.long_term.kinds import changed_ids
-from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure, Refusal
+from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure
+from recallog_projections.refusals import Refusal
 from recallog_projections.rows import Rows
 from recallog_schemas import Record, kinds, rules, timestamps
 from recallog_schemas.models.long_term import limits as long_term_limits

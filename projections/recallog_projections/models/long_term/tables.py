@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from recallog_projections.refusals import log_of_refusals
 from recallog_projections.tables import Log, RowKey, Table
 from recallog_schemas import limits
 from recallog_schemas.models.long_term.kinds import RETAINED
@@ -186,14 +187,6 @@ class Erasure(msgspec.Struct, frozen=True, array_like=True, gc=False):
     reason: str | None
 
 
-class Refusal(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A change that was refused, at least for some of its entries."""
-
-    event: str
-    entries: dict[str, str]
-    """By the id of the entry: why."""
-
-
 ROWS = Table("entries.rows", EntryRow)
 """Live entries, at (space, owner, `key_of(offset)`)."""
 ENDED = Table("entries.ended", EntryRow)
@@ -226,8 +219,7 @@ AUDIT = Log("entries.audit", AuditEntry, limits.LOG_EVENTS_KEPT)
 """By (space, owner of the entry)."""
 ERASURES = Table("entries.erasures", Erasure, write_only=True)
 """At (space, owner, id of the entry). Never trimmed: time travel needs all of them."""
-REFUSALS = Log("entries.refusals", Refusal, limits.LOG_EVENTS_KEPT)
-"""By (space, agent of the change). A change without an entry here was applied."""
+REFUSALS = log_of_refusals("entries.refusals")
 
 ALL = (
     ROWS, ENDED, IDS, READERS, DIGESTS, KEPT, TYPES, OF_TYPE, AGENTS, SOURCES, SUBJECTS, CAPTURED, AUDIT, ERASURES,

@@ -5,6 +5,9 @@ import msgspec
 from recallog_projections.tables import Log, Table
 from recallog_schemas.models.tiers import limits as tiers_limits
 
+CHANGED = "changed"
+"""The reason why an entry did not move as planned: it has changed since the plan was made."""
+
 
 class TierRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One live entry that carries a tier. How often it was read is in `uses.rows`, at the same address."""
@@ -87,6 +90,11 @@ class Moves(msgspec.Struct, frozen=True, array_like=True, gc=False):
     archived: int
     rejected: tuple[str, ...]
     """The ids of entries that it names and that did not move: something had changed them since the plan was made."""
+
+    @property
+    def why(self) -> dict[str, str]:
+        """See `recallog_projections.refusals.Refusal`."""
+        return dict.fromkeys(self.rejected, CHANGED)
 
 
 ROWS = Table("tiers.rows", TierRow)

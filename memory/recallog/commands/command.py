@@ -1,0 +1,100 @@
+"""The one form of commands: look first, publish, and read the verdict of the views.
+
+The views decide, in the order of the ledger. What they would refuse now is refused before anything is written, by their
+own fold over the rows as they are. A caller that gives the id of the event may repeat the call, so that its event is
+always written; the verdict on the first one counts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from recallog.access import MemoryAccess
+from recallog.operations.parameters import At
+from recallog.reading.applying import apply_loaded
+from recallog_projections.rows import Rows
+from recallog_projections.tables import Log, LogName, RowKey, Table
+from recallog_schemas import Event, Position, Record, limits, rules
+
+if TYPE_CHECKING:
+    from recallog.reading.read_session import ReadSession, Snapshot
+    from recallog_projections.projection import Projection
+
+Reasons = Mapping[str, str]
+"""Why a change is refused, by the id of each thing that stays as it is; "" stands for the change as a whole. Empty if
+the change is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the views made of the events of a command."""
+
+    positions: Sequence[Position]
+    """Of each event."""
+    reasons: Sequence[Reasons]
+    """Of each event, why it was refused."""
+    snapshot: "Snapshot"
+    """The rows that were asked for, as they are after the last event."""
+
+    @property
+    def position(self) -> Position:
+        """Of the last event."""
+        return self.positions[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """How the views judge the commands of a model: a projection that notes what it refuses.
+
+    The events of one call belong to one agent of one space.
+    """
+
+    fold: Callable[[], "Projection"]
+    refusals: Log[Any]
+    """Its rows have `event` and `why`, as those of `recallog_projections.refusals`."""
+    reads: Sequence[Table[Any]] = ()
+    """Tables of other projections that it reads."""
+
+    async def foresee(self, access: MemoryAccess, events: Sequence[Event]) -> list[Reasons]:
+        """For each event, in their order, why the views would refuse it now."""
+        views = access.views_of(self.refusals)
+        rows = await access.of_space(events[0].space, partial(self.folded, events=events), At(), views)
+        log = (self.refusals.name, events[0].space, events[0].agent)
+        return self._reasons(events, rows.changes().logs.get(log, ()))
+
+    async def publish(self, access: MemoryAccess, events: Sequence[Event], rows: Sequence[RowKey] = ()) -> Verdict:
+        """Append events, all or none, and read the verdict once the views have processed them, with some rows."""
+        positions = await access.append(events)
+        log = LogName(self.refusals.name, events[0].space, events[0].agent)
+
+        async def read(reading: "ReadSession") -> "Snapshot":
+            return await reading.snapshot(rows, [(log, self.refusals.keep)])
+
+        views = access.views_of(self.refusals)
+        snapshot = await access.of_space(log.space, read, At(after=positions[-1]), views)
+        tail = snapshot.tail(self.refusals, log.space, log.owner)
+        return Verdict(positions, self._reasons(events, tail.entries), snapshot)
+
+    async def folded(self, reading: "ReadSession", events: Sequence[Event]) -> Rows:
+        """The rows that the fold would write for events now. Nothing is written."""
+        fold = self.fold()
+        rows = Rows((*fold.tables, *self.reads), strict=False)
+        first = limits.INTEGER_MAX - len(events)
+        records = [
+            Record(reading.partition, first + number, rules.with_newest_rule(event), b"", memorable=False)
+            for number, event in enumerate(events)
+        ]
+
+        def apply() -> None:
+            for record in records:
+                fold.apply(rows, [record])
+                rows.finish_run()
+
+        await apply_loaded(reading, rows, apply)
+        return rows
+
+    def _reasons(self, events: Sequence[Event], notes: Sequence[bytes]) -> list[Reasons]:
+        why = {note.event: note.why for note in self.refusals.decode_all(notes)}
+        found = (why.get(event.id, {}) for event in events)
+        return [{"": each} if isinstance(each, str) else each for each in found]
