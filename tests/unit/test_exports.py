@@ -78,9 +78,9 @@ EXTENDING = [
     "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession", "Record",
     "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scope", "Search",
     "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer", "Synthesizer",
-    "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict", "View", "assemble", "bookkeeping",
-    "check_repeat", "encode_events", "entry", "episode", "is_beyond", "log_of_refusals", "operation", "ordinal_key", "outcome_of",
-    "parameters",
+    "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict", "View", "assemble",
+    "bookkeeping", "check_repeat", "encode_events", "entry", "episode", "is_beyond", "log_of_refusals", "operation",
+    "ordinal_key", "outcome_of", "parameters",
 ]  # fmt: skip
 
 TESTING = ["ProjectionDriver", "ReactorDriver"]
