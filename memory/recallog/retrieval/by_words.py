@@ -10,7 +10,7 @@ from recallog.retrieval.channels import EVENT
 from recallog.retrieval.sources import Text
 from recallog.retrieval.term_cache import MemoryTerms, TermCache
 from recallog_projections.index import documents, passages, points, terms
-from recallog_projections.index.identifiers import is_exact
+from recallog_projections.index.identifiers import exact_among
 from recallog_projections.index.language import questions
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import codec, kinds
@@ -65,8 +65,9 @@ def candidates(
     if others := [term for term in searched if term not in idf]:
         frequency = Counter(term for _, _, _, matching in worded for term in matching)
         idf = {**idf, **{term: inverse_frequency(len(worded), frequency[term]) for term in others}}
-    whole = sum(weight for term, weight in idf.items() if not is_exact(term)) or 1.0
-    exact = sum(weight for term, weight in idf.items() if is_exact(term)) or 1.0
+    exact_terms = exact_among(idf)
+    whole = sum(weight for term, weight in idf.items() if term not in exact_terms) or 1.0
+    exact = sum(weight for term, weight in idf.items() if term in exact_terms) or 1.0
     ordinals: Counter[str] = Counter()
     found = KeywordCandidates([], {}, dict(idf), {})
     spoken: dict[str, set[str]] = {}
@@ -96,8 +97,8 @@ def candidates(
                 length=about.length,
                 text_key=about.text_key,
                 keyword=sum(idf[term] * weights[term] for term in matching),
-                coverage=sum(idf[term] for term in matching if not is_exact(term)) / whole,
-                exact=sum(idf[term] for term in matching if is_exact(term)) / exact,
+                coverage=sum(idf[term] for term in matching if term not in exact_terms) / whole,
+                exact=sum(idf[term] for term in matching if term in exact_terms) / exact,
                 is_entry=ordinal == documents.ALONE,
                 type=type_,
             )

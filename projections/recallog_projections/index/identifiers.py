@@ -15,7 +15,7 @@ A path and a longer or shorter form of it share terms: `/repo/src/app/server.py`
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -68,6 +68,11 @@ def occurrences(text: str) -> Iterator[tuple[int, int, str]]:
 def is_exact(term: str) -> bool:
     """Whether a term is one of an exact string, not a word."""
     return term.startswith(MARK)
+
+
+def exact_among(terms: Iterable[str]) -> frozenset[str]:
+    """Those of some terms that are of exact strings."""
+    return frozenset(term for term in terms if term.startswith(MARK))
 
 
 def words_in(word: str) -> Sequence[str]:
