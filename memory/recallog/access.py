@@ -102,6 +102,8 @@ class MemoryAccess(Host):
         """What sees the answers to calls."""
         self.relevance: MemoryIndex | None = None
         """What measures the relevance of events to a query, if the program gave it."""
+        self.count_tokens: Callable[[str], int] | None = None
+        """What counts the tokens of prompts, if the program gave it."""
         self.given: Mapping[str, Any] = {}
         """What the program gave to ask models, by the name of its `Asker`."""
         self._askers: dict[str, Any] = {}
@@ -248,7 +250,7 @@ class MemoryAccess(Host):
         operation = call.operation
         if operation.maintains_index:
             return self._on_served_index(call)
-        if not operation.uses_index or operation.asks in call.facade._own_parts or self.served_home is None:
+        if not operation.uses_index or operation.asks & call.facade._own_parts or self.served_home is None:
             return None
         return self._delegated(call, self.served_home)
 

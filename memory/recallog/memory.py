@@ -14,7 +14,7 @@ from recallog.access import MemoryAccess, add_parts
 from recallog.admin import Admin
 from recallog.operations import parameters
 from recallog.operations.facade import Facade, checked, operation
-from recallog.operations.operation import IN_PROCESS, RELEVANCE, RERANKER, GenAi, Scope
+from recallog.operations.operation import IN_PROCESS, RELEVANCE, RERANKER, TOKENS, GenAi, Scope
 from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
@@ -105,6 +105,7 @@ class Memory(Parts):
         summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
         index: "MemoryIndex | None" = None,
+        count_tokens: Callable[[str], int] | None = None,
         models: "Sequence[Model] | None" = None,
         count_accesses: bool = True,
     ) -> None:
@@ -129,6 +130,7 @@ class Memory(Parts):
         if count_accesses:
             self._access.observers = [each.observer(self._access) for each in chosen if each.observer is not None]
         self._access.relevance = index
+        self._access.count_tokens = count_tokens
         self._reranker = reranker
         self._own_reactors: Sequence[Reactor] = () if isinstance(reactors, bool) else tuple(reactors)
         self._in_background = reactors is not False
@@ -150,6 +152,7 @@ class Memory(Parts):
         reranker: "Reranker | None" = None,
         embedder: "Embedder | None" = None,
         index: "MemoryIndex | None" = None,
+        count_tokens: Callable[[str], int] | None = None,
         models: "Sequence[Model] | None" = None,
     ) -> Self:
         """A memory in the folder `home`, which is created when it is first used, or with the given settings.
@@ -174,6 +177,9 @@ class Memory(Parts):
         the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
         `recall` finds does not depend on it. The memory closes the embedder when it is closed.
 
+        `count_tokens` counts the tokens of a text for the budget of a prompt, for example those of your model's
+        tokenizer; by default they are estimated.
+
         `models` are the memory models: by default those of Recallog and of installed packages. To add one of your own,
         pass `[*recallog.MODELS, yours]`.
         """
@@ -197,6 +203,7 @@ class Memory(Parts):
             summarizer=summarizer,
             reranker=reranker,
             index=index,
+            count_tokens=count_tokens,
             models=models,
             count_accesses=settings.count_accesses,
         )
@@ -216,6 +223,7 @@ class Memory(Parts):
         summarizer: "Summarizer | None" = None,
         reranker: "Reranker | None" = None,
         index: "MemoryIndex | None" = None,
+        count_tokens: Callable[[str], int] | None = None,
         models: "Sequence[Model] | None" = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.
@@ -236,6 +244,7 @@ class Memory(Parts):
             summarizer=summarizer,
             reranker=reranker,
             index=index,
+            count_tokens=count_tokens,
             models=models,
         )
 
@@ -283,7 +292,8 @@ class Memory(Parts):
 
     @property
     def _own_parts(self) -> frozenset[str]:
-        given = {RERANKER: self._reranker, RELEVANCE: self._access.relevance}
+        access = self._access
+        given = {RERANKER: self._reranker, RELEVANCE: access.relevance, TOKENS: access.count_tokens}
         return frozenset(name for name, part in given.items() if part is not None)
 
     # Producers
@@ -466,7 +476,7 @@ class Memory(Parts):
     @operation(
         example='recallog salient village baker "who owes the miller?" --top-k 5',
         uses_index=True,
-        asks=RELEVANCE,
+        asks=frozenset({RELEVANCE}),
         gen_ai=GenAi.SEARCH,
         records="memories",
     )
@@ -497,7 +507,7 @@ class Memory(Parts):
     @operation(
         example='recallog recall village baker "who owes the miller?" --explain',
         uses_index=True,
-        asks=RERANKER,
+        asks=frozenset({RERANKER}),
         gen_ai=GenAi.SEARCH,
         records="hits",
     )
@@ -530,7 +540,7 @@ class Memory(Parts):
     @operation(
         example='recallog search village baker "who owes the miller?" --limit 50',
         uses_index=True,
-        asks=RERANKER,
+        asks=frozenset({RERANKER}),
         gen_ai=GenAi.SEARCH,
         records="hits",
     )

@@ -12,6 +12,7 @@ import pytest
 from filelock import FileLock
 
 from recallog import Memory
+from recallog_schemas.token_estimate import estimate_tokens
 from recallog_service.cli.rendering import age_of
 from support.chat_server import ChatServer, belief, status
 from support.cli import Result, recallog, without_events
@@ -302,7 +303,7 @@ def test_context_as_json(home: Path) -> None:
     found = clean(recallog("context", "village", "widow", "--budget-tokens", "200", "--json", "--home", home)).json
     expected = prompt(home, budget_tokens=200)
     assert found == json.loads(expected.model_dump_json())
-    assert (found["tokens"], found["budget_tokens"], found["known"]) == (-(-len(found["text"]) // 4), 200, True)
+    assert (found["tokens"], found["budget_tokens"], found["known"]) == (estimate_tokens(found["text"]), 200, True)
     assert found["checkpoint"] == {"partition": 0, "offset": 8}
     assert found["reflection"]["due"]
 

@@ -10,7 +10,8 @@ import pytest
 
 from recallog import ContextView, Event, Memory, Position
 from recallog_schemas.errors import InvalidArgument
-from support.events import after, event
+from recallog_schemas.token_estimate import estimate_tokens
+from support.events import after, event, run
 
 pytestmark = pytest.mark.models("prompt")
 
@@ -151,10 +152,25 @@ def test_a_prompt_carries_its_checkpoint(tmp_path: Path) -> None:
     assert prompt.generation == prompt.reflection.generation != ""
 
 
-@pytest.mark.parametrize("extra", ["", "x", "xx", "xxx", "xxxx"])
-def test_a_token_is_four_characters_rounded_up(tmp_path: Path, extra: str) -> None:
-    prompt = context(tmp_path, FIRE, extra=extra)
-    assert prompt.tokens == -(-len(prompt.text) // 4)
+def test_tokens_are_estimated_by_script(tmp_path: Path) -> None:
+    prompt = context(tmp_path, FIRE, extra="面包师欠磨坊主九袋面粉。")
+    assert prompt.tokens == estimate_tokens(prompt.text) > len(prompt.text) / 4
+
+
+def test_a_budget_counts_the_tokens_that_the_program_counts(tmp_path: Path) -> None:
+    def words(text: str) -> int:
+        return len(text.split())
+
+    async def ask(memory: Memory) -> ContextView:
+        await memory.publish_many([event_of(n, "agent.spoke", LONG) for n in range(9)])
+        return await memory.context("village", "baker", budget_tokens=50)
+
+    async def work() -> ContextView:
+        async with Memory.open(tmp_path, count_tokens=words) as memory:
+            return await ask(memory)
+
+    prompt = run(work())
+    assert 30 < words(prompt.text) == prompt.tokens <= 50
 
 
 def test_events_shown_in_other_sections_do_not_count_in_the_window(tmp_path: Path) -> None:
@@ -481,7 +497,7 @@ def test_a_persona_that_exceeds_the_budget_is_an_error_that_says_the_least_one(t
         context(tmp_path, [configured(persona=LONG)], output_format="Answer.", budget_tokens=100)
     assert refused.value.path == "budget_tokens"
     text = f"IDENTITY\nYou are baker.\n{LONG}\n\nOUTPUT FORMAT\nAnswer."
-    assert least_budget(refused.value) == -(-len(text) // 4)
+    assert least_budget(refused.value) == estimate_tokens(text)
     assert context(tmp_path, [], output_format="Answer.", budget_tokens=least_budget(refused.value)).text == text
 
 
@@ -566,7 +582,8 @@ def test_the_prompt_of_a_reflecting_agent_stays_bounded(tmp_path: Path) -> None:
     prompts = after(tmp_path, [], lambda memory: reflecting_run(memory, 200))
     assert len(prompts) == 180
     # From the eighth belief on, that of turn 79, every prompt has eight beliefs and eight memories.
-    assert {(len(prompt.text), prompt.tokens) for prompt in prompts[80 - 8 :]} == {(891, 223)}
+    assert {len(prompt.text) for prompt in prompts[80 - 8 :]} == {891}
+    assert max(prompt.tokens for prompt in prompts) < 330
 
 
 @pytest.mark.parametrize("kind", ["user.injected", "world.observed", "run.started", "agent.reflected", "clue.found"])

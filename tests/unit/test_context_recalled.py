@@ -179,7 +179,7 @@ def test_a_component_without_text_is_omitted(tmp_path: Path) -> None:
     assert prompt.text == context(tmp_path, []).text
 
 
-def test_a_budget_removes_what_is_recalled_then_actions_and_never_components_and_the_step(tmp_path: Path) -> None:
+def test_a_budget_removes_actions_then_what_was_asked_for_and_never_components_and_the_step(tmp_path: Path) -> None:
     oven = event("tool.used", turn=20, payload={"tool": "oven", "result": "hot"})
     with_sections(tmp_path, [*RYE, oven], query="How is the rye?")
     whole = with_sections(tmp_path, [], query="How is the rye?")
@@ -193,8 +193,17 @@ def test_a_budget_removes_what_is_recalled_then_actions_and_never_components_and
         assert (prompt["WEATHER"], prompt["STEP"]) == (["rain"], ["Answer the miller."])
         left.append((len(prompt.get("RECALLED", [])), len(prompt.get("ACTION HISTORY", []))))
     assert left == sorted(left, reverse=True)
-    assert {(3, 1), (0, 1), (0, 0)} <= set(left)
-    assert (1, 0) not in left
+    assert {(3, 1), (3, 0), (0, 0)} <= set(left)
+
+
+def test_without_a_query_what_is_recalled_is_removed_first(tmp_path: Path) -> None:
+    oven = event("tool.used", turn=20, payload={"tool": "oven", "result": "hot"})
+    with_sections(tmp_path, [*RYE, oven], scene="How is the rye?")
+    whole = with_sections(tmp_path, [], scene="How is the rye?")
+    assert {"RECALLED", "ACTION HISTORY"} <= sections(whole).keys()
+    prompt = sections(with_sections(tmp_path, [], scene="How is the rye?", budget_tokens=whole.tokens - 1))
+    assert len(prompt.get("RECALLED", [])) < len(sections(whole)["RECALLED"])
+    assert prompt["ACTION HISTORY"] == sections(whole)["ACTION HISTORY"]
 
 
 @pytest.mark.parametrize(

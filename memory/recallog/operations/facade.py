@@ -28,7 +28,7 @@ def operation(
     uses_index: bool = False,
     maintains_index: bool = False,
     is_patient: bool | None = None,
-    asks: str = "",
+    asks: frozenset[str] = frozenset(),
     shared: bool = False,
     gen_ai: GenAi | None = None,
     records: str | None = "",

@@ -42,8 +42,9 @@ class GenAi(StrEnum):
     DELETE = "delete_memory"
 
 
-RERANKER, RELEVANCE = "reranker", "relevance"
-"""Parts that a program may give, and operations ask: a reranker of hits, and an index that relevance is measured by."""
+RERANKER, RELEVANCE, TOKENS = "reranker", "relevance", "tokens"
+"""Parts that a program may give, and operations ask: a reranker of hits, an index that relevance is measured by, and
+what counts tokens."""
 
 
 class _InProcess:
@@ -195,8 +196,8 @@ class Operation(CheckedMethod):
     index, that process alone executes it."""
     is_patient: bool = False
     """Whether the call may take long, and waits for servers as patiently as a worker."""
-    asks: str = ""
-    """The part that the call asks in this process if the program gave one, such as "reranker"; "" for none."""
+    asks: frozenset[str] = frozenset()
+    """The parts that the call asks in this process if the program gave them, such as `RERANKER`."""
     shared: bool = False
     """Whether the answer has only what every agent of the space may see, though no agent is among the arguments."""
     gen_ai: GenAi | None = None

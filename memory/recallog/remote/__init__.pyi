@@ -661,7 +661,8 @@ class Remote:
     compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
     documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
     asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-    the least important first.
+    the least important first; what is recalled for a `query` stays longest. Tokens are estimated by script, unless
+    the memory was opened with `count_tokens`.
 
     Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
     `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.

@@ -809,7 +809,8 @@ class _MemoryShared:
     compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
     documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
     asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-    the least important first.
+    the least important first; what is recalled for a `query` stays longest. Tokens are estimated by script, unless
+    the memory was opened with `count_tokens`.
 
     Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
     `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
@@ -1001,6 +1002,7 @@ class Memory(_MemoryShared):
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
         index: MemoryIndex | None = None,
+        count_tokens: Callable[[str], int] | None = None,
         models: Sequence[Model] | None = None,
         count_accesses: bool = True,
     ) -> None:
@@ -1026,6 +1028,7 @@ class Memory(_MemoryShared):
         reranker: Reranker | None = None,
         embedder: Embedder | None = None,
         index: MemoryIndex | None = None,
+        count_tokens: Callable[[str], int] | None = None,
         models: Sequence[Model] | None = None,
     ) -> Self:
         """A memory in the folder `home`, which is created when it is first used, or with the given settings.
@@ -1050,6 +1053,9 @@ class Memory(_MemoryShared):
         the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
         `recall` finds does not depend on it. The memory closes the embedder when it is closed.
 
+        `count_tokens` counts the tokens of a text for the budget of a prompt, for example those of your model's
+        tokenizer; by default they are estimated.
+
         `models` are the memory models: by default those of Recallog and of installed packages. To add one of your own,
         pass `[*recallog.MODELS, yours]`.
         """
@@ -1066,6 +1072,7 @@ class Memory(_MemoryShared):
         summarizer: Summarizer | None = None,
         reranker: Reranker | None = None,
         index: MemoryIndex | None = None,
+        count_tokens: Callable[[str], int] | None = None,
         models: Sequence[Model] | None = None,
     ) -> Self:
         """A memory that needs no folder and ends with this object: for tests and notebooks.

@@ -9,6 +9,9 @@ What gives way to a budget, in this order:
 4. whole lines, in the order of `Prompt.removable`;
 5. the newest message of a visitor, down to `prompt_limits.PROMPT_MESSAGE_CHARS_LEAST`.
 
+What a query has asked for, the lines of RECALLED, gives way after the whole lines of the others: it is cut to at least
+`prompt_limits.PROMPT_ASKED_CHARS_MIN` characters, then the weakest of its lines are left out.
+
 What one step gains beyond the need is used for longer lines again. The identity, working memory, the caller's
 components and step, and the form of the answer never give way.
 """
@@ -19,9 +22,12 @@ from dataclasses import dataclass, replace
 
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.prompt import limits as prompt_limits
-from recallog_schemas.shortening import CHARS_PER_TOKEN, cut, tokens
+from recallog_schemas.shortening import cut
 
 _NEXT_LINE, _NEXT_SECTION = "\n", "\n\n"
+
+CountTokens = Callable[[str], int]
+"""The number of tokens of a text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +72,7 @@ class _Concessions:
     evidence_steps: int = 0
     """The first steps shrink each line of the evidence to its id, oldest first; the others leave it out."""
     cheap_chars: int | None = None
+    asked_chars: int | None = None
     other_chars: int | None = None
     message_chars: int | None = None
     lines_removed: int = 0
@@ -80,6 +87,8 @@ class Prompt:
     """The lines that are cut first."""
     removable: Sequence[Line] = ()
     """The lines that are cut, and that can be left out, in the order in which that happens."""
+    asked: Set[Line] = frozenset()
+    """Those of the removable lines that answer the query: the last ones to be left out, the weakest first."""
     message: Line | None = None
     """The newest message of a visitor: it is cut, but never left out."""
     evidence: Sequence[Line] = ()
@@ -93,31 +102,62 @@ class Prompt:
             section.heading for section in self.sections if any(line.offset == offset for line in section.lines)
         )
 
-    def fitted(self, budget_tokens: int) -> PromptText:
-        """The text of at most `budget_tokens` tokens.
+    def fitted(self, budget_tokens: int | None, count: CountTokens) -> PromptText:
+        """The text of at most `budget_tokens` tokens, as `count` counts them, and `PROMPT_CHARS_MAX` characters.
 
         Raises `InvalidArgument`, which says the least budget, if not even what never gives way and the beginning of the
         newest message fit.
         """
-        whole = self._written(_Concessions())
-        return whole if tokens(whole.text) <= budget_tokens else self._written(self._conceded(budget_tokens))
 
-    def _conceded(self, budget_tokens: int) -> _Concessions:
-        """The concessions that a budget requires which the whole text exceeds."""
+        def has_room(text: str) -> bool:
+            within = budget_tokens is None or count(text) <= budget_tokens
+            return within and len(text) <= prompt_limits.PROMPT_CHARS_MAX
+
+        whole = self._written(_Concessions())
+        if has_room(whole.text):
+            return whole
+        conceded = self._conceded(has_room)
+        if conceded is not None:
+            return self._written(conceded)
+        least = count(self._written(self._most_conceded).text)
+        given = "a prompt has" if budget_tokens is None else f"{budget_tokens:,}"
+        raise InvalidArgument(
+            f"budget_tokens: at least {least:,}, not {given}: the identity, the working memory, "
+            "components, the step, the output format and the beginning of a visitor's newest message need them",
+            path="budget_tokens",
+            rule="greater_than_equal",
+        )
+
+    @property
+    def _most_conceded(self) -> _Concessions:
+        return _Concessions(
+            evidence_steps=2 * len(self.evidence),
+            cheap_chars=prompt_limits.PROMPT_LINE_CHARS_MIN,
+            asked_chars=prompt_limits.PROMPT_LINE_CHARS_MIN,
+            other_chars=prompt_limits.PROMPT_LINE_CHARS_MIN,
+            message_chars=prompt_limits.PROMPT_MESSAGE_CHARS_LEAST,
+            lines_removed=len(self.removable),
+        )
+
+    def _conceded(self, has_room: Callable[[str], bool]) -> _Concessions | None:
+        """The concessions that a budget requires which the whole text exceeds; None if none is enough."""
 
         def fits(tried: _Concessions) -> bool:
-            return tokens(self._written(tried).text) <= budget_tokens
+            return has_room(self._written(tried).text)
 
         def fewest(changed: Callable[[int], _Concessions], most: int) -> _Concessions:
             """With the lowest number that fits, where `most` does."""
-            return changed(bisect_left(range(most), True, key=lambda number: fits(changed(number))))
+            found = changed(bisect_left(range(most), True, key=lambda number: fits(changed(number))))
+            return found if fits(found) else changed(most)  # one character less may be one token more
 
         def longest(changed: Callable[[int | None], _Concessions], least: int | None) -> _Concessions:
             """With the lines of one part as long as the budget allows, where it allows `least`."""
             if least is None or fits(changed(None)):
                 return changed(None)
-            longer = range(least + 1, budget_tokens * CHARS_PER_TOKEN + 1)
-            return changed(least + bisect_left(longer, True, key=lambda chars: not fits(changed(chars))))
+            longest_line = max((len(line.text) for line in (*self.removable, self.message) if line), default=least)
+            longer = range(least + 1, longest_line + 1)
+            found = changed(least + bisect_left(longer, True, key=lambda chars: not fits(changed(chars))))
+            return found if fits(found) else changed(least)
 
         steps = 2 * len(self.evidence)
         conceded = _Concessions(evidence_steps=steps)
@@ -131,23 +171,22 @@ class Prompt:
                 message_chars=prompt_limits.PROMPT_MESSAGE_CHARS_MIN,
             )
         if not fits(conceded):
-            tried = conceded = replace(conceded, lines_removed=len(self.removable))
-            if fits(conceded):
-                conceded = fewest(lambda number: replace(tried, lines_removed=number), len(self.removable))
+            unasked = len(self.removable) - len(self.asked)
+            asked_chars = prompt_limits.PROMPT_ASKED_CHARS_MIN if self.asked else None
+            without_unasked = replace(conceded, lines_removed=unasked)
+            without_lines = replace(conceded, lines_removed=len(self.removable), asked_chars=asked_chars)
+            tried = without_unasked if fits(without_unasked) else without_lines
+            if fits(tried):
+                conceded = fewest(lambda number: replace(tried, lines_removed=number), tried.lines_removed)
             else:
-                conceded = replace(conceded, message_chars=prompt_limits.PROMPT_MESSAGE_CHARS_LEAST)
+                conceded = self._most_conceded
         if not fits(conceded):
-            least = tokens(self._written(conceded).text)
-            raise InvalidArgument(
-                f"budget_tokens: at least {least:,}, not {budget_tokens:,}: the identity, the working memory, "
-                "components, the step, the output format and the beginning of a visitor's newest message need them",
-                path="budget_tokens",
-                rule="greater_than_equal",
-            )
+            return None
         short = conceded
         message = longest(lambda chars: replace(short, message_chars=chars), short.message_chars)
         other = longest(lambda chars: replace(message, other_chars=chars), short.other_chars)
-        return longest(lambda chars: replace(other, cheap_chars=chars), short.cheap_chars)
+        asked = longest(lambda chars: replace(other, asked_chars=chars), short.asked_chars)
+        return longest(lambda chars: replace(asked, cheap_chars=chars), short.cheap_chars)
 
     def _written(self, conceded: _Concessions) -> PromptText:
         """The text with these concessions."""
@@ -159,6 +198,7 @@ class Prompt:
             gone.add(self.evidence_heading)
         cut_to: dict[Line, int | None] = dict.fromkeys(self.removable, conceded.other_chars)
         cut_to |= dict.fromkeys(self.cheap, conceded.cheap_chars)
+        cut_to |= dict.fromkeys(self.asked, conceded.asked_chars)
         if self.message is not None:
             cut_to[self.message] = conceded.message_chars
         shortened, written = 0, []

@@ -6,7 +6,7 @@ from recallog.access import FacadePart
 from recallog.models.prompt import parameters as prompt_parameters
 from recallog.operations import parameters
 from recallog.operations.facade import operation
-from recallog.operations.operation import RELEVANCE, GenAi
+from recallog.operations.operation import RELEVANCE, TOKENS, GenAi
 from recallog.operations.parameters import SalienceOptions
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class Prompts(FacadePart):
     @operation(
         example="recallog context village baker --budget-tokens 2000 > prompt.txt",
         uses_index=True,
-        asks=RELEVANCE,
+        asks=frozenset({RELEVANCE, TOKENS}),
         gen_ai=GenAi.SEARCH,
         records="entries",
     )
@@ -45,7 +45,8 @@ class Prompts(FacadePart):
         compared. With the agent's setting `auto_recall`, what the user said last in `session` is asked instead, of
         documents too. `components`, `extra`, `step` and `output_format` come last. When a reflection is due, the prompt
         asks for it. The prompt never exceeds `budget_tokens`: long lines are cut at a word, then lines are left out,
-        the least important first.
+        the least important first; what is recalled for a `query` stays longest. Tokens are estimated by script, unless
+        the memory was opened with `count_tokens`.
 
         Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
         `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
@@ -71,12 +72,16 @@ class Prompts(FacadePart):
         searcher = access.searcher(options)
         return await access.of_space(
             space,
-            lambda reading: queries.context(reading, searcher, space, agent, request, access.log_events),
+            lambda reading: queries.context(
+                reading, searcher, space, agent, request, access.log_events, access.count_tokens
+            ),
             options,
         )
 
     @operation(
-        example='recallog explain village e-17 baker --query "who owes the miller?"', uses_index=True, asks=RELEVANCE
+        example='recallog explain village e-17 baker --query "who owes the miller?"',
+        uses_index=True,
+        asks=frozenset({RELEVANCE}),
     )
     async def explain(
         self,

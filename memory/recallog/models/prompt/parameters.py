@@ -40,7 +40,7 @@ def _component(value: object) -> Mapping[str, str]:
 
 BudgetTokens = Annotated[
     int | None,
-    Field(ge=1, description="Most tokens of the prompt, four characters each: long lines are cut, others left out."),
+    Field(ge=1, description="Most tokens of the prompt: long lines are cut, others left out."),
 ]
 RecallSession = Annotated[
     str | None, identified("Session whose newest messages automatic recall asks with; default: that of the newest one.")

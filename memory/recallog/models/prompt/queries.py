@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from recallog.models.beliefs import queries as reflections
 from recallog.models.prompt import recalled
-from recallog.models.prompt.fitting import Line, Prompt, Section
+from recallog.models.prompt.fitting import CountTokens, Line, Prompt, Section
 from recallog.models.working import queries as working
 from recallog.queries import salient
 from recallog.queries.salient import Related, SalienceQuery
@@ -27,7 +27,8 @@ from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.models.prompt.views import ContextView
-from recallog_schemas.shortening import cut, tokens
+from recallog_schemas.shortening import cut
+from recallog_schemas.token_estimate import estimate_tokens
 from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated, continued, one_line
 
 MEMORY_HEADING = "YOUR MEMORY"
@@ -120,14 +121,17 @@ async def context(
     agent: str,
     request: ContextRequest,
     candidates: int,
+    count: CountTokens | None = None,
 ) -> ContextView:
     """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories.
+
+    `count` counts the tokens of a text; by default they are estimated.
 
     Raises `InvalidArgument` for a budget that is too small for what is never left out.
     """
     composed = await compose(reading, searcher, space, agent, request, candidates)
-    budget_tokens = min(request.budget_tokens or prompt_limits.PROMPT_TOKENS_MAX, prompt_limits.PROMPT_TOKENS_MAX)
-    written, reflection = composed.prompt.fitted(budget_tokens), composed.reflection
+    count = count or estimate_tokens
+    written, reflection = composed.prompt.fitted(request.budget_tokens, count), composed.reflection
     return ContextView(
         generation=reflection.generation,
         checkpoint=reflection.checkpoint,
@@ -136,7 +140,7 @@ async def context(
         known=reflection.known,
         dates=reflection.dates,
         text=written.text,
-        tokens=tokens(written.text),
+        tokens=count(written.text),
         budget_tokens=request.budget_tokens,
         dropped=written.dropped,
         shortened=written.shortened,
@@ -304,13 +308,15 @@ def _prompt(
     no_memory = [] if memories else [Line("(no prior memory)")]
     quiet = [] if visitors else [Line("(quiet)")]
     weakest_first = [further[in_order.index(hit)] for hit in reversed(hits)]
-    cheap = [
+    others = [
         *(line for section in added for line in reversed(section.lines)),
-        *weakest_first,
         *actions,
         *(memories[number] for number in memory.cheapest_first),
         *beliefs,
     ]
+    is_asked = request.query is not None or bool(own.auto_recall)
+    cheap = others if is_asked else [*weakest_first, *others]
+    asked = weakest_first if is_asked else []
     oldest_first = sorted([*seen, *visitors[:-1]], key=lambda shown: shown.offset or 0)
     return Prompt(
         (
@@ -330,7 +336,8 @@ def _prompt(
             Section("OUTPUT FORMAT", [*form, *evidence_heading, *evidence]),
         ),
         frozenset(cheap),
-        (*cheap, *no_memory, *quiet, *oldest_first, *given, *extra, *goals),
+        (*cheap, *no_memory, *quiet, *oldest_first, *given, *extra, *goals, *asked),
+        frozenset(asked),
         visitors[-1] if visitors else None,
         evidence,
         evidence_heading[0] if evidence_heading else None,

@@ -2,12 +2,13 @@
 
 PROMPT_RECALLED_EVENTS = 500  # the newest own and the newest shared ones, whose words are compared without an index
 PROMPT_COMPONENTS_MAX = 32  # sections of the caller's own, which no budget leaves out
-PROMPT_TOKENS_MAX = 1_048_576  # of a prompt for which no smaller budget is given: one answer has room for it
+PROMPT_CHARS_MAX = 4_194_304  # of a prompt, whatever its budget is: one answer has room for it
 PROMPT_HEADING_CHARS_MAX = 80
 EVIDENCE_CHARS_MAX = 200
 # A budget cuts the texts of a prompt no further before it leaves out lines. A visitor's newest message is always shown:
 # its first 500 characters, unless nothing else is left to give way.
 PROMPT_LINE_CHARS_MIN = 120
+PROMPT_ASKED_CHARS_MIN = 240  # of what a query has asked for: a shorter line would often lose the answer
 PROMPT_MESSAGE_CHARS_MIN = 500
 PROMPT_MESSAGE_CHARS_LEAST = 40
 AUTO_RECALL_MESSAGES = 5  # newest messages of the user that are the query of automatic recall
