@@ -13,9 +13,10 @@ from recallog import model, queries, reactors, retrieval
 from recallog.access import MemoryAccess, add_parts
 from recallog.admin import Admin
 from recallog.operations import parameters
+from recallog.operations.configuration import AgentOptions, SpaceOptions
 from recallog.operations.facade import Facade, checked, operation
 from recallog.operations.operation import IN_PROCESS, RELEVANCE, RERANKER, TOKENS, GenAi, Scope
-from recallog.operations.parameters import At, RecallOptions, SalienceOptions, TimelineOptions
+from recallog.operations.parameters import At, EndOptions, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog_projections.tables import LogName, RowKey
@@ -51,12 +52,14 @@ if TYPE_CHECKING:
         Reaction,
         ReactionsView,
         RecallView,
+        Recorded,
         ResumeView,
         SalientView,
         SceneView,
         SearchPage,
         SessionsView,
         SpaceDetail,
+        SpaceSettingsView,
         SpacesView,
         TimelinePage,
     )
@@ -325,6 +328,97 @@ class Memory(Parts):
         written.
         """
         return views.Published(items=tuple(await self._access.publish([parameters.event(each) for each in events])))
+
+    @operation(
+        example='recallog start-session village baker monday --title "Monday"', scope=Scope.PUBLISH, gen_ai=GenAi.CREATE
+    )
+    async def start_session(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.WrittenSession,
+        *,
+        title: parameters.SessionTitle = None,
+        turn: parameters.WrittenTurn = 0,
+        event_id: parameters.NewEventId = None,
+    ) -> "Recorded":
+        """Say that a session of an agent begins, by an event `session.started`."""
+        from recallog.commands.recording import record
+
+        more = {"event_id": event_id, "session": session, "turn": turn}
+        return await record(self._access, space, agent, "session.started", {"title": title}, **more)
+
+    @operation(
+        example='recallog end-session village baker monday --outcome "all loaves sold" --reward 1',
+        scope=Scope.PUBLISH,
+        gen_ai=GenAi.CREATE,
+    )
+    async def end_session(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: parameters.WrittenSession,
+        *,
+        turn: parameters.WrittenTurn = 0,
+        event_id: parameters.NewEventId = None,
+        **options: Unpack[EndOptions],
+    ) -> "Recorded":
+        """Say that a session of an agent ends, and what came of it, by an event `session.ended`.
+
+        What the agent marked in its working memory and in the scratchpad of the session then becomes entries, and so
+        does that of the agents in `audience`, once a reactor runs.
+        """
+        from recallog.commands.recording import record
+
+        payload = {"outcome": options.get("outcome"), "reward": options.get("reward")}
+        more = {"event_id": event_id, "session": session, "turn": turn, "audience": options.get("audience")}
+        return await record(self._access, space, agent, "session.ended", payload, **more)
+
+    @operation(
+        example='recallog configure-agent village baker --window 20 --persona "You bake bread."',
+        scope=Scope.PUBLISH,
+        idempotent=True,
+    )
+    async def configure_agent(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        event_id: parameters.NewEventId = None,
+        **options: Unpack[AgentOptions],
+    ) -> "AgentSettingsView":
+        """Change settings of an agent, by an event `agent.configured`, and answer all its settings.
+
+        A setting that is not given keeps its value. One with fields of its own is a JSON object, which replaces the
+        former one as a whole. In Python and over HTTP null takes a setting back to its default.
+        """
+        from recallog.commands import settings
+
+        return await settings.configure_agent(self._access, space, agent, options, event_id)
+
+    @operation(
+        example="recallog configure-space village --shared-kind world.observed --shared-kind agent.spoke",
+        scope=Scope.OPERATE,
+        idempotent=True,
+    )
+    async def configure_space(
+        self,
+        space: parameters.Space,
+        *,
+        by: parameters.SpaceAuthor = "operator",
+        event_id: parameters.NewEventId = None,
+        **options: Unpack[SpaceOptions],
+    ) -> "SpaceSettingsView":
+        """Change settings of a space, by an event `space.configured`, and answer all its settings.
+
+        A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and over
+        HTTP null takes a setting back to its default. What was published before keeps its readers and its text.
+
+        Raises `Refused` if the space would declare more than 64 kinds; nothing has changed then.
+        """
+        from recallog.commands import settings
+
+        return await settings.configure_space(self._access, space, by, options, event_id)
 
     # Reactors
 

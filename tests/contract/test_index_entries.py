@@ -87,6 +87,29 @@ def test_an_entry_that_ends_has_no_present_form(tmp_path: Path, kind: str) -> No
     in_a_village(tmp_path, work)
 
 
+@pytest.mark.models("tiers")
+@pytest.mark.parametrize("together", [True, False], ids=["in one batch", "one by one"])
+def test_a_restored_entry_has_a_present_form_and_its_former_one_has_ended(tmp_path: Path, together: bool) -> None:
+    events = [
+        retained("Rye needs water.", id="rye", tier="slow"),
+        changed("archived", entry="rye"),
+        changed("restored", entry="rye"),
+        changed("archived", entry="rye"),
+        changed("tier_changed", entry="rye", to="fast"),
+    ]
+
+    async def work(found: Village) -> None:
+        for some in [events] if together else [[each] for each in events]:
+            await published(found, *some)
+        assert await entries(found) == {"rye": ("Rye needs water.", ["baker"], 1)}
+        (present,) = await present_forms(found)
+        assert present.payload["tier"] == "fast"
+        await published(found, changed("erased", entries=["rye"]))
+        assert [point for point in (await found.points()).values() if "entry" in point.payload] == []
+
+    in_a_village(tmp_path, work)
+
+
 def test_an_entry_that_begins_and_ends_in_one_batch_has_no_point(tmp_path: Path) -> None:
     async def work(found: Village) -> None:
         await published(

@@ -77,7 +77,7 @@ def test_the_memory_of_a_prompt_is_what_that_index_finds(tmp_path: Path, endpoin
             prompt = await memory.context(*A, query=QUERY)
             assert prompt.degraded is None
             assert memory_of(prompt.text) == memory_of(first.text)
-            explained = await memory.explain("village", "m-1", "baker", query=QUERY)
+            explained = await memory.explain("village", "baker", "m-1", query=QUERY)
             assert explained.memory is not None
             assert (explained.rank, explained.memory.relevance) == (1, 1.0)
             assert (await memory.salient(*A, QUERY)).relevance_by == BY_INDEX

@@ -99,7 +99,7 @@ ASKED: dict[str, Callable[[Memory], Awaitable[Any]]] = {
     "salient": lambda memory: memory.salient("village", "baker", QUESTION, top_k=2, turn=11),
     "context": lambda memory: memory.context("village", "baker", query=QUESTION, budget_tokens=900),
     "context by salience": lambda memory: memory.context("village", "salty", scene="A mill burns.", extra="Hurry."),
-    "explain": lambda memory: memory.explain("village", "e-unknown", "baker", query=QUESTION),
+    "explain": lambda memory: memory.explain("village", "baker", "e-unknown", query=QUESTION),
     "an agent that is not known": lambda memory: memory.recall("village", "stranger", QUESTION),
     "no question": lambda memory: memory.recall("village", "baker", "  "),
 }

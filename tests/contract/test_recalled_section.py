@@ -61,7 +61,7 @@ def test_explanations_agree_on_what_is_recalled(tmp_path: Path) -> None:
                 prompt = (await memory.context("village", "baker", query=question)).text
                 shown = {line.rpartition("] ")[2] for line in recalled_in(prompt)}
                 for each in events[1:]:
-                    found = await memory.explain("village", each.id, "baker", query=question)
+                    found = await memory.explain("village", "baker", each.id, query=question)
                     assert ("RECALLED" in found.sections) == (each.text in shown)
                     assert (found.verdict == "remembered") == bool(found.sections)
 

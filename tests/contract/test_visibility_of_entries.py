@@ -165,7 +165,7 @@ async def by_id(memory: Memory, space: str, agent: str, ids: list[str], as_of: P
     """The answers of all operations that show an entry that one knows the id of."""
     answers: list[Any] = [await memory.entries(space, agent, ids, as_of=as_of)] if ids else []
     for id_ in ids[:3]:
-        answers.append(await memory.explain(space, id_, agent, query=COMMON, as_of=as_of))
+        answers.append(await memory.explain(space, agent, id_, query=COMMON, as_of=as_of))
         with suppress(OutOfRange):
             answers.append(await memory.around(space, agent, id_, as_of=as_of))
     return answers

@@ -198,7 +198,8 @@ def _writes(operation: str, arguments: Mapping[str, Any]) -> Question:
 
     async def ask(memory: Memory, folder: Path) -> Any:
         declared = OPERATIONS[operation]
-        answer = await pipeline.call(memory, declared, {"space": "village", "agent": "newcomer", **arguments})
+        who = {name: value for name, value in _NEWCOMER.items() if name in declared.parameters}
+        answer = await pipeline.call(memory, declared, who | arguments)
         return {name: value for name, value in json.loads(declared.to_json(answer)).items() if name in _SETTLED}
 
     return Question(operation, arguments, ask)
@@ -208,6 +209,7 @@ _SETTLED = frozenset(
     {"outcome", "ids", "changed", "refused", "key", "version", "text", "labels", "seeded", "strength", "superseded_by"}
     | {"answer", "added", "known", "compacted", "kept", "summary", "messages", "removed"}
 )
+_NEWCOMER = {"space": "village", "agent": "newcomer"}
 _TALK = {"session": "talk"}
 _PAD = {"session": "noon", "key": "todo"}
 _DEBATE = {"topic": "the price of bread", "conclusion": "Two crowns", "confidence": 0.7}
@@ -220,6 +222,11 @@ WRITTEN: Sequence[Question] = [
     _writes("long_term.retain", {"text": "Ferries leave the harbour at dawn.", "entry_id": "m-2"}),
     _writes("long_term.update", {"entry_id": "m-1", "priority": "pinned"}),
     _writes("long_term.transfer", {"entry_ids": ["m-2"], "to": "smith"}),
+    _writes("long_term.archive", {"entry_id": "m-1"}),
+    _writes("long_term.restore", {"entry_id": "m-1"}),
+    _writes("tiers.change", {"entry_id": "m-1", "tier": "slow"}),
+    _writes("tiers.report_outcome", {"entry_ids": ["m-1"], "success": True}),
+    _writes("long_term.grant", {"units": 100}),
     _writes("long_term.retract", {"entry_id": "m-1"}),
     _writes("long_term.forget", {"entry_ids": ["m-1"]}),
     _writes("long_term.seed", {"texts": ["LESSON: ask before you buy anything"]}),
@@ -242,13 +249,19 @@ WRITTEN: Sequence[Question] = [
     _writes("consensus.dissent", {"content": "Too much", "type": "abstention", "confidence": 1, "topic": "bread"}),
     _writes("stream.summarize", {"store": True, "entry_id": "m-3"}),
     _writes("working.set", {"label": "Goals", "content": "Learn to bake"}),
+    _writes("working.append", {"label": "Goals", "text": " bread"}),
     _writes("working.write_document", {"text": '{"Goals": "Bake", "User": "Alice"}'}),
     _writes("working.delete", {"label": "User"}),
     _writes("working.drain", _PAD),
+    _writes("start_session", _TALK),
+    _writes("configure_agent", {"window": 9}),
+    _writes("configure_space", {"scene_kinds": ["world.observed"]}),
     _writes("conversation.add", _TALK | {"messages": [{"role": "user", "content": str(n), "id": n} for n in range(9)]}),
     _writes("conversation.compact", _TALK | {"max_messages": 8, "keep": 4}),
     _writes("conversation.remove", _TALK | {"ids": ["8"]}),
     _writes("conversation.pop", _TALK),
     _writes("conversation.clear", _TALK),
+    _writes("conversation.end_turn", _TALK),
+    _writes("end_session", _TALK),
 ]
 """What is called after `PUBLISH`, in this order."""

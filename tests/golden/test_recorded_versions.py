@@ -44,6 +44,8 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "conversations.refusals": "removals and compactions that change nothing are noted",
         "consensus.refusals": "links between consensuses that are refused are noted",
         "tiers.rows": "a row counts its changes, which plans name",
+        "tiers.ended": "archived entries keep their tier, with which they are restored",
+        "context": "working memory is shown as soon as an agent has blocks",
         "working.render": "contents are indented, so that none can look like another block",
     }
 }

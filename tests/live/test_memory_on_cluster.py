@@ -126,7 +126,7 @@ async def ask_about(both: Both, space: str, agent: str) -> None:
         lambda memory: memory.agent_settings(space, agent),
     ]
     questions += [
-        lambda memory, each=each: memory.explain(space, each.id, agent, query="bread")  # type: ignore[misc]
+        lambda memory, each=each: memory.explain(space, agent, each.id, query="bread")  # type: ignore[misc]
         for each in both.events[-3:]
     ]
     for question in questions:

@@ -123,8 +123,12 @@ def check_tiers(store: Store, generation: Generation, expected: ExpectedEntries)
     for row in view.rows(tiers.ROWS).values():
         known = oracle.rows[row.space, row.id]
         assert (row.successes, row.reports) == (sum(known.outcomes), len(known.outcomes))
-        found = (row.accesses, row.promoted_at, row.plan, row.touched, row.changes)
-        assert found == (known.reads, known.promoted_at, known.plan, known.touched, known.changes)
+        found = (row.at, row.accesses, row.promoted_at, row.plan, row.touched, row.changes)
+        assert found == (known.at, known.reads, known.promoted_at, known.plan, known.touched, known.changes)
+    ended = {key: expected.entries[key] for key in oracle.ended}
+    assert {key: row.tier for key, row in view.rows(tiers.ENDED).items()} == {
+        (entry.space, entry.owner, key_of(entry)): oracle.ended[key].tier for key, entry in ended.items()
+    }
     agents = {key[:2]: row for key, row in view.rows(tiers.AGENTS).items()}
     scheduled = {key[2]: row for key, row in view.rows(due.AT).items()}
     for space, agent in {*agents, *oracle.plans}:

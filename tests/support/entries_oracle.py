@@ -16,7 +16,7 @@ from support.tiers_oracle import ExpectedTiers
 PINS_MAX = 5
 INTEGER_MAX = 9_223_372_036_854_775_807
 NOT_DEDUPLICATED = ("tool_usage", "summary", "experience")
-CHANGES = {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "erased", "transferred")}
+CHANGES = {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "restored", "erased", "transferred")}
 LABELS = ("entity", "category", "source", "topic")
 
 MARKED = re.compile(r"(?i:lesson|strategy|info|insight|note):[ \t\n\r\f\v]*[^ \t\n\r\f\v]", re.ASCII)
@@ -130,6 +130,8 @@ class ExpectedEntries:
         elif kind in CHANGES:
             self.change(event, offset)
         else:
+            if kind == "memory.tier_changed" and event["payload"].get("rule") not in (None, 1):
+                self.change(event, offset)
             self.tiers.add(self, event, offset)
         self.follow(event, offset, owners)
 
@@ -277,7 +279,11 @@ class ExpectedEntries:
             return "not_owner"
         if verb == "erased":
             return self.erase(event, entry)
-        if entry.status != "live":
+        if verb == "tier_changed" and entry.status == "live":
+            return None
+        if verb in ("restored", "tier_changed") and entry.status == "archived":
+            return self.restore(event, entry, offset)
+        if verb == "restored" or entry.status != "live":
             return entry.status
         if verb in ("retracted", "archived"):
             return self.end(event, entry, verb, event["payload"].get("reason"))
@@ -292,6 +298,18 @@ class ExpectedEntries:
     def end(self, event: Fields, entry: ExpectedEntry, status: str, reason: str | None, of: str | None = None) -> None:
         entry.status, entry.reason, entry.of = status, reason, of or entry.of
         self.note(event, entry.owner, status, entry.id, reason)
+
+    def restore(self, event: Fields, entry: ExpectedEntry, offset: int) -> str | None:
+        if any(self.is_lost(entry.space, source) for source in entry.content["sources"]):
+            return "source_erased"
+        if self.has_twin(event, entry, entry.owner, entry.content):
+            return "equal"
+        if entry.content["priority"] == "pinned" and len(self.pinned(entry.space, entry.owner)) >= PINS_MAX:
+            return "pins"
+        entry.status, entry.reason = "live", None
+        entry.content |= {"since": offset, "since_at": micros(event["at"])}
+        self.note(event, entry.owner, "restored", entry.id, event["payload"].get("reason"))
+        return None
 
     def erase(self, event: Fields, entry: ExpectedEntry) -> str | None:
         if entry.status not in ("live", "retracted", "archived"):

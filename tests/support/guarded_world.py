@@ -141,6 +141,8 @@ POOLS: Mapping[str, Sequence[Any]] = {
     "content": ["recipe of bread"],
     "conclusion": ["bread"],
     "confidence": [0.5],
+    "units": [1.5],
+    "tier": ["slow"],
     "action_type": ["bake"],
     "summary": ["baked bread"],
     "namespace": ["notes", "workspace"],

@@ -40,12 +40,12 @@ class _Judge:
         return float((self.settings.get(name) or {}).get(tier, DEFAULTS[name][tier]))
 
     def worth(self, key: Key) -> float:
-        row, entry = self.expected.tiers.rows[key], self.expected.entries[key]
-        hours = max(0, self.now - entry.content["at"]) / 3_600_000_000
+        row = self.expected.tiers.rows[key]
+        hours = max(0, self.now - row.at) / 3_600_000_000
         return float(row.importance * math.exp2(-hours / self.setting("half_life", row.tier)))
 
     def used(self, key: Key) -> int:
-        return max(self.expected.entries[key].content["at"], self.expected.uses.get(key, (0, -(2**62), 0))[1])
+        return max(self.expected.tiers.rows[key].at, self.expected.uses.get(key, (0, -(2**62), 0))[1])
 
     def rests(self, key: Key) -> bool:
         promoted = self.expected.tiers.rows[key].promoted_at

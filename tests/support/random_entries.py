@@ -80,6 +80,8 @@ class EntryEvents:
         self.aging = rng.choice((0.0, 0.3))
         self.retained: list[tuple[str, str, str]] = [("village", "baker", "never")]
         """Space, agent and id of the events that would retain an entry."""
+        self.archived: list[tuple[str, str, str]] = []
+        """Space and agent of events that would archive an entry, and its id."""
 
     def event(self, id_: str) -> Fields:
         """A new event with this id."""
@@ -89,6 +91,11 @@ class EntryEvents:
         if rng.random() < 0.25:
             space, agent = rng.choice(self.spaces), rng.choice(self.agents)
         kind, payload = self._kind(target, id_)
+        if self.archived and rng.random() < 0.05:
+            space, agent, target = rng.choice(self.archived)
+            kind, payload = self._back(target)
+        if kind == "memory.archived":
+            self.archived.append((space, agent, target))
         trigger = triggers.caused_by(MIGRATION, space, agent, id_)
         answers = kind == "memory.retained" and rng.random() < 0.2
         event: Fields = {
@@ -150,12 +157,18 @@ class EntryEvents:
         if draw < 0.78:
             return "memory.updated", {"entry": target} | self._updated(self._text(id_))
         if draw < 0.86:
-            return rng.choice(("memory.retracted", "memory.retracted", "memory.archived")), {"entry": target} | reason
+            return rng.choice(("memory.retracted", "memory.archived", "memory.archived")), {"entry": target} | reason
         if draw < 0.94:
             return "memory.transferred", {"entries": several, "to": rng.choice(self.agents)} | self._some_of(
                 rule=rng.choice(RULES)
             )
         return "memory.erased", {"entries": several} | reason
+
+    def _back(self, target: str) -> tuple[str, Fields]:
+        """What would restore an archived entry."""
+        moved = "memory.tier_changed", {"to": self.rng.choice(TIERS)}
+        kind, more = self.rng.choice((("memory.restored", {}), moved))
+        return kind, {"entry": target, **more} | self._some_of(rule=self.rng.choice(RULES))
 
     def _aged(self, target: str) -> tuple[str, Fields]:
         """An outcome, a move by the owner, or a part of a plan that any producer may have written."""

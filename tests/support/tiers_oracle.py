@@ -17,9 +17,9 @@ INTERVAL = 3_600_000_000
 DAY = 86_400_000_000
 TRIGGER = re.compile(r"(reflection|consolidation)\.due/[0-9a-f]{32}/\d+|[a-z]+\.due/[0-9a-f]{32}/[0-9a-f]{32}")
 CONCERNED = {
-    "memory.retained", "memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred",
-    "memory.metered", "memory.consolidated", "memory.outcome_reported", "memory.tier_changed", "agent.configured",
-    "reaction.done", "reaction.failed",
+    "memory.retained", "memory.updated", "memory.retracted", "memory.archived", "memory.restored", "memory.erased",
+    "memory.transferred", "memory.metered", "memory.consolidated", "memory.outcome_reported", "memory.tier_changed",
+    "agent.configured", "reaction.done", "reaction.failed",
 }  # fmt: skip
 
 
@@ -38,6 +38,8 @@ class ExpectedTier:
     given: float
     """The importance that its owner gave it."""
     touched: int
+    at: int
+    """When it was retained, or restored."""
     reads: int = 0
     """How often it was read in all at its last move."""
     outcomes: list[bool] = field(default_factory=list)
@@ -70,6 +72,8 @@ class ExpectedPlans:
 class ExpectedTiers:
     rows: dict[Key, ExpectedTier] = field(default_factory=dict)
     """By space and id."""
+    ended: dict[Key, ExpectedTier] = field(default_factory=dict)
+    """Of archived entries."""
     plans: dict[Key, ExpectedPlans] = field(default_factory=dict)
     """By space and agent."""
 
@@ -95,9 +99,13 @@ class ExpectedTiers:
             key = (space, id_)
             entry, known = entries.entries[key], self.rows.get(key)
             if entry.status != "live":
-                self.rows.pop(key, None)
+                self.end(entry.status, key)
+            elif event["kind"] == "memory.tier_changed":
+                pass  # it was restored, and `moved_by_owner` has counted it
             elif known is None:
-                if owner == "":
+                if event["kind"] == "memory.restored" and key in self.ended:
+                    self.restored(entries, key, self.ended[key].tier, at, offset)
+                elif owner == "":
                     self.retained(entries, entry, offset, at)
             else:
                 known.touch(offset)
@@ -107,6 +115,19 @@ class ExpectedTiers:
                     moved.append((key, self.rows.pop(key)))
         for key, known in moved:
             self.begin(entries, key, known, at)
+
+    def end(self, status: str, key: Key) -> None:
+        row = self.rows.pop(key, None)
+        if status == "erased":
+            self.ended.pop(key, None)
+        elif status == "archived" and row is not None:
+            self.ended[key] = row
+
+    def restored(self, entries: "ExpectedEntries", key: Key, to: str, at: int, offset: int) -> None:
+        row = self.ended.pop(key)
+        row.at = at
+        self.begin(entries, key, row, at)
+        self.move(entries, key, to, at, None, offset)
 
     def happened(self, event: Fields) -> None:
         """An event of an agent about entries: intervals between plans begin at most a day after it."""
@@ -121,7 +142,12 @@ class ExpectedTiers:
     def retained(self, entries: "ExpectedEntries", entry: "ExpectedEntry", offset: int, at: int) -> None:
         tier, importance = entry.content["tier"], entry.content["importance"]
         if tier is not None:
-            self.begin(entries, (entry.space, entry.id), ExpectedTier(tier, importance, importance, offset), at)
+            self.begin(
+                entries,
+                (entry.space, entry.id),
+                ExpectedTier(tier, importance, importance, offset, entry.content["at"]),
+                at,
+            )
 
     def untouched(self, entries: "ExpectedEntries", event: Fields, planned: Fields) -> ExpectedTier | None:
         """The tier of an entry that a plan may change."""
@@ -177,9 +203,12 @@ class ExpectedTiers:
         entry = entries.entries.get(key)
         if entry is None or entry.status != "live" or entry.owner != event["agent"]:
             return
-        if key not in self.rows:
+        if key in self.ended:
+            self.restored(entries, key, to, at, offset)
+        elif key not in self.rows:
+            began = at if entry.content["since"] == offset else entry.content["at"]
             importance, reads = entry.content["importance"], entries.uses.get(key, (0, 0, 0))[0]
-            self.begin(entries, key, ExpectedTier(to, importance, importance, offset, reads), at)
+            self.begin(entries, key, ExpectedTier(to, importance, importance, offset, began, reads), at)
         elif self.rows[key].tier != to:
             direction = self.move(entries, key, to, at, None, offset)
             noted = (event["id"], at, int(direction > 0), int(direction < 0), 0, ())
@@ -210,7 +239,7 @@ class ExpectedTiers:
             else:
                 directions.append(self.move(entries, key, move["to"], at, payload["ordinal"], offset))
         for id_ in gone:
-            del self.rows[space, id_]
+            self.end("archived", (space, id_))
         plans.archived += [archived[id_]["reason"] for id_ in gone]
         noted = (directions.count(1), directions.count(-1), len(gone), (*left, *rejected))
         plans.moves.append((event["id"], at, *noted))

@@ -233,7 +233,7 @@ def test_it_answers_a_question_once_as_its_event_and_forgetting_it_removes_the_e
                 ("tool.used", "Read: flour"), ("memory.retained", "Rye needs water."),
             ]  # fmt: skip
             assert (await memory.around("village", "baker", "c-1")).anchor.kind == "tool.used"
-            assert (await memory.explain("village", "c-1", "baker")).verdict == "remembered"
+            assert (await memory.explain("village", "baker", "c-1")).verdict == "remembered"
         assert await captured(memory) == ["c-2"]
         assert (await memory.long_term.get("village", "baker", "c-1")).entry is None
         assert (await memory.long_term.forget("village", "baker", subject="user-1")).ids == ("c-2",)

@@ -396,7 +396,7 @@ def test_bytes_that_are_no_text_are_wrong_use(home: Path, as_json: list[str]) ->
     scene = recallog("context", "village", "baker", "--scene", "\udcff", *as_json, "--home", home)
     assert (scene.code, scene.out) == (2, "")
     assert "--scene: is not valid text" in scene.err
-    event_id = recallog("explain", "village", "\udcff", "baker", *as_json, "--home", home)
+    event_id = recallog("explain", "village", "baker", "\udcff", *as_json, "--home", home)
     assert (event_id.code, event_id.out) == (2, "")
     assert "event_id: is not valid text" in event_id.err
 

@@ -87,7 +87,7 @@ def failed(result: Result, code: int, says: str) -> None:
 
 QUESTIONS: list[list[str]] = [
     ["salient", "village", "widow"],
-    ["explain", "village", "w-1", "widow"],
+    ["explain", "village", "widow", "w-1"],
     ["beliefs", "village", "widow"],
     ["scene", "village"],
     ["context", "village", "widow"],
@@ -193,7 +193,7 @@ def test_a_query_that_begins_with_a_dash_follows_two_dashes(home: Path) -> None:
 
 @pytest.mark.models("prompt")
 def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
-    lines = clean(recallog("explain", "village", "w-2", "widow", "--query", "chest", "--home", home)).out.splitlines()
+    lines = clean(recallog("explain", "village", "widow", "w-2", "--query", "chest", "--home", home)).out.splitlines()
     assert lines == [
         "remembered",
         "  it is among the newest 8 events that widow may see (1 newer)",
@@ -206,20 +206,20 @@ def test_explain_shows_why_an_agent_remembers_an_event(home: Path) -> None:
 
 @pytest.mark.models("prompt")
 def test_explain_shows_nothing_of_an_invisible_event(home: Path) -> None:
-    result = clean(recallog("explain", "village", "t-2", "widow", "--home", home))
+    result = clean(recallog("explain", "village", "widow", "t-2", "--home", home))
     assert result.out.startswith("not visible\n  it is neither by widow nor addressed to widow")
     assert "key" not in result.out
-    assert clean(recallog("explain", "village", "t-2", "widow", "--json", "--home", home)).json["memory"] is None
+    assert clean(recallog("explain", "village", "widow", "t-2", "--json", "--home", home)).json["memory"] is None
 
 
 @pytest.mark.models("prompt")
 def test_explain_exits_with_1_for_an_unknown_event(home: Path) -> None:
-    result = recallog("explain", "village", "nosuch", "widow", "--home", home)
+    result = recallog("explain", "village", "widow", "nosuch", "--home", home)
     assert (result.code, result.out.splitlines()[0]) == (1, "unknown")
     assert result.err == "list the ids: recallog tail --space village --json\n"
-    as_json = recallog("explain", "village", "nosuch", "widow", "--json", "--home", home)
+    as_json = recallog("explain", "village", "widow", "nosuch", "--json", "--home", home)
     assert (as_json.code, as_json.json["verdict"], as_json.err) == (1, "unknown", "")
-    assert recallog("explain", "village", "w-2", "widow", "--as-of", "0:2", "--home", home).code == 1
+    assert recallog("explain", "village", "widow", "w-2", "--as-of", "0:2", "--home", home).code == 1
 
 
 # beliefs and scene

@@ -265,7 +265,7 @@ def test_recall_previews_pages_and_reasons_show_the_declared_text(tmp_path: Path
         searched = await memory.search("village", "miller", "who ordered rye?")
         around = await memory.around("village", "miller", "o-1")
         whole = await memory.entries("village", "miller", ["o-1"])
-        explained = await memory.explain("village", "o-1", "miller")
+        explained = await memory.explain("village", "miller", "o-1")
         page = await memory.timeline("village", "miller")
         assert explained.memory is not None
         assert explained.memory.importance == 0.8
@@ -390,7 +390,7 @@ def test_events_of_a_declared_kind_are_published_queried_rebuilt_and_verified(tm
     assert "Ada ordered rye bread" in recallog("recall", "village", "miller", "who ordered rye?", **environment).out
     (salient,) = recallog("salient", "village", "miller", "--json", **environment).json["memories"]
     assert (salient["text"], salient["importance"]) == ("Ada ordered rye bread", 0.8)
-    assert recallog("explain", "village", "o-1", "miller", "--json", **environment).json["memory"]["importance"] == 0.8
+    assert recallog("explain", "village", "miller", "o-1", "--json", **environment).json["memory"]["importance"] == 0.8
     for command in ("verify", "rebuild", "verify"):
         assert recallog(command, **environment).code == 0
     assert line in recallog("episodic", "village", "miller", **environment).out

@@ -143,7 +143,7 @@ def test_around_an_entry_older_than_the_logs_are_the_events_of_its_time(tmp_path
 )
 def test_an_entry_is_explained_by_what_became_of_it(agent: str, id_: str, verdict: str, why: str) -> None:
     async def work(memory: Memory, positions: list[Position]) -> None:
-        found = await memory.explain("village", id_, agent)
+        found = await memory.explain("village", agent, id_)
         assert (found.verdict, found.in_episodic, found.memory) == (verdict, False, None)
         assert why in found.why
 

@@ -33,7 +33,7 @@ def explained(home: Path, events: Sequence[Event], number: int, agent: str = "ba
     async def work() -> Explanation:
         async with Memory.open(home) as memory:
             await memory.publish_many(events)
-            return await memory.explain("village", f"e-{number}", agent, **question)
+            return await memory.explain("village", agent, f"e-{number}", **question)
 
     return run(work())
 

@@ -24,6 +24,7 @@ from support.events import event, run
 
 SPACE, AGENT = "village", "baker"
 ALL = frozenset({Verb.READ, Verb.PUBLISH, Verb.FORGET})
+ALLOWED = Grant(spaces=(SPACE,), agent=AGENT, verbs=ALL)
 STRINGS_OF_THE_DOCUMENT = ["retain_memory", "recall_memory", "reflect_on_memory", "forget_memory", "update_memory"]
 
 
@@ -40,7 +41,7 @@ def with_client(
 
     async def work() -> Any:
         async with memory or Memory.in_memory() as opened:
-            allowed = grant or Grant(spaces=(SPACE,), agent=AGENT, verbs=ALL)
+            allowed = grant or ALLOWED
             holder = Holder(Guarded(opened, allowed), allowed.spaces[0], allowed.agent)
             async with Client(server_of(Memory, lambda context: holder), raise_exceptions=True) as client:
                 return await use(client)
@@ -63,20 +64,28 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 # What a client sees.
 
 
-@pytest.mark.models("facts", "prompt")
-def test_the_tools_are_those_of_the_document_and_three_more_with_hints_of_their_operations() -> None:
+OF_MODELS = ["read_working_memory", "set_working_memory", "append_working_memory", "delete_working_memory"]
+"""The tools of operations that declare one, with `report_outcome`."""
+
+
+@pytest.mark.models("facts", "prompt", "tiers", "working")
+def test_the_tools_are_those_of_the_document_three_more_and_those_of_operations_with_hints_of_their_operations() -> (
+    None
+):
     async def use(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert sorted(tools) == sorted([*STRINGS_OF_THE_DOCUMENT, "context", "why", "open"])
+        assert sorted(tools) == sorted(
+            [*STRINGS_OF_THE_DOCUMENT, "context", "why", "open", *OF_MODELS, "report_outcome"]
+        )
         for tool in tools.values():
             assert tool.annotations is not None
-            assert not {"space", "agent", "reader"} & tool.input_schema["properties"].keys()
+            assert not {"space", "agent", "reader", "event_id"} & tool.input_schema["properties"].keys()
             assert "$ref" not in str(tool.input_schema)
             assert all(each["description"] for each in tool.input_schema["properties"].values())
         hints = {name: tool.annotations for name, tool in tools.items()}
         assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == {"forget_memory"}
         reads = {name for name, hint in hints.items() if hint and hint.read_only_hint}
-        assert reads >= {"recall_memory", "context", "why", "open"}
+        assert reads >= {"recall_memory", "context", "why", "open", "read_working_memory"}
         assert not {"retain_memory", "forget_memory", "update_memory"} & reads
         assert tools["retain_memory"].input_schema["required"] == ["content"]
         assert tools["forget_memory"].input_schema["required"] == ["memory_id"]
@@ -91,6 +100,41 @@ def test_a_grant_that_only_reads_sees_only_tools_that_read() -> None:
         assert "does not allow" in await refused(client, "retain_memory", content="Bread needs salt.")
 
     with_client(use, grant=Grant(spaces=(SPACE,), agent=AGENT, verbs=frozenset({Verb.READ})))
+
+
+@pytest.mark.models("prompt", "working")
+def test_a_model_edits_its_working_memory_and_sees_it_in_its_context() -> None:
+    async def use(client: Client) -> None:
+        assert "WORKING MEMORY" not in await call(client, "context")
+        set_to = await call(client, "set_working_memory", label="Goals", content="Bake rye.")
+        assert set_to == "working/Goals v1 Bake rye."
+        await call(client, "append_working_memory", label="Goals", text=" Rest on Sunday.")
+        assert await call(client, "read_working_memory") == "Goals (version 2)\n  Bake rye. Rest on Sunday."
+        assert "WORKING MEMORY\n### Goals\n  Bake rye. Rest on Sunday.\n" in await call(client, "context")
+        assert await call(client, "delete_working_memory", label="Goals") == "deleted"
+        assert await call(client, "read_working_memory", labels=["Goals"]) == "(nothing)"
+        reserved = await refused(client, "set_working_memory", label="session_facts", content="x", session="s-1")
+        assert "reserved" in reserved
+
+    with_client(use)
+
+
+@pytest.mark.models("tiers")
+def test_a_model_reports_what_came_of_a_memory() -> None:
+    async def work() -> None:
+        memory = Memory.in_memory()
+        kept = await memory.long_term.retain(SPACE, AGENT, "Sift the flour.", tier="slow", importance=0.5)
+
+        async def use(client: Client) -> float:
+            assert await call(client, "report_outcome", entry_ids=[kept.id], success=True) == "1 changed"
+            found = await memory.tiers.entry(SPACE, AGENT, kept.id or "")
+            return found.found.undecayed if found.found is not None else 0
+
+        holder = Holder(Guarded(memory, ALLOWED), SPACE, AGENT)
+        async with Client(server_of(Memory, lambda context: holder), raise_exceptions=True) as client:
+            assert await use(client) == 0.55
+
+    run(work())
 
 
 # The five tools.

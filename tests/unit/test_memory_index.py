@@ -254,7 +254,7 @@ def test_a_prompt_remembers_what_the_index_finds() -> None:
         prompt = await memory.context("village", "baker", query=QUERY)
         assert "YOUR MEMORY\n[turn 000][agent.spoke][sal=0.85] The smith did it." in prompt.text
         assert prompt.degraded is None
-        explained = await memory.explain("village", "a", "baker", query=QUERY)
+        explained = await memory.explain("village", "baker", "a", query=QUERY)
         assert explained.memory is not None
         assert (explained.rank, explained.memory.relevance) == (1, 1.0)
 

@@ -28,6 +28,10 @@ MORE = [
         id="early",
         payload={"consensus": "later", "type": "risk_warning", "content": "It burns.", "confidence": 0.5},
     ),
+    event("memory.archived", id="away", agent="baker", space="tiers", payload={"entry": "t-2"}),
+    event("memory.restored", id="back", agent="baker", space="tiers", payload={"entry": "t-2", "rule": 2}),
+    event("memory.archived", id="away again", agent="baker", space="tiers", payload={"entry": "t-3"}),
+    event("memory.tier_changed", id="up", space="tiers", payload={"entry": "t-3", "to": "fast", "rule": 2}),
     event("agent.configured", id="daily", payload={"daily": {"enabled": True}}),
     *(
         event(id=f"said-{n}", session="long", payload={"text": f"The {n}th loaf."})

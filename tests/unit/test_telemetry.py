@@ -155,7 +155,8 @@ def test_events_of_several_spaces_name_no_store(spans: Spans, tmp_path: Path) ->
 def test_what_changes_or_finds_memories_has_a_name_and_operators_work_has_none() -> None:
     operations = all_operations(Memory)
     assert {name for name, each in operations.items() if each.scope is Scope.PUBLISH and each.gen_ai is None} == {
-        "react"
+        "configure_agent",
+        "react",
     }
     assert not [name for name, each in operations.items() if each.scope is Scope.OPERATE and each.gen_ai is not None]
     for each in operations.values():

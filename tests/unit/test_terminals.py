@@ -121,7 +121,7 @@ COMMANDS = [
     ["salient", "village", "widow"],
     ["recall", "village", "widow", HOSTILE, "--explain", "--full"],
     ["search", "village", "widow", HOSTILE],
-    ["explain", "village", HOSTILE, "widow"],
+    ["explain", "village", "widow", HOSTILE],
     ["sessions", "village"],
     ["working", "get", "village", "widow"],
     ["working", "render", "village", "widow"],

@@ -33,8 +33,8 @@ QUESTIONS: dict[str, Ask] = {
     "context on a budget": lambda memory, space, agent, as_of: memory.context(
         space, agent, query="bread", budget_tokens=150, as_of=as_of
     ),
-    "explain": lambda memory, space, agent, as_of: memory.explain(space, "e-20", agent, query="mill", as_of=as_of),
-    "explain what came late": lambda memory, space, agent, as_of: memory.explain(space, "e-120", agent, as_of=as_of),
+    "explain": lambda memory, space, agent, as_of: memory.explain(space, agent, "e-20", query="mill", as_of=as_of),
+    "explain what came late": lambda memory, space, agent, as_of: memory.explain(space, agent, "e-120", as_of=as_of),
     "kinds": lambda memory, space, agent, as_of: memory.kinds(space, as_of=as_of),
     "agent_settings": lambda memory, space, agent, as_of: memory.agent_settings(space, agent, as_of=as_of),
 }
@@ -209,7 +209,7 @@ def test_later_settings_of_a_space_apply(tmp_path: Path) -> None:
 @pytest.mark.models("prompt")
 def test_a_later_event_is_unknown(tmp_path: Path) -> None:
     async def ask(memory: Memory, **question: Any) -> Any:
-        return await memory.explain("village", "e-1", "baker", **question)
+        return await memory.explain("village", "baker", "e-1", **question)
 
     found = as_of(tmp_path, 5, [event_of("agent.spoke", 9, "Fire!", id="e-1")], ask)
     assert (found.verdict, found.position, found.memory) == ("unknown", None, None)

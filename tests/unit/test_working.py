@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recallog import Conflict, InvalidArgument, Memory, Refused
-from recallog.models.working.commands import RESERVED_KEYS
+from recallog.models.items.commands import RESERVED_KEYS
 from recallog_projections.models.items import projection as items
 from recallog_schemas import Event
 from support.cli import recallog
@@ -23,6 +23,12 @@ A = ("s", "a")
 def put(label: str, value: Any, *, agent: str = "a", namespace: tuple[str, ...] = ("working",)) -> Event:
     payload = {"namespace": [*namespace], "key": label, "value": value}
     return event("item.put", space="s", agent=agent, payload=payload)
+
+
+def noted(key: str, text: str) -> Event:
+    """What the system adds to a scratchpad."""
+    payload = {"namespace": ["session", "x1"], "key": key, "text": text}
+    return event("item.appended", space="s", agent="a", payload=payload)
 
 
 # Blocks.
@@ -208,14 +214,22 @@ def test_the_51st_key_of_a_scratchpad_is_refused_and_a_long_value_is_cut() -> No
 @pytest.mark.parametrize("key", [*sorted(RESERVED_KEYS), "subagent_result::7", "delegation_result::x"])
 def test_a_reserved_key_is_refused_and_can_be_read(key: str) -> None:
     async def work(memory: Memory) -> None:
-        for change in (
-            lambda: memory.working.set(*A, key, "x", session="x1"),
-            lambda: memory.working.delete(*A, key, session="x1"),
+        pad = (*A, ["session", "x1"])
+        for argument, change in (
+            ("label", lambda: memory.working.set(*A, key, "x", session="x1")),
+            ("label", lambda: memory.working.append(*A, key, "x", session="x1")),
+            ("label", lambda: memory.working.delete(*A, key, session="x1")),
+            ("key", lambda: memory.items.put(*pad, key, "x")),
+            ("key", lambda: memory.items.append(*pad, key, "x")),
+            ("key", lambda: memory.items.delete(*pad, key)),
+            ("key", lambda: memory.items.move(*pad, key, "mine")),
+            ("to", lambda: memory.items.move(*pad, "mine", key)),
         ):
             with pytest.raises(InvalidArgument, match="reserved") as caught:
                 await change()
-            assert (caught.value.path, caught.value.rule) == ("label", "reserved")
-        await memory.items.append("s", "a", ["session", "x1"], key, "done")
+            assert (caught.value.path, caught.value.rule) == (argument, "reserved")
+        await memory.items.put("s", "a", ["notes", "x1"], key, "no scratchpad")
+        await memory.publish(noted(key, "done"))
         (block,) = (await memory.working.scratchpad(*A, "x1", [key])).blocks
         assert block.content == (["done"] if key == items.PENDING else "done")
         await memory.working.set(*A, key, "a block may have any name")
@@ -226,7 +240,7 @@ def test_a_reserved_key_is_refused_and_can_be_read(key: str) -> None:
 def test_a_queue_is_emptied_by_the_read_that_drains_it() -> None:
     async def work(memory: Memory) -> None:
         for n in range(52):
-            await memory.items.append("s", "a", "session/x1", items.PENDING, f"{n}")
+            await memory.publish(noted(items.PENDING, f"{n}"))
         drained = await memory.working.drain(*A, "x1", items.PENDING)
         assert drained.values == tuple(f"{n}" for n in range(2, 52))
         again = await memory.working.drain(*A, "x1", items.PENDING)
@@ -242,7 +256,7 @@ def test_each_element_is_drained_once_by_readers_that_drain_at_the_same_time(tmp
 
             async def fill() -> None:
                 for n in range(20):
-                    await one.items.append("s", "a", "session/x1", items.PENDING, f"{n}")
+                    await one.publish(noted(items.PENDING, f"{n}"))
 
             async def drain(memory: Memory) -> list[Any]:
                 taken: list[Any] = []

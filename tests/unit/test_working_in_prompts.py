@@ -47,7 +47,7 @@ def test_a_prompt_shows_the_blocks_between_the_goal_and_the_scene() -> None:
 @pytest.mark.parametrize(
     ("setting", "shown"),
     [
-        (None, None),
+        (None, WHOLE),
         ({"enabled": False}, None),
         ({"auto_inject": False}, None),
         ({}, WHOLE),
@@ -67,6 +67,11 @@ def test_an_empty_working_memory_is_a_hint_that_names_it() -> None:
     assert section(configured(), block("Goals", "of another agent", agent="miller")) == HINT
     deleted = event("item.deleted", payload={"namespace": ["working"], "key": "Goals"})
     assert section(configured(), GOALS, deleted) == HINT
+
+
+def test_an_agent_without_settings_and_blocks_has_no_section() -> None:
+    assert section(event(), block("Goals", "of another agent", agent="miller")) is None
+    assert section(event("agent.configured", payload={"working": None})) is None
 
 
 def test_a_long_working_memory_is_cut_with_a_mark() -> None:

@@ -250,7 +250,7 @@ async def belief_at(memory: Memory, turn: int) -> Belief:
 async def why_remembered(memory: Memory) -> Explanation:
     """Why the accused remembers the ruling some turns later."""
     as_of = await position_of(memory, lambda event: event.turn <= TURN_AFTER_THE_VERDICT)
-    return await memory.explain(SPACE, VERDICT, ACCUSED, query=QUESTION, as_of=as_of)
+    return await memory.explain(SPACE, ACCUSED, VERDICT, query=QUESTION, as_of=as_of)
 
 
 async def prompt(memory: Memory) -> ContextView:

@@ -18,10 +18,10 @@ from recallog.operations.operation import IN_BODY, IN_PROCESS, MAKES_REPEATABLE
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
-from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas import Event, Position, codec, kinds, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
 from recallog_schemas.kinds.payload import Tier
-from recallog_schemas.validation import NAME_PATTERN, time_of
+from recallog_schemas.validation import NAME_PATTERN, json_of, time_of
 from recallog_streams.progress import Progress
 
 Parsed = TypeVar("Parsed")
@@ -84,11 +84,18 @@ def _instance_of(kind: type[Parsed]) -> Callable[[object], Parsed]:
 
 
 def _event(value: object) -> Event:
-    if isinstance(value, Event):
-        return value
     if isinstance(value, Mapping):
-        return codec.make(dict(value))
-    raise PydanticCustomError("event", "should be an Event, or a dict of its fields")
+        value = codec.make(dict(value))
+    if not isinstance(value, Event):
+        raise PydanticCustomError("event", "should be an Event, or a dict of its fields")
+    if value.audience and {*value.audience} != {value.agent} and kinds.kind_of(value.kind).owned:
+        raise InvalidEvent(
+            f"audience: {value.kind} changes only what {value.agent} has, and reaches nobody else. Leave the audience "
+            f"out. To tell another agent, publish agent.spoke with this audience, or {value.kind} as that agent",
+            path="audience",
+            rule="owned",
+        )
+    return value
 
 
 def _events(value: object) -> list[Event]:
@@ -132,6 +139,20 @@ def clamped(least: int, most: int) -> AfterValidator:
     return AfterValidator(lambda number: max(least, min(number, most)))
 
 
+def _json_object(value: object) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = json_of(value)
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return value
+    raise PydanticCustomError("json_object", "should be a JSON object, or its text")
+
+
+OptionalObject = Annotated[
+    Mapping[str, Any] | str | None,
+    PlainValidator(optional(_json_object)),
+    WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
+]
 OptionalTime = Annotated[
     datetime | str | None,
     PlainValidator(optional(time_of)),
@@ -299,36 +320,28 @@ RecencyWeight = Annotated[
 ]
 WaitIndex = Annotated[bool, Field(description="Wait until the index has processed all that the ledger holds now.")]
 
-# Items
+# Events that are written
 
 NewEventId = Annotated[
     str | None,
     identified("Id of the event that is written; a call with the same id can be repeated."),
     MAKES_REPEATABLE,
 ]
+WrittenTurn = Annotated[int, Field(ge=0, le=limits.TURN_MAX, description="Turn of the space in which it happens.")]
+WrittenSession = Annotated[str, identified("Session that begins or ends.")]
+SessionTitle = Annotated[str | None, Field(description="Title of the session.")]
+SpaceAuthor = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent whose event it is.")]
+
+# Pages
+
 ListLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many items a page has.")]
 Cursor = Annotated[str | None, Field(description="The `next` of the page before.")]
-
-# Documents of the workspace
-
-
-# Working memory
-
-
-# Long-term memory
-
 
 # Tiers
 
 SomeTiers = Annotated[
     Sequence[Tier] | None, Field(description="Only entries of these tiers: fast, medium, slow, glacial; default: all.")
 ]
-
-# Stream
-
-
-# Text of a prompt
-
 
 # Projections of your own
 
@@ -425,6 +438,17 @@ class RecallOptions(Filters, At, total=False):
     preset: RankingPreset
     vector_weight: VectorWeight
     recency_weight: RecencyWeight
+
+
+class EndOptions(TypedDict, total=False):
+    """What came of a session, and whose session it was."""
+
+    outcome: Annotated[str | None, Field(description="What came of the session.")]
+    reward: Annotated[float | None, Field(allow_inf_nan=False, description="A number that rates it.")]
+    audience: Annotated[
+        Sequence[str] | None,
+        Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Other agents whose session ends too."),
+    ]
 
 
 class SalienceOptions(At, total=False):

@@ -7,7 +7,7 @@ from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapsho
 from recallog.reading.subject import of_agent, of_space, snapshot_of
 from recallog_projections.stores.store import StoredRow
 from recallog_projections.tables import RowKey, Table
-from recallog_projections.views import activity, episodic, outline, settings
+from recallog_projections.views import activity, episodic, outline, scene, settings
 from recallog_projections.views.settings import AgentSettings, SpaceSettings
 from recallog_schemas import Position, codec, kinds, limits
 from recallog_schemas.errors import InvalidArgument, OutOfRange
@@ -29,6 +29,7 @@ from recallog_schemas.views import (
     ResumeView,
     SessionsView,
     SpaceDetail,
+    SpaceSettingsView,
     SpaceView,
 )
 
@@ -175,6 +176,19 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
         daily=DailySettings.model_validate(own.daily or {}),
         auto_recall=own.auto_recall or False,
         prices=own.prices or {},
+    )
+
+
+async def space_settings(reading: ReadSession, space: str) -> SpaceSettingsView:
+    """The settings of `space`, with defaults."""
+    snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space), RowKey(activity.SPACES.name, space)])
+    set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()
+    shared = kinds.shared_kinds() if set_to.shared_kinds is None else set_to.shared_kinds
+    return SpaceSettingsView(
+        **of_space(snapshot, space),
+        shared_kinds=tuple(sorted(shared)),
+        scene_kinds=tuple(scene.scene_kinds(set_to)),
+        kinds=tuple(_declared(space, set_to)),
     )
 
 

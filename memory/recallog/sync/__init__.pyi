@@ -337,6 +337,12 @@ class _ConversationShared:
     clear = _Called(_Conversation.clear)
     """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
 
+    end_turn = _Called(_Conversation.end_turn)
+    """Say that an agent has finished its turn of a session, by an event `turn.ended`.
+
+    Reactors then draw facts from the turn, if the agent is set to `extract_facts`, and write its daily log.
+    """
+
 
 class Conversation(_ConversationShared):
     """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
@@ -405,6 +411,29 @@ class _LongTermShared:
     If it is not live any more, nothing is written, and `changed` of the answer is false.
 
     Raises `Refused` if the agent owns no such entry.
+    """
+
+    archive = _Called(_Entries.archive)
+    """Put away an entry of the agent that is not needed now. It is found no longer, and `restore` brings it back.
+
+    If it is archived already, nothing is written, and `changed` of the answer is false.
+
+    Raises `Refused` if the agent owns no such entry, or if it is retracted or erased.
+    """
+
+    restore = _Called(_Entries.restore)
+    """Bring back an archived entry of the agent in its former form and tier. It ages from now on.
+
+    If it is live already, nothing is written, and `changed` of the answer is false.
+
+    Raises `Refused` if the agent owns no such entry, if it is retracted or erased, if one of its sources is erased,
+    for a text that another entry has now, and for a sixth pinned entry; nothing has changed then.
+    """
+
+    grant = _Called(_Entries.grant)
+    """Give an agent units that it may spend on entries, and answer its numbers with the new balance.
+
+    From the first grant on it pays for what it retains. A negative number takes units, as a use does.
     """
 
     transfer = _Called(_Entries.transfer)
@@ -507,6 +536,13 @@ class _WorkingShared:
     Raises `Conflict`, and `Refused` for one block or key too many; nothing has changed then.
     """
 
+    append = _Called(_Working.append)
+    """Add a text to the end of a block, or with `session` of a key of its scratchpad; without one it begins one.
+
+    Raises `Conflict`, and `Refused` for a content that is no text, and for one block or key too many; nothing has
+    changed then.
+    """
+
     get = _Called(_Working.get)
     """The blocks of an agent with their versions, by label."""
 
@@ -549,8 +585,8 @@ class _WorkingShared:
 class Working(_WorkingShared):
     """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.
 
-    An agent has at most 64 blocks, which are the items of its namespace `working`. A prompt shows them if
-    `agent.configured {working}` says so. A session has a scratchpad of at most 50 keys, the items of the namespace
+    An agent has at most 64 blocks, which are the items of its namespace `working`. Its prompts show them, unless its
+    setting `working` is off. A session has a scratchpad of at most 50 keys, the items of the namespace
     `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
     """
 
@@ -558,8 +594,8 @@ class Working(_WorkingShared):
 class RemoteWorking(_WorkingShared):
     """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.
 
-    An agent has at most 64 blocks, which are the items of its namespace `working`. A prompt shows them if
-    `agent.configured {working}` says so. A session has a scratchpad of at most 50 keys, the items of the namespace
+    An agent has at most 64 blocks, which are the items of its namespace `working`. Its prompts show them, unless its
+    setting `working` is off. A session has a scratchpad of at most 50 keys, the items of the namespace
     `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
     """
 
@@ -635,6 +671,22 @@ class _TiersShared:
 
     entry = _Called(_Tiers.entry)
     """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
+
+    change = _Called(_Tiers.change)
+    """Move an entry of the agent to another tier, or give it one. An archived entry is restored in this tier.
+
+    If it is in the tier already, nothing is written, and `changed` of the answer is false.
+
+    Raises `Refused` as `long_term.restore` does; nothing has changed then.
+    """
+
+    report_outcome = _Called(_Tiers.report_outcome)
+    """Report what came of using entries that the agent may read: plans promote what succeeds or surprises.
+
+    An entry that carries no tier, and one that the agent may not read, is left out and named in `refused`.
+
+    Raises `Refused` if no entry is left, and for a report with a confidence below 0.5; nothing has changed then.
+    """
 
     consolidate = _Called(_Tiers.consolidate)
     """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
@@ -774,6 +826,32 @@ class _MemoryShared:
     counts, and the second is not a conflict), `EventTooLarge`, `StorageError`, `UnknownOutcome`. Repeating the call
     with the same events is safe after each of them, and after a cancelled call, whose events may have been
     written.
+    """
+
+    start_session = _Called(_Memory.start_session)
+    """Say that a session of an agent begins, by an event `session.started`."""
+
+    end_session = _Called(_Memory.end_session)
+    """Say that a session of an agent ends, and what came of it, by an event `session.ended`.
+
+    What the agent marked in its working memory and in the scratchpad of the session then becomes entries, and so
+    does that of the agents in `audience`, once a reactor runs.
+    """
+
+    configure_agent = _Called(_Memory.configure_agent)
+    """Change settings of an agent, by an event `agent.configured`, and answer all its settings.
+
+    A setting that is not given keeps its value. One with fields of its own is a JSON object, which replaces the
+    former one as a whole. In Python and over HTTP null takes a setting back to its default.
+    """
+
+    configure_space = _Called(_Memory.configure_space)
+    """Change settings of a space, by an event `space.configured`, and answer all its settings.
+
+    A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and over
+    HTTP null takes a setting back to its default. What was published before keeps its readers and its text.
+
+    Raises `Refused` if the space would declare more than 64 kinds; nothing has changed then.
     """
 
     react = _Called(_Memory.react)

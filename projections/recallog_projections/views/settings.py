@@ -167,10 +167,10 @@ class SettingsProjection:
                 rows.put(AGENTS, _changed(settings, event.payload), event.space, event.agent)
             elif event.kind == "space.configured":
                 space = rows.get(SPACES, event.space) or SpaceSettings()
-                rows.put(SPACES, _space(space, event.payload), event.space)
+                rows.put(SPACES, configured(space, event.payload), event.space)
             elif event.payload.get("shared_kinds") is not None:
                 space = rows.get(SPACES, event.space) or SpaceSettings()
-                rows.put(SPACES, _space(space, {"shared_kinds": event.payload["shared_kinds"]}), event.space)
+                rows.put(SPACES, configured(space, {"shared_kinds": event.payload["shared_kinds"]}), event.space)
 
 
 def _changed(settings: AgentSettings, payload: Mapping[str, Any]) -> AgentSettings:
@@ -181,7 +181,8 @@ def _changed(settings: AgentSettings, payload: Mapping[str, Any]) -> AgentSettin
     return msgspec.structs.replace(settings, **changed)
 
 
-def _space(settings: SpaceSettings, payload: Mapping[str, Any]) -> SpaceSettings:
+def configured(settings: SpaceSettings, payload: Mapping[str, Any]) -> SpaceSettings:
+    """The settings of a space as `space.configured` changes them. Raises `ProjectionError` for too many kinds."""
     shared, scene = payload.get("shared_kinds"), payload.get("scene_kinds")
     if "shared_kinds" in payload:
         settings = msgspec.structs.replace(

@@ -59,6 +59,9 @@ class Kind:
     """What a key must allow to publish its events: to publish, also to forget, or also to operate."""
     moves_time: bool = True
     """Whether the time of a space follows from its events. False if the memory writes them by itself."""
+    owned: bool = False
+    """Whether its events change only what their agent has. An audience would not receive the change: publishing refuses
+    an event that names one."""
     uncompared: frozenset[str] = frozenset()
     """The payload fields in which two events of one id may differ: the second is a repeat all the same."""
 

@@ -1,4 +1,4 @@
-"""The settings of an agent."""
+"""The settings of an agent, and of a space."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,8 @@ from recallog_schemas.kinds import (
     TierSettings,
     WorkingSettings,
 )
-from recallog_schemas.views.base import OfAgent
+from recallog_schemas.views.base import OfAgent, OfSpace
+from recallog_schemas.views.kinds import KindView
 
 
 class AgentSettingsView(OfAgent):
@@ -53,3 +54,19 @@ class AgentSettingsView(OfAgent):
     """Whether the newest messages of a session are the query of its section RECALLED."""
     prices: Mapping[str, float]
     """The price of one unit by name."""
+
+
+class SpaceSettingsView(OfSpace):
+    """The settings of a space, with defaults filled in. `space.configured` events change them."""
+
+    shared_kinds: tuple[str, ...]
+    """The kinds that all its agents see, by name."""
+    scene_kinds: tuple[str, ...]
+    """The kinds whose newest shared events are the scene of prompts."""
+    kinds: tuple[KindView, ...]
+    """The kinds that it declares, by name."""
+
+    def format(self) -> str:
+        """Shared kinds, scene kinds, and one line for each declared kind."""
+        lines = [f"shared_kinds: {', '.join(self.shared_kinds)}", f"scene_kinds: {', '.join(self.scene_kinds)}"]
+        return "\n".join([*lines, *(kind.format() for kind in self.kinds)])

@@ -186,8 +186,9 @@ def tools_of(operations: Mapping[str, Operation]) -> Mapping[str, Tool]:
 
 
 def _derived(operation: Operation) -> Tool:
-    """The tool of one operation: its arguments are those that neither the caller nor the server fixes."""
-    arguments = {name: name for name in operation.parameters if name not in _FIXED}
+    """The tool of one operation: its arguments are those that neither the caller nor the server fixes. Ids of what is
+    written are not among them: a client that repeats calls has them, and no model."""
+    arguments = {name: name for name in operation.parameters if name not in _FIXED | {operation.repeat_key}}
     way = Way(operation.qualified_name, arguments, showing.text)
     title = operation.tool.replace("_", " ").capitalize()
     return Tool(operation.tool, title, " ".join(operation.description), [way])

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
         MessagesAdded,
         MessagesRemoved,
     )
+    from recallog_schemas.views import Recorded
 
-Written = TypeVar("Written", "MessagesAdded", "MessagesRemoved")
+Written = TypeVar("Written", "MessagesAdded", "MessagesRemoved", "Recorded")
 
 
 class Conversation(FacadePart):
@@ -214,6 +215,30 @@ class Conversation(FacadePart):
 
         conversation = ConversationKey(space, agent, session)
         return await self._noted(await changes.pop(self._access, conversation, None, await self._newest(space)))
+
+    @operation(
+        example="recallog conversation end-turn village baker s-1",
+        scope=Scope.PUBLISH,
+        command="conversation end-turn",
+        gen_ai=GenAi.CREATE,
+    )
+    async def end_turn(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: conversations_parameters.ConversationSession,
+        *,
+        turn: parameters.WrittenTurn = 0,
+        event_id: parameters.NewEventId = None,
+    ) -> "Recorded":
+        """Say that an agent has finished its turn of a session, by an event `turn.ended`.
+
+        Reactors then draw facts from the turn, if the agent is set to `extract_facts`, and write its daily log.
+        """
+        from recallog.commands.recording import record
+
+        more = {"event_id": event_id, "session": session, "turn": turn}
+        return await self._noted(await record(self._access, space, agent, "turn.ended", {}, **more))
 
     async def _newest(self, space: str) -> Position | None:
         await self._access.components.ledger.open()

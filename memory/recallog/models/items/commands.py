@@ -1,6 +1,6 @@
 """Changes of items: each is published, and its answer says what the views made of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ _WHY = {
 JUDGE = Judge(Items, items.REFUSALS)
 """Judges changes of items, of all namespaces."""
 
+RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
+"""Keys of scratchpads that are not for an agent's own notes: the system writes them, by events of its own."""
+RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -41,6 +45,8 @@ class Address:
     key: str
     argument: str = "value"
     """The name of the argument that is the value, for messages."""
+    key_argument: str = "key"
+    """That of the key."""
 
     @property
     def path(self) -> str:
@@ -79,8 +85,9 @@ def event(address: Address, kind: str, event_id: str | None = None, **fields: An
 async def change(access: MemoryAccess, address: Address, kind: str, event_id: str | None, **fields: Any) -> ItemChange:
     """Publish one change, and answer what it did. With an id it may have been published before.
 
-    Raises `InvalidArgument`, `Conflict` and `Refused`.
+    Raises `InvalidArgument`, also for a reserved key, `Conflict` and `Refused`.
     """
+    _check_keys(address, {address.key_argument: address.key, "to": fields.get("to", "")})
     changed = event(address, kind, event_id, **fields)
     if event_id is None and (reasons := (await JUDGE.foresee(access, [changed]))[0]):
         return await _refused(access, address, changed, reasons[""], None)
@@ -91,6 +98,18 @@ async def change(access: MemoryAccess, address: Address, kind: str, event_id: st
         return await _refused(access, address, changed, verdict.reasons[0][""], verdict.position)
     item = queries.present(verdict.snapshot, address.space, address.agent, address.namespace, key)
     return ItemChange(changed=True, id=changed.id, position=verdict.position, item=item)
+
+
+def _check_keys(address: Address, keys: Mapping[str, str]) -> None:
+    """Raise `InvalidArgument` for the first of some keys, by the argument that has it, which is reserved."""
+    for argument, key in keys.items():
+        is_reserved = key in RESERVED_KEYS or key.startswith(RESERVED_PREFIXES)
+        if is_reserved and items.session_of(address.namespace) is not None:
+            raise InvalidArgument(
+                f"{argument}: {key!r} is reserved for what the system keeps in a scratchpad; choose another key",
+                path=argument,
+                rule="reserved",
+            )
 
 
 async def _refused(

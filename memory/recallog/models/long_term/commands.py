@@ -10,6 +10,7 @@ from recallog.access import MemoryAccess
 from recallog.commands.command import Judge, Reasons
 from recallog.commands.making import made
 from recallog.index.semantic_index import SemanticIndex
+from recallog.models.long_term import queries
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
 from recallog.models.long_term.similar import SimilarEntry, similar, similar_to_each
@@ -18,8 +19,8 @@ from recallog.reading.read_session import ReadSession
 from recallog_projections.index.terms import terms
 from recallog_projections.models.long_term import tables, texts
 from recallog_projections.models.long_term.kinds import changed_ids
-from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow
+from recallog_projections.models.long_term.views import make_entries
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
@@ -37,6 +38,7 @@ from recallog_schemas.models.long_term.views import (
     Comparison,
     Deduplicated,
     EntriesChange,
+    EntryStats,
     NearDuplicate,
     NearestEntry,
     Retained,
@@ -56,18 +58,20 @@ _WHY = {
     tables.PINS: f"{{agent}} has pinned {long_term_limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. "
     "Give one of "
     "them another priority first: {pinned}",
-    tables.EQUAL: "another entry of {owner} has this text already",
+    tables.EQUAL: "another entry of {owner} has this text already; change, archive or retract that one first",
     tables.TOO_LARGE: "the entry would become too large; keep it in parts",
     tables.OWN: "the entry belongs to {owner} already",
     tables.UNKNOWN: "{agent} owns no entry {id}",
     tables.NOT_OWNER: "{agent} owns no entry {id}",
     tables.RETRACTED: "the entry {id} is retracted, and cannot be changed any more; retain a new one",
-    tables.ARCHIVED: "the entry {id} is archived, and cannot be changed any more; retain a new one",
+    tables.ARCHIVED: "the entry {id} is archived; restore it first, or retain a new one",
     tables.ERASED: "the entry {id} is erased; retain a new one",
     tables.DUPLICATE: "{id} is no entry: its text was one already",
     tables.REFUSED: "{id} is no entry: it was refused",
+    tables.SOURCE_ERASED: "the entry {id} was made from one that is erased; retain a new one without it",
+    tables.DEPENDENTS: "a source of {id} has as many dependents as it may have; forget or retract one of them first",
 }
-JUDGE = Judge(Entries, tables.REFUSALS, [settings.SPACES])
+JUDGE = Judge(make_entries, tables.REFUSALS, [settings.SPACES])
 """Judges what retains and changes entries."""
 _NOT_OWNED = frozenset({tables.UNKNOWN, tables.NOT_OWNER})
 _PAYLOAD_OF_OPTION = {"based_on": "sources"}
@@ -269,6 +273,33 @@ async def retract(access: MemoryAccess, space: str, agent: str, entry_id: str, r
     """Take an entry back. Raises `Refused` if the agent does not own it."""
     payload: dict[str, Any] = {"entry": entry_id} if reason is None else {"entry": entry_id, "reason": reason}
     return await _change_owned(access, _event(space, agent, "retracted", payload))
+
+
+_DONE = {"archived": tables.ARCHIVED, "restored": tables.LIVE}
+"""By the change: what an entry is that needs it no longer."""
+
+
+async def change_one(
+    access: MemoryAccess, space: str, agent: str, change: str, payload: Mapping[str, Any], event_id: str | None
+) -> EntriesChange:
+    """Make a change of one entry of an agent; `changed` is false if there is nothing to change. Values of the payload
+    that are None are left out. Raises `Refused`; nothing has changed then."""
+    given = {name: value for name, value in payload.items() if value is not None}
+    event = _event(space, agent, change, given, event_id)
+    changed = await _change(access, [event], look=event_id is None)
+    for id_, reason in changed.refused.items():
+        if reason != _DONE.get(change):
+            raise await _refused(access, event, id_, reason)
+    return changed
+
+
+async def grant(
+    access: MemoryAccess, space: str, agent: str, units: float, reason: str | None, event_id: str | None
+) -> EntryStats:
+    """Add units to the balance of an agent, or take them, and answer its numbers."""
+    payload = {"units": units} if reason is None else {"units": units, "reason": reason}
+    (position,) = await access.append([_event(space, agent, "metered", payload, event_id)])
+    return await access.of_space(space, partial(queries.stats, space=space, agent=agent), At(after=position))
 
 
 async def transfer(access: MemoryAccess, space: str, agent: str, ids: Sequence[str], to: str) -> EntriesChange:

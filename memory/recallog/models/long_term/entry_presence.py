@@ -1,13 +1,13 @@
 """Whether a space has ever had entries, and when they or their tiers last changed: what a query need not read."""
 
 from recallog.reading.read_session import Snapshot
-from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, PLAN, RETAINING
+from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, MOVED, PLAN, RETAINING
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity
 
 _GIVING = RETAINING | {"memory.transferred"}
 """Captured calls of tools are found as events; only one that another agent was given is found as an entry."""
-_KINDS = RETAINING | CHANGING | {PLAN, "memory.tier_changed"}
+_KINDS = RETAINING | CHANGING | {PLAN, MOVED}
 
 
 def rows(space: str) -> list[RowKey]:

@@ -201,6 +201,85 @@ class Entries(FacadePart):
         return await changes.retract(self._access, space, agent, entry_id, reason)
 
     @operation(
+        example='recallog long-term archive village baker l-7 --reason "the season is over"',
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="long-term archive",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
+    )
+    async def archive(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: long_term_parameters.EntryId,
+        *,
+        reason: long_term_parameters.ChangeReason = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "EntriesChange":
+        """Put away an entry of the agent that is not needed now. It is found no longer, and `restore` brings it back.
+
+        If it is archived already, nothing is written, and `changed` of the answer is false.
+
+        Raises `Refused` if the agent owns no such entry, or if it is retracted or erased.
+        """
+        from recallog.models.long_term import commands as changes
+
+        payload = {"entry": entry_id, "reason": reason}
+        return await changes.change_one(self._access, space, agent, "archived", payload, event_id)
+
+    @operation(
+        example="recallog long-term restore village baker l-7",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="long-term restore",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
+    )
+    async def restore(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: long_term_parameters.EntryId,
+        *,
+        reason: long_term_parameters.ChangeReason = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "EntriesChange":
+        """Bring back an archived entry of the agent in its former form and tier. It ages from now on.
+
+        If it is live already, nothing is written, and `changed` of the answer is false.
+
+        Raises `Refused` if the agent owns no such entry, if it is retracted or erased, if one of its sources is erased,
+        for a text that another entry has now, and for a sixth pinned entry; nothing has changed then.
+        """
+        from recallog.models.long_term import commands as changes
+
+        payload = {"entry": entry_id, "reason": reason}
+        return await changes.change_one(self._access, space, agent, "restored", payload, event_id)
+
+    @operation(
+        example='recallog long-term grant village baker 100 --reason "December"',
+        scope=Scope.OPERATE,
+        command="long-term grant",
+    )
+    async def grant(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        units: long_term_parameters.Units,
+        *,
+        reason: long_term_parameters.ChangeReason = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "EntryStats":
+        """Give an agent units that it may spend on entries, and answer its numbers with the new balance.
+
+        From the first grant on it pays for what it retains. A negative number takes units, as a use does.
+        """
+        from recallog.models.long_term import commands as changes
+
+        return await changes.grant(self._access, space, agent, units, reason, event_id)
+
+    @operation(
         example="recallog long-term transfer village baker miller l-7",
         scope=Scope.PUBLISH,
         idempotent=True,

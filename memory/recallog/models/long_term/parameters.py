@@ -1,19 +1,17 @@
 """The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
-from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field
 
 from recallog.operations.operation import IN_BODY, MAKES_REPEATABLE
-from recallog.operations.parameters import identified, optional
+from recallog.operations.parameters import OptionalObject, identified
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds.payload import Priority, Tier
 from recallog_schemas.models.long_term import limits as long_term_limits
-from recallog_schemas.validation import NAME_PATTERN, is_text, json_of
+from recallog_schemas.validation import NAME_PATTERN, is_text
 
 _ENTRY_TYPE_PATTERN = r"^[a-z][a-z0-9_]*$"
 
@@ -24,15 +22,6 @@ def _texts(given: Sequence[str] | None) -> Sequence[str] | None:
             path = f"texts.{index}"
             raise InvalidArgument(f"{path}: should be a text with at least one word", path=path, rule="blank")
     return given
-
-
-def _json_object(value: object) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        with suppress(ValueError):
-            value = json_of(value)
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return value
-    raise PydanticCustomError("json_object", "should be a JSON object, or its text")
 
 
 def _name(description: str) -> Any:
@@ -70,6 +59,9 @@ ForgottenIds = Annotated[
 ForgottenSubject = Annotated[str | None, identified("All entries about this person instead.")]
 Receiver = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent that receives them.")]
 ChangeReason = Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record.")]
+Units = Annotated[
+    float, Field(allow_inf_nan=False, description="How many units: positive for a grant, negative for a use.")
+]
 NewEntryId = Annotated[
     str | None,
     identified("Id of the event and the entry; a call with the same id can be repeated."),
@@ -107,12 +99,7 @@ class EntryFields(TypedDict, total=False):
         Priority | None, Field(description="How strongly it is preferred (normal). At most 5 of an agent are pinned.")
     ]
     red_line: Annotated[bool | None, Field(description="Whether no plan may demote or archive it (false).")]
-    metadata: Annotated[
-        Mapping[str, Any] | str | None,
-        PlainValidator(optional(_json_object)),
-        Field(description="Any JSON object of your own, or its text."),
-        WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
-    ]
+    metadata: Annotated[OptionalObject, Field(description="Any JSON object of your own, or its text.")]
 
 
 class Provenance(TypedDict, total=False):

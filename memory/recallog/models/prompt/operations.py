@@ -79,15 +79,15 @@ class Prompts(FacadePart):
         )
 
     @operation(
-        example='recallog explain village e-17 baker --query "who owes the miller?"',
+        example='recallog explain village baker e-17 --query "who owes the miller?"',
         uses_index=True,
         asks=frozenset({RELEVANCE}),
     )
     async def explain(
         self,
         space: parameters.Space,
-        event_id: parameters.EventId,
         agent: parameters.Agent,
+        event_id: parameters.EventId,
         *,
         query: prompt_parameters.MemoryQuery = None,
         top_k: parameters.SalientTopK = None,

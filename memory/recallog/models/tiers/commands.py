@@ -1,28 +1,99 @@
-"""Consolidation by hand: a plan is published, and what it has archived is summarised at once."""
+"""Changes of tiers: by the owner of an entry, by reported outcomes, and by a plan, whose summaries are made at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 from recallog import queries
 from recallog.access import MemoryAccess
 from recallog.commands.answers import AnsweredMemory
 from recallog.commands.command import Judge
+from recallog.commands.making import made
 from recallog.models import tiers
+from recallog.models.long_term import commands as entry_changes
+from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.tiers import reactor as consolidation
+from recallog.models.tiers.entries import ADDITION
+from recallog.models.tiers.parameters import OutcomeOptions
 from recallog.models.tiers.queries import Planned
 from recallog.operations.parameters import At
 from recallog.reactors.answering import Answers, of_work
 from recallog.reading.read_session import ReadSession
+from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.tiers import projection, rules, tables
 from recallog_projections.views import due
 from recallog_projections.views.due import Work
-from recallog_schemas import Position, limits, triggers
-from recallog_schemas.errors import InvariantViolation
+from recallog_schemas import Event, Position, limits, triggers
+from recallog_schemas.errors import InvariantViolation, Refused
+from recallog_schemas.models.long_term.views import EntriesChange
 from recallog_schemas.models.tiers.triggers import SUMMARY
 from recallog_schemas.models.tiers.views import ArchivedEntry, Consolidation, TierMove
 
 JUDGE = Judge(projection.Tiers, tables.MOVES)
 """Judges plans. It foresees nothing: the fold follows others, which it would need."""
+
+_NO_TIER, _SAME_TIER = "no_tier", "same_tier"
+_WHY = {
+    entries.UNKNOWN: "{agent} may read no live entry {id}",
+    _NO_TIER: "{id} carries no tier, and does not age; give it one with tiers.change first",
+}
+
+
+async def change(
+    access: MemoryAccess, space: str, agent: str, payload: Mapping[str, Any], event_id: str | None
+) -> EntriesChange:
+    """Move an entry to another tier, or give it one, or restore it there. Raises `Refused`."""
+    id_ = payload["entry"]
+    if event_id is None:
+        now = await access.of_space(space, partial(_tiers_of, space=space, agent=agent, ids=[id_], owned=True), At())
+        if now[id_] == payload["to"]:
+            return EntriesChange(changed=False, ids=(), refused={id_: _SAME_TIER}, position=None)
+    return await entry_changes.change_one(access, space, agent, "tier_changed", payload, event_id)
+
+
+async def report_outcome(
+    access: MemoryAccess, space: str, agent: str, ids: Sequence[str], event_id: str | None, options: OutcomeOptions
+) -> EntriesChange:
+    """Publish what came of using entries, and answer for which of them it counts. Raises `Refused` if for none."""
+    given = {name: value for name, value in options.items() if value is not None}
+    event = made(space, agent, "memory.outcome_reported", {"entries": list(dict.fromkeys(ids)), **given}, event_id)
+    confidence = options.get("confidence")
+    if confidence is not None and confidence < rules.CONFIDENCE_MIN:
+        why = f"a report changes nothing if its confidence is below {rules.CONFIDENCE_MIN}; report what is more certain"
+        raise Refused(why, reason="confidence")
+    unknown = await _uncounted(access, event, At())
+    if event_id is None and len(unknown) == len(event.payload["entries"]):
+        id_, reason = next(iter(unknown.items()))
+        raise Refused(_WHY[reason].format(agent=agent, id=id_), reason=reason)
+    (position,) = await access.append([event])
+    unknown = await _uncounted(access, event, At(after=position))
+    counted = tuple(id_ for id_ in event.payload["entries"] if id_ not in unknown)
+    return EntriesChange(changed=bool(counted), ids=counted, refused=unknown, position=position)
+
+
+async def _uncounted(access: MemoryAccess, event: Event, at: At) -> Mapping[str, str]:
+    """Why a report does not count for entries that it names, by id: for those without a tier, and unknown ones."""
+    ids = event.payload["entries"]
+    found = await access.of_space(event.space, partial(_tiers_of, space=event.space, agent=event.agent, ids=ids), at)
+    reasons = {id_: entries.UNKNOWN if tier is None else _NO_TIER for id_, tier in found.items() if not tier}
+    return {id_: reasons[id_] for id_ in ids if id_ in reasons}
+
+
+async def _tiers_of(
+    reading: ReadSession, space: str, agent: str, ids: Sequence[str], *, owned: bool = False
+) -> Mapping[str, str | None]:
+    """The tiers of live entries, by id: "" for one that carries none, None for one that the agent may not read, or with
+    `owned` does not own."""
+
+    async def read(session: ReadSession) -> Mapping[str, str | None]:
+        found = await entries_by_id(session, space, ids)
+        live = {id_: each.readable_by(agent) for id_, each in found.items() if each.ref.status == entries.LIVE}
+        rows = {id_: row for id_, row in live.items() if row is not None and (row.owner == agent or not owned)}
+        tier_of = await ADDITION.tiers_of(session, rows.values())
+        return {id_: tier_of.get(rows[id_].offset, "") if id_ in rows else None for id_ in ids}
+
+    return await reading.steady(read)
 
 
 async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetime | None) -> Consolidation:

@@ -6,6 +6,7 @@ from recallog.access import FacadePart
 from recallog.models import tiers as model
 from recallog.models.long_term import parameters as long_term_parameters
 from recallog.models.tiers import parameters as tiers_parameters
+from recallog.models.tiers.parameters import OutcomeOptions
 from recallog.operations import parameters
 from recallog.operations.facade import operation
 from recallog.operations.operation import GenAi, Scope
@@ -13,6 +14,7 @@ from recallog.operations.parameters import At
 from recallog_schemas.models.tiers import limits as tiers_limits
 
 if TYPE_CHECKING:
+    from recallog_schemas.models.long_term.views import EntriesChange
     from recallog_schemas.models.tiers.views import Consolidation, TierEntryFound, TierHits, TierPressure, TierStats
 
 
@@ -88,6 +90,62 @@ class Tiers(FacadePart):
         return await self._access.of_space(
             space, lambda reading: model.queries.entry(reading, space, agent, entry_id, when), at
         )
+
+    @operation(
+        example="recallog tiers change village baker l-7 slow",
+        scope=Scope.PUBLISH,
+        idempotent=True,
+        command="tiers change",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
+    )
+    async def change(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_id: long_term_parameters.EntryId,
+        tier: tiers_parameters.NewTier,
+        *,
+        reason: long_term_parameters.ChangeReason = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "EntriesChange":
+        """Move an entry of the agent to another tier, or give it one. An archived entry is restored in this tier.
+
+        If it is in the tier already, nothing is written, and `changed` of the answer is false.
+
+        Raises `Refused` as `long_term.restore` does; nothing has changed then.
+        """
+        from recallog.models.tiers import commands as changes
+
+        payload = {"entry": entry_id, "to": tier, "reason": reason}
+        return await changes.change(self._access, space, agent, payload, event_id)
+
+    @operation(
+        example='recallog tiers report-outcome village baker l-7 --success --cause "the dough rose"',
+        scope=Scope.PUBLISH,
+        command="tiers report-outcome",
+        tool="report_outcome",
+        gen_ai=GenAi.UPDATE,
+        records="ids",
+    )
+    async def report_outcome(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entry_ids: long_term_parameters.EntryIds,
+        *,
+        event_id: parameters.NewEventId = None,
+        **options: Unpack[OutcomeOptions],
+    ) -> "EntriesChange":
+        """Report what came of using entries that the agent may read: plans promote what succeeds or surprises.
+
+        An entry that carries no tier, and one that the agent may not read, is left out and named in `refused`.
+
+        Raises `Refused` if no entry is left, and for a report with a confidence below 0.5; nothing has changed then.
+        """
+        from recallog.models.tiers import commands as changes
+
+        return await changes.report_outcome(self._access, space, agent, entry_ids, event_id, options)
 
     @operation(
         example="recallog tiers consolidate village baker",

@@ -1,11 +1,12 @@
 """The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import Field
 
 from recallog.operations.parameters import OptionalTime
 from recallog_schemas import limits
+from recallog_schemas.kinds.payload import Tier
 
 RetrievedLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many entries.")]
 RetrievedSimilarity = Annotated[
@@ -19,3 +20,17 @@ QueryTime = Annotated[
     OptionalTime, Field(description="Time of the question; default: that of the newest event of the space.")
 ]
 PlanTime = Annotated[OptionalTime, Field(description="Time of the plan; default: that of the clock.")]
+NewTier = Annotated[Tier, Field(description="The tier that it is to be in.")]
+
+
+class OutcomeOptions(TypedDict, total=False):
+    """What came of using entries."""
+
+    success: Annotated[bool | None, Field(description="Whether it was a success.")]
+    predicted: Annotated[float | None, Field(ge=0, le=1, description="The success that was expected (0.5).")]
+    actual: Annotated[float | None, Field(ge=0, le=1, description="The success that there was (0.5).")]
+    confidence: Annotated[
+        float | None,
+        Field(ge=0, le=1, description="How certain the report is (1). Below 0.5 it changes nothing, and is refused."),
+    ]
+    cause: Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why it came so.")]

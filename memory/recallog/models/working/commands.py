@@ -18,23 +18,14 @@ from recallog_schemas.errors import Conflict, InvalidArgument, Refused
 from recallog_schemas.models.working.views import DocumentChange, Drained
 from recallog_schemas.validation import json_of
 
-RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
-"""Keys of scratchpads that are not for an agent's own notes."""
-RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
 _TRIES = 50
 """How often a reader tries to drain a queue. It loses a try to one that was faster, of two readers every other time."""
 
 
 def address(space: str, agent: str, label: str, session: str | None) -> Address:
-    """The address of a block, or of a key of a scratchpad. Raises `InvalidArgument` for a reserved key."""
-    if session is not None and (label in RESERVED_KEYS or label.startswith(RESERVED_PREFIXES)):
-        raise InvalidArgument(
-            f"label: {label!r} is reserved for what the system keeps in a scratchpad; choose another key",
-            path="label",
-            rule="reserved",
-        )
+    """The address of a block, or of a key of a scratchpad."""
     namespace = WORKING if session is None else items.session_namespace(session)
-    return Address(space, agent, namespace, label, argument="content")
+    return Address(space, agent, namespace, label, argument="content", key_argument="label")
 
 
 async def write_document(access: MemoryAccess, space: str, agent: str, text: str, base: str | None) -> DocumentChange:

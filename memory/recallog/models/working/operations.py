@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Working(FacadePart):
     """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.
 
-    An agent has at most 64 blocks, which are the items of its namespace `working`. A prompt shows them if
-    `agent.configured {working}` says so. A session has a scratchpad of at most 50 keys, the items of the namespace
+    An agent has at most 64 blocks, which are the items of its namespace `working`. Its prompts show them, unless its
+    setting `working` is off. A session has a scratchpad of at most 50 keys, the items of the namespace
     `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
     """
 
@@ -30,6 +30,7 @@ class Working(FacadePart):
         example='recallog working set village baker Goals "Close 3 deals"',
         scope=Scope.PUBLISH,
         command="working set",
+        tool="set_working_memory",
         gen_ai=GenAi.UPSERT,
         records="id",
     )
@@ -59,7 +60,41 @@ class Working(FacadePart):
         return await changes.change(self._access, address, "put", event_id, value=given, base=base)
 
     @operation(
-        example="recallog working get village baker Goals", command="working get", gen_ai=GenAi.SEARCH, records="blocks"
+        example='recallog working append village baker Goals " and rest on Sunday"',
+        scope=Scope.PUBLISH,
+        command="working append",
+        tool="append_working_memory",
+        gen_ai=GenAi.UPSERT,
+        records="id",
+    )
+    async def append(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        label: working_parameters.Label,
+        text: items_parameters.AppendedText,
+        *,
+        session: working_parameters.OnePadSession = None,
+        base: items_parameters.Base = None,
+        event_id: parameters.NewEventId = None,
+    ) -> "ItemChange":
+        """Add a text to the end of a block, or with `session` of a key of its scratchpad; without one it begins one.
+
+        Raises `Conflict`, and `Refused` for a content that is no text, and for one block or key too many; nothing has
+        changed then.
+        """
+        from recallog.models.items import commands as changes
+        from recallog.models.working import commands as working
+
+        address = working.address(space, agent, label, session)
+        return await changes.change(self._access, address, "appended", event_id, text=text, base=base)
+
+    @operation(
+        example="recallog working get village baker Goals",
+        command="working get",
+        tool="read_working_memory",
+        gen_ai=GenAi.SEARCH,
+        records="blocks",
     )
     async def get(
         self,
@@ -78,6 +113,7 @@ class Working(FacadePart):
         scope=Scope.PUBLISH,
         idempotent=True,
         command="working delete",
+        tool="delete_working_memory",
         gen_ai=GenAi.DELETE,
         records="id",
     )

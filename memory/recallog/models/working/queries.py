@@ -122,12 +122,16 @@ def offsets_shown(snapshot: Snapshot, space: str, agent: str) -> set[int]:
 
 
 def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
-    """The text of the section: the blocks, or a hint if there are none; None if the agent's prompts have no section."""
+    """The text of the section: the blocks, or a hint if it is configured and there are none; None if the agent's
+    prompts have no section."""
     set_to = _shown_by(snapshot, space, agent)
     if set_to is None:
         return None
     found = present(snapshot, space, agent, labels_shown(snapshot, space, agent))
     if not found:
+        own = snapshot.row(settings.AGENTS, space, agent)
+        if own is None or own.working is None:
+            return None
         return f"(empty; what you write to {agent}_working_memory is shown here in every turn)"
     if set_to.structured:
         return cut(document_text({label: items.value_of(row) for label, row in found.items()}), set_to.max_bytes)
@@ -136,8 +140,5 @@ def section(snapshot: Snapshot, space: str, agent: str) -> str | None:
 
 def _shown_by(snapshot: Snapshot, space: str, agent: str) -> WorkingSettings | None:
     """The settings by which the prompts of an agent show its working memory; None if they do not."""
-    own = snapshot.row(settings.AGENTS, space, agent)
-    if own is None or own.working is None:
-        return None
-    set_to = settings_of(own)
+    set_to = settings_of(snapshot.row(settings.AGENTS, space, agent))
     return set_to if set_to.enabled and set_to.auto_inject else None

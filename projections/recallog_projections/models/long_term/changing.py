@@ -1,8 +1,9 @@
-"""The fold of changes of entries: updates, retractions, archivals, erasures and transfers.
+"""The fold of changes of entries: updates, retractions, archivals, restorations, erasures and transfers.
 
-Only the owner of a live entry changes it, and only its owner erases it, with one exception: a live entry one of whose
-sources is lost may be retracted by any agent, as the reactor does that continues an erasure. A change that is refused
-changes nothing and is noted in the log of its agent. A change of several entries is decided entry by entry.
+Only the owner of a live entry changes it, and only its owner erases it, or restores an archived one. There is one
+exception: a live entry one of whose sources is lost may be retracted by any agent, as the reactor does that continues
+an erasure. A change that is refused changes nothing and is noted in the log of its agent. A change of several entries
+is decided entry by entry.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 import msgspec
 
 from recallog_projections.models.long_term import linking, retaining, tables
-from recallog_projections.models.long_term.kinds import changed_ids
+from recallog_projections.models.long_term.kinds import MOVED, RESTORED, changed_ids
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure
 from recallog_projections.refusals import Refusal
 from recallog_projections.rows import Rows
@@ -41,7 +42,11 @@ def _change(rows: Rows, record: Record, id_: str) -> str | None:
         return tables.NOT_OWNER
     if event.kind == "memory.erased":
         return _erase(rows, record, id_, ref)
-    if ref.status != tables.LIVE:
+    if event.kind == MOVED and ref.status == tables.LIVE:
+        return None  # the view of tiers moves it
+    if event.kind in (RESTORED, MOVED) and ref.status == tables.ARCHIVED:
+        return _restore(rows, record, ref)
+    if event.kind == RESTORED or ref.status != tables.LIVE:
         return ref.status
     row = linking.live(rows, event.space, ref)
     if event.kind in _FORMS:
@@ -52,6 +57,16 @@ def _change(rows: Rows, record: Record, id_: str) -> str | None:
 
 
 _ENDS: Mapping[str, tables.Status] = {"memory.retracted": tables.RETRACTED, "memory.archived": tables.ARCHIVED}
+
+
+def _restore(rows: Rows, record: Record, ref: EntryRef) -> str | None:
+    """Make an archived entry live again, in its former form. What would refuse to retain it refuses to restore it, and
+    so does a pin too many."""
+    row = linking.ended(rows, record.event.space, ref)
+    refusal = retaining.refusal(rows, row) or _conflict(rows, row, rules.rule_of(record.event))
+    if refusal is None:
+        linking.restore(rows, record, ref, row)
+    return refusal
 
 
 def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | None:
@@ -76,10 +91,15 @@ def _refusal(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> str | 
         return tables.OWN
     if retaining.is_too_large(after):
         return tables.TOO_LARGE
-    if linking.twin(rows, after, rule) is not None:
+    return _conflict(rows, after, rule, was_pinned=before.priority == linking.PINNED)
+
+
+def _conflict(rows: Rows, row: EntryRow, rule: int, *, was_pinned: bool = False) -> str | None:
+    """Why an entry cannot be live in this form beside the others of its owner; None if it can."""
+    if linking.twin(rows, row, rule) is not None:
         return tables.EQUAL
-    if after.priority == linking.PINNED != before.priority:
-        agent = linking.agent_of(rows, after.space, after.owner)
+    if row.priority == linking.PINNED and not was_pinned:
+        agent = linking.agent_of(rows, row.space, row.owner)
         if len(agent.pinned) >= long_term_limits.ENTRY_PINS_MAX:
             return tables.PINS
     return None

@@ -1,7 +1,7 @@
 """The documents of entries in the semantic index: one for each form of an entry.
 
-A change of its text, owner or type gives an entry another form. The newest `limits.ENTRY_FORMS_ENDED` ended forms of an
-entry are retained; all of them are deleted when the entry is erased.
+A change of its text, owner or type gives an entry another form, and so does its restoration. The newest
+`limits.ENTRY_FORMS_ENDED` ended forms of an entry are retained; all of them are deleted when the entry is erased.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class EntryDocuments(DocumentMaker):
         live, ended = rows.written(tables.ROWS), rows.written(tables.ENDED)
         before = {row.id: row for row, _ in live if row is not None}
         after = {row.id: row for _, row in live if row is not None}
-        lost = {row.id for row, _ in ended if row is not None}  # erased after it had ended
+        lost = {row.id for row, _ in ended if row is not None} - after.keys()  # erased after it had ended
         erased = lost | (before.keys() - after.keys() - {row.id for _, row in ended if row is not None})
         more = 0
         for id_ in dict.fromkeys((*before, *after, *lost)):

@@ -140,6 +140,14 @@ def end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
     audit(rows, row, ended.status, record, ended.reason)
 
 
+def restore(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> None:
+    """Make an archived entry live again. In the index this is a form of its own: the former one has ended."""
+    rows.delete(tables.ENDED, row.space, row.owner, tables.key_of(row.offset))
+    add(rows, msgspec.structs.replace(row, since=record.offset, since_at=timestamps.micros(record.event.at)))
+    rows.put(tables.IDS, msgspec.structs.replace(ref, status=tables.LIVE, reason=None), row.space, "", row.id)
+    audit(rows, row, "restored", record, record.event.payload.get("reason"))
+
+
 def ended_now(rows: Rows) -> list[EntryRow]:
     """The entries that the record being folded has archived, retracted or erased."""
     written = rows.written(tables.ROWS)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from recallog_projections.models.long_term import accounts, capturing, changing, planned, retaining, tables
-from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, PLAN, RETAINING
+from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, MOVED, PLAN, RETAINING
 from recallog_projections.models.long_term.planned import Plans
 from recallog_projections.rows import Rows
-from recallog_schemas import Record
+from recallog_schemas import Record, rules
 
 _METERING = "memory.metered"
 
@@ -22,12 +22,12 @@ class Entries:
 
     name: ClassVar[str] = "entries"
     version: ClassVar[int] = 3
-    kinds = RETAINING | CHANGING | {_METERING, CAPTURING, PLAN}
+    kinds = RETAINING | CHANGING | {_METERING, CAPTURING, PLAN, MOVED}
     tables = tables.ALL
 
     def __init__(self, plans: Plans | None = None) -> None:
         """`plans` says which entries a plan may archive, from the rows of tiers, which must be folded along; without
-        it, plans archive nothing."""
+        it, plans archive nothing, and changes of tiers restore nothing."""
         self._plans = plans
 
     def ignores(self, rows: Rows, record: Record) -> bool:
@@ -44,7 +44,8 @@ class Entries:
                 capturing.apply(rows, record)
             elif kind == _METERING:
                 accounts.apply(rows, record)
-            elif kind != PLAN:
+            elif kind == PLAN:
+                if self._plans is not None:
+                    planned.apply(rows, record, self._plans)
+            elif kind != MOVED or (self._plans is not None and rules.rule_of(record.event) > rules.FIRST):
                 changing.apply(rows, record)
-            elif self._plans is not None:
-                planned.apply(rows, record, self._plans)

@@ -115,9 +115,9 @@ def _audience(event: Event) -> tuple[str, ...]:
 
 def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     """Store the entry, unless it is refused or a duplicate. By rule 1 a fact may update one that it nearly equals."""
-    refusal = _refusal(rows, row)
-    if refusal is not None:
-        return EntryRef(row.owner, row.offset, tables.REFUSED, refusal)
+    refused = refusal(rows, row)
+    if refused is not None:
+        return EntryRef(row.owner, row.offset, tables.REFUSED, refused)
     twin = linking.twin(rows, row, rules.rule_of(record.event))
     if twin is not None:
         return EntryRef(row.owner, row.offset, tables.DUPLICATE, tables.EQUAL, twin, 1.0)
@@ -141,7 +141,7 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     return EntryRef(row.owner, row.offset, tables.LIVE, reason)
 
 
-def _refusal(rows: Rows, row: EntryRow) -> str | None:
+def refusal(rows: Rows, row: EntryRow) -> str | None:
     """Why the entry can neither be stored nor update another one; None if it can."""
     for source in row.sources:
         ref = rows.get(tables.IDS, row.space, "", source)

@@ -73,7 +73,7 @@ class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whether all agents of the space may read it, by the settings of the space when it was retained."""
     preseeded: bool
     since: int
-    """The offset of the record that gave it this text, owner and type: its form in the semantic index."""
+    """The offset of the record that gave it this text, owner and type, or restored it: its form in the index."""
     since_at: int
     """When that event happened, in microseconds since 1970."""
     captured: bool = False
@@ -169,8 +169,8 @@ class AuditEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One change of one entry, without content."""
 
     operation: str
-    """retained, updated, retracted, archived, erased, transferred (by the former owner) or received (by the new one).
-    """
+    """retained, updated, retracted, archived, restored, erased, transferred (by the former owner) or received (by the
+    new one)."""
     id: str
     at: int
     """Microseconds since 1970."""

@@ -12,7 +12,7 @@ from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.models.long_term.uses import Uses
 from recallog_projections.models.tiers import tables
-from recallog_projections.models.tiers.projection import OWN_MOVE, Tiers
+from recallog_projections.models.tiers.projection import Tiers
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_schemas import Record
@@ -22,7 +22,7 @@ class TiersInDocuments(DocumentMaker):
     """Adds the tier of an entry to its document, whenever the entry or its tier changes."""
 
     version = 1
-    kinds = Entries.kinds | {OWN_MOVE}
+    kinds = Entries.kinds
 
     def projections(self) -> Sequence[Projection]:
         return [Uses(), Tiers()]

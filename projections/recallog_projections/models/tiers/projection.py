@@ -1,8 +1,8 @@
 """The projection of tiers: which tier each entry is in, and what makes it move.
 
-An entry that was retained with a tier has a row while it lives, and so has one that its owner has given a tier. The
-fold decides nothing that depends on the time: a plan that has looked at the clock says in `memory.consolidated` what is
-to move, and the fold moves what nothing has touched since.
+An entry that was retained with a tier has a row while it lives, and so has one that its owner has given a tier. One
+that is restored has its tier again, and ages anew. The fold decides nothing that depends on the time: a plan that has
+looked at the clock says in `memory.consolidated` what is to move, and the fold moves what nothing has touched since.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import msgspec
 
 from recallog_projections.models.long_term import capturing, linking, uses
 from recallog_projections.models.long_term import tables as entries
-from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, PLAN, RETAINING
+from recallog_projections.models.long_term.kinds import CAPTURING, CHANGING, MOVED, PLAN, RESTORED, RETAINING
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.reading import may_read
 from recallog_projections.models.long_term.tables import EntryRow
@@ -25,7 +25,6 @@ from recallog_schemas.kinds import TierSettings
 from recallog_schemas.models.tiers.triggers import CONSOLIDATION
 
 _OUTCOME = "memory.outcome_reported"
-OWN_MOVE = "memory.tier_changed"
 _CONFIGURED = "agent.configured"
 
 
@@ -33,9 +32,9 @@ class Tiers:
     """Fold of the tiers of entries. It follows the projections of entries and uses, whose rows it reads."""
 
     name: ClassVar[str] = "tiers"
-    version: ClassVar[int] = 3
-    kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, OWN_MOVE, _CONFIGURED}
-    tables = (tables.ROWS, tables.AGENTS, tables.MOVES, due.AT)
+    version: ClassVar[int] = 4
+    kinds = Entries.kinds | triggers.CLOSINGS | {_OUTCOME, _CONFIGURED}
+    tables = (tables.ROWS, tables.ENDED, tables.AGENTS, tables.MOVES, due.AT)
 
     def ignores(self, rows: Rows, record: Record) -> bool:
         return capturing.ignores(rows, record)
@@ -51,7 +50,7 @@ class Tiers:
                 _plan(rows, record)
             elif event.kind == _OUTCOME:
                 _learn(rows, record)
-            elif event.kind == OWN_MOVE:
+            elif event.kind in (MOVED, RESTORED):
                 _move_by_owner(rows, record)
             elif event.kind == _CONFIGURED:
                 _reschedule(rows, event)
@@ -66,7 +65,7 @@ def _named(event: Event) -> Sequence[str]:
     payload = event.payload
     if event.kind == PLAN:
         return list(dict.fromkeys(each["id"] for each in (*payload.get("moves", ()), *payload.get("archived", ()))))
-    if event.kind not in CHANGING and event.kind not in (_OUTCOME, OWN_MOVE):
+    if event.kind not in CHANGING and event.kind not in (_OUTCOME, MOVED):
         return ()
     return list(dict.fromkeys(payload["entries"])) if "entries" in payload else [payload["entry"]]
 
@@ -86,11 +85,18 @@ def _follow(rows: Rows, record: Record) -> None:
     after = {row.offset: row for _, row in written if row is not None}
     for offset, row in before.items():
         known = rows.get(tables.ROWS, row.space, row.owner, entries.key_of(offset))
-        if known is not None:
-            _replace(rows, record, known, _followed(known, row, after.get(offset)))
+        if known is None:
+            continue
+        now = after.get(offset)
+        _replace(rows, record, known, _followed(known, row, now))
+        if now is None and linking.verdict(rows, row.space, row.id).status == entries.ARCHIVED:
+            rows.put(tables.ENDED, known, row.space, row.owner, entries.key_of(offset))
     for offset, row in after.items():
         if offset not in before and row.tier is not None:
             _replace(rows, record, None, _row(row, row.tier, 0))
+    for ended, now in rows.written(entries.ENDED):
+        if ended is not None and now is None:  # it is erased
+            rows.delete(tables.ENDED, ended.space, ended.owner, entries.key_of(ended.offset))
 
 
 def _followed(known: TierRow, before: EntryRow, after: EntryRow | None) -> TierRow | None:
@@ -122,7 +128,7 @@ def _row(entry: EntryRow, tier: str, accesses: int) -> TierRow:
         accesses=accesses,
         promoted_at=None,
         plan=None,
-        touched=entry.offset,  # `_replace` counts this and every later change
+        touched=entry.offset,  # `_replace` notes this and every later change
         changes=0,
     )
 
@@ -136,8 +142,7 @@ def _replace(rows: Rows, record: Record, before: TierRow | None, after: TierRow 
     if before is not None and (after is None or after.owner != before.owner):
         rows.delete(tables.ROWS, before.space, before.owner, entries.key_of(before.offset))
     if after is not None:
-        changes = 1 if before is None else before.changes + 1
-        after = msgspec.structs.replace(after, touched=record.offset, changes=changes)
+        after = msgspec.structs.replace(after, touched=record.offset, changes=after.changes + 1)
         rows.put(tables.ROWS, after, after.space, after.owner, entries.key_of(after.offset))
     space = record.event.space
     for owner in dict.fromkeys(row.owner for row in (before, after) if row is not None):
@@ -225,22 +230,37 @@ def _moved(rows: Rows, row: TierRow, to: str, at: int, plan: int | None) -> Tier
 
 
 def _move_by_owner(rows: Rows, record: Record) -> None:
-    """Move an entry to another tier, or give it one; only its owner may."""
+    """Move an entry to another tier, give it one, or follow its restoration; only its owner may."""
     event = record.event
-    to, at = event.payload["to"], timestamps.micros(event.at)
+    to, at = event.payload.get("to"), timestamps.micros(event.at)
     ref = rows.get(entries.IDS, event.space, "", event.payload["entry"])
     if ref is None or ref.status != entries.LIVE or ref.owner != event.agent:
         return
     key = entries.key_of(ref.offset)
     row = rows.get(tables.ROWS, event.space, ref.owner, key)
     if row is None:
-        use = rows.get(uses.ROWS, event.space, ref.owner, key)
-        entry = linking.live(rows, event.space, ref)
-        _replace(rows, record, None, _row(entry, to, 0 if use is None else use.accesses))
-    elif row.tier != to:
+        _begin(rows, record, linking.live(rows, event.space, ref), to)
+    elif to is not None and row.tier != to:
         _replace(rows, record, row, _moved(rows, row, to, at, None))
         faster = rules.is_faster(to, row.tier)
         _note(rows, event, Moves(event.id, at, int(faster), int(not faster), 0, ()))
+
+
+def _begin(rows: Rows, record: Record, entry: EntryRow, to: str | None) -> None:
+    """Give an entry the tier `to`. One that is restored has the tier that it had when it was archived, if `to` is None,
+    and ages anew, since it would be archived again otherwise."""
+    address, at = (entry.space, entry.owner, entries.key_of(entry.offset)), timestamps.micros(record.event.at)
+    ended = rows.get(tables.ENDED, *address)
+    if ended is not None:
+        rows.delete(tables.ENDED, *address)
+        after = _moved(rows, ended, to or ended.tier, at, None)
+    elif (tier := to or entry.tier) is not None:
+        use = rows.get(uses.ROWS, *address)
+        after = _row(entry, tier, 0 if use is None else use.accesses)
+    else:
+        return
+    is_restored = bool(rows.written(entries.ROWS))
+    _replace(rows, record, None, msgspec.structs.replace(after, at=at) if is_restored else after)
 
 
 def _note(rows: Rows, event: Event, moves: Moves) -> None:

@@ -1,4 +1,5 @@
-"""The tables of tiers: one row for each live entry that carries a tier, one for each agent, and a log of moves."""
+"""The tables of tiers: one row for each live or archived entry that carries a tier, one for each agent, and a log of
+moves."""
 
 import msgspec
 
@@ -18,7 +19,7 @@ class TierRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     offset: int
     """The offset of the event that retained it."""
     at: int
-    """When it was retained, in microseconds since 1970."""
+    """When it was retained, or restored, in microseconds since 1970."""
     tier: str
     """fast, medium, slow or glacial."""
     importance: float
@@ -99,6 +100,8 @@ class Moves(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 ROWS = Table("tiers.rows", TierRow)
 """At the address of the row in `entries.rows`: (space, owner, `entries.tables.key_of(offset)`)."""
+ENDED = Table("tiers.ended", TierRow)
+"""Archived entries at the same address, as they were when they were archived."""
 AGENTS = Table("tiers.agents", AgentTiers)
 """At (space, agent)."""
 MOVES = Log("tiers.moves", Moves, tiers_limits.MOVES_KEPT)

@@ -11,6 +11,7 @@ from recallog_schemas.models.long_term.payloads import (
     Erased,
     Experience,
     Metered,
+    Restored,
     Retained,
     Retracted,
     Transferred,
@@ -62,6 +63,14 @@ KINDS = (
     ),
     bookkeeping("memory.retracted", "An entry was taken back by its owner.", Retracted, "reason"),
     bookkeeping("memory.archived", "An entry was put away by its owner.", Archived, "reason"),
+    bookkeeping(
+        "memory.restored",
+        "An archived entry was taken back into use by its owner.",
+        Restored,
+        "reason",
+        newest_rule=NEWEST_RULE,
+        uncompared=_UNCOMPARED,
+    ),
     bookkeeping("memory.erased", "Entries were forgotten by their owner.", Erased, "reason", needs="forget"),
     bookkeeping(
         "memory.transferred",

@@ -132,12 +132,23 @@ class Retracted(Payload):
 
 
 class Archived(Payload):
-    """The owner of an entry puts it away: it is no longer needed. It stays readable by its id."""
+    """The owner of an entry puts it away: it is no longer needed. It stays readable by its id, and can be restored."""
 
     entry: Id
     """The id of the entry."""
     reason: Reason | None = None
     """Why."""
+
+
+class Restored(Payload):
+    """The owner of an archived entry takes it back into use, in the form that it had."""
+
+    entry: Id
+    """The id of the entry."""
+    reason: Reason | None = None
+    """Why."""
+    rule: Rule | None = None
+    """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
 
 
 class Erased(Payload):

@@ -298,7 +298,8 @@ class EntryAudit(View):
     """One change of one entry, without content."""
 
     operation: str
-    """retained, updated, retracted, archived, erased, transferred (by the former owner) or received (by the new)."""
+    """retained, updated, retracted, archived, restored, erased, transferred (by the former owner) or received (by the
+    new)."""
     id: str
     """The id of the entry."""
     at: datetime

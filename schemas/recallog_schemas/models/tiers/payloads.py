@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from recallog_schemas import limits, validation
 from recallog_schemas.kinds.payload import Count, Id, Ids, Part, Payload, Positive, Reason, Share, Tier
+from recallog_schemas.models.long_term.payloads import Rule
 
 
 class OutcomeReported(Payload):
@@ -28,7 +29,8 @@ class OutcomeReported(Payload):
 
 
 class TierChanged(Payload):
-    """The owner of an entry moves it to another tier."""
+    """The owner of an entry moves it to another tier. By rules from 2 on, an archived entry is restored
+    in this tier."""
 
     entry: Id
     """The id of the entry."""
@@ -36,6 +38,9 @@ class TierChanged(Payload):
     """The new tier."""
     reason: Reason | None = None
     """Why."""
+    rule: Rule | None = None
+    """The rule by which the texts of entries are compared (null: 1, which restores nothing). Leave it out: publishing
+    adds the newest one."""
 
 
 class Move(Part):

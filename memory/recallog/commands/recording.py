@@ -1,0 +1,23 @@
+"""Events that only say that something began or ended."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from recallog.access import MemoryAccess
+from recallog.commands.making import made
+from recallog.operations.parameters import At
+from recallog_schemas.views import Recorded
+
+
+async def record(
+    access: MemoryAccess, space: str, agent: str, kind: str, payload: Mapping[str, Any], **envelope: Any
+) -> Recorded:
+    """Publish an event, without the values of its payload that are None, and answer it once the views have it.
+
+    `envelope` may have `event_id`. Raises as `made` does.
+    """
+    given = {name: value for name, value in payload.items() if value is not None}
+    event = made(space, agent, kind, given, **envelope)
+    (position,) = await access.publish([event])
+    await access.of_space(space, lambda reading: reading.snapshot(()), At(after=position))
+    return Recorded(id=event.id, position=position)
