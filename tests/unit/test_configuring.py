@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recallog import Forbidden, InvalidArgument, InvalidEvent, Memory, Refused
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog_schemas import Event, codec
 from recallog_service.access import Grant, Guarded, Verb
 from support.cli import recallog
