@@ -685,7 +685,7 @@ class _TiersShared:
 
     An entry that carries no tier, and one that the agent may not read, is left out and named in `refused`.
 
-    Raises `Refused` if no entry is left, and for a report with a confidence below 0.5; nothing has changed then.
+    Raises `Refused` if no entry is left; nothing has changed then.
     """
 
     consolidate = _Called(_Tiers.consolidate)

@@ -58,10 +58,6 @@ async def report_outcome(
     """Publish what came of using entries, and answer for which of them it counts. Raises `Refused` if for none."""
     given = {name: value for name, value in options.items() if value is not None}
     event = made(space, agent, "memory.outcome_reported", {"entries": list(dict.fromkeys(ids)), **given}, event_id)
-    confidence = options.get("confidence")
-    if confidence is not None and confidence < rules.CONFIDENCE_MIN:
-        why = f"a report changes nothing if its confidence is below {rules.CONFIDENCE_MIN}; report what is more certain"
-        raise Refused(why, reason="confidence")
     unknown = await _uncounted(access, event, At())
     if event_id is None and len(unknown) == len(event.payload["entries"]):
         id_, reason = next(iter(unknown.items()))
@@ -76,8 +72,7 @@ async def _uncounted(access: MemoryAccess, event: Event, at: At) -> Mapping[str,
     """Why a report does not count for entries that it names, by id: for those without a tier, and unknown ones."""
     ids = event.payload["entries"]
     found = await access.of_space(event.space, partial(_tiers_of, space=event.space, agent=event.agent, ids=ids), at)
-    reasons = {id_: entries.UNKNOWN if tier is None else _NO_TIER for id_, tier in found.items() if not tier}
-    return {id_: reasons[id_] for id_ in ids if id_ in reasons}
+    return {id_: entries.UNKNOWN if tier is None else _NO_TIER for id_, tier in found.items() if not tier}
 
 
 async def _tiers_of(

@@ -31,6 +31,6 @@ class OutcomeOptions(TypedDict, total=False):
     actual: Annotated[float | None, Field(ge=0, le=1, description="The success that there was (0.5).")]
     confidence: Annotated[
         float | None,
-        Field(ge=0, le=1, description="How certain the report is (1). Below 0.5 it changes nothing, and is refused."),
+        Field(ge=0.5, le=1, description="How certain the report is (1); one that is less certain changes nothing."),
     ]
     cause: Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why it came so.")]
