@@ -52,6 +52,13 @@ class GenerationGone(Rebuilding):
     """The generation was retired by a cutover, or lost with its store: read the pointer again."""
 
 
+_COMMIT_SHARE = 0.9
+"""The share of a commit that is planned, since batches differ."""
+_SAMPLED_RECORDS_MIN = 100
+_CHANGES_PER_RECORD = 3.5
+"""Of events that were said, before the first commit."""
+
+
 @dataclass(slots=True)
 class _Cache:
     """The rows of recent batches, valid while the stored checkpoint is `checkpoint`."""
@@ -95,6 +102,8 @@ class Projector:
         self._batch_records = batch_records
         self._batch_bytes = batch_bytes
         self._drop = drop
+        self._changes_per_record = _CHANGES_PER_RECORD
+        """Those of the last commit."""
         self._caches: dict[str, _Cache] = {}
         """By generation, in the order of their last commits."""
         self._verified: dict[str, object] = {}
@@ -198,13 +207,19 @@ class Projector:
             return None
         records = self.fold.decoded(batch)
         while True:
-            processed = await self._process_next(generation, batch, records, checkpoint)
+            part = records[: self._commit_records]
+            processed = await self._process_next(generation, batch.cut(0, len(part)), part, checkpoint)
             if processed is None:
                 return None
             checkpoint, count = processed
             if count == len(records):
                 return checkpoint
             records, batch = records[count:], batch.cut(count, len(batch.records))
+
+    @property
+    def _commit_records(self) -> int:
+        """How many records will probably be one commit, as the records before were. A fold of more is repeated."""
+        return max(1, int(_COMMIT_SHARE * self.store.commit_changes_max / max(0.01, self._changes_per_record)))
 
     async def _process_next(
         self, generation: Generation, batch: Batch, records: Decoded, checkpoint: Checkpoint
@@ -225,6 +240,9 @@ class Projector:
         except KindRedefined:  # by another process, since the generation was compared
             self._defined.pop(generation.id, None)
             raise
+        changed = len(changes.rows) + sum(map(len, changes.logs.values()))
+        if count >= _SAMPLED_RECORDS_MIN:
+            self._changes_per_record = changed / count
         new, outcome = await self.commit(generation, batch.cut(0, count), checkpoint, changes, began)
         if outcome is Outcome.APPLIED:
             self._store_cache(generation, _Cache(new, cache.rows))
