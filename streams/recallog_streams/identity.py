@@ -24,7 +24,7 @@ for what is a repeat (`repeats.content_of`); the views are then rebuilt."""
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
 BUCKET_EVENTS = 16
-_CACHED_DIGESTS = 2 * limits.PARTITIONS_AT_ONCE * limits.CLUSTER_BATCH_RECORDS
+_CACHED_DIGESTS = 2 * limits.CLUSTER_BATCH_RECORDS
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -134,7 +134,8 @@ class ParallelCatchUp:
             checkpoint, began = await projector.resume(generation), time.monotonic()
             if checkpoint.offset + 1 >= until:
                 return checkpoint
-            upto = min(until, checkpoint.offset + 1 + limits.READ_BATCH_RECORDS)
+            records = limits.CLUSTER_BATCH_RECORDS if projector.store.remote else limits.READ_BATCH_RECORDS
+            upto = min(until, checkpoint.offset + 1 + records)
             await projector.catch_up(generation, upto, report)
             await self._pause(began)
 
@@ -176,8 +177,10 @@ class ParallelCatchUp:
 
 
 def _report(error: WorkersUnusable) -> None:
-    level = logging.WARNING if isinstance(error, WorkerLost) else logging.INFO
-    _log.log(level, "the fold goes on in one process: %s", error)
+    if isinstance(error, WorkerLost):
+        _log.warning("%s; the fold goes on in one process", error)
+    else:
+        _log.info("the fold goes on in one process: %s", error)
 
 
 async def _catch_up(generation: Generation, until: int, throttle: float, opened: Opened, progress: Progress) -> None:
