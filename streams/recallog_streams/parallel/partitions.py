@@ -100,9 +100,12 @@ class _Worker:
         call = self.calls.get(message.number)
         if call is None or call.answer.done():
             return
-        if isinstance(message, Returned):
-            call.answer.set_result(pickle.loads(message.result))
-        elif isinstance(message, Failed):
-            call.answer.set_exception(WorkersUnusable(message.reason))
-        elif call.progress is not None:
-            call.progress(message.done, message.total)
+        try:
+            if isinstance(message, Returned):
+                call.answer.set_result(pickle.loads(message.result))
+            elif isinstance(message, Failed):
+                call.answer.set_exception(WorkersUnusable(message.reason))
+            elif call.progress is not None:
+                call.progress(message.done, message.total)
+        except Exception as error:  # noqa: BLE001 - of a callback: the call raises it
+            call.answer.set_exception(error)

@@ -5,6 +5,7 @@ ends.
 """
 
 import asyncio
+import logging
 import pickle
 import signal
 import socket
@@ -211,6 +212,7 @@ def main() -> None:
             _fold_spaces(pipe, begin)
         elif isinstance(begin, BeginCalls):
             sys.path[:] = begin.path
+            logging.disable(logging.WARNING)  # the parent warns of the same ledger and store
             asyncio.run(_answer_calls(connection, begin))
 
 
