@@ -80,12 +80,12 @@ class ParallelCatchUp:
         self, projector: Projector, generation: Generation, until: int, progress: Progress | None = None
     ) -> Checkpoint:
         """Process all records below `until`. Raises `GenerationGone` or `LedgerMismatch`."""
-        remaining = until - (await projector.resume(generation)).offset
+        begin = (await projector.resume(generation)).offset + 1
         try:
             if self.make is not None and projector.ledger.numbers_spaces:
-                if self.workers > 1 and remaining > limits.PARALLEL_RECORDS_MIN:
+                if self.workers > 1 and until - begin > limits.PARALLEL_RECORDS_MIN:
                     await self._in_processes(self.make, projector, generation, until, progress)
-            elif (pool := await self._partition_workers(projector, remaining)) is not None:
+            elif (pool := await self._partition_workers(projector, generation.partition, begin)) is not None:
                 await pool.call(partial(_catch_up, generation, until, self.throttle), progress)
         except WorkersUnusable as error:
             _report(error)
@@ -96,23 +96,24 @@ class ParallelCatchUp:
     ) -> Verification:
         """As `verify.verify`; in another process where workers work on partitions."""
         try:
-            checkpoint = await projector.resume(generation)
-            if (pool := await self._partition_workers(projector, checkpoint.offset)) is not None:
+            if (pool := await self._partition_workers(projector, generation.partition, 0)) is not None:
                 return await pool.call(partial(_verify, generation, self.throttle), progress)
         except WorkersUnusable as error:
             _report(error)
-        return await verify(projector, projections, generation, progress, self)
+        # The fresh fold is in the memory of this process, so that no worker can open it.
+        catch_up = ParallelCatchUp(self.make, self.workers, self.throttle)
+        return await verify(projector, projections, generation, progress, catch_up)
 
-    async def _partition_workers(self, projector: Projector, records: int) -> PartitionWorkers | None:
-        """The workers, if it is worthwhile to start them for `records` records of one partition."""
+    async def _partition_workers(self, projector: Projector, partition: int, begin: int) -> PartitionWorkers | None:
+        """The workers, if it is worthwhile to start them for the records of a partition from `begin` on."""
         if self.workers == 1 or self.open is None or self._running is None or not projector.ledger.folded_by_workers:
             return None
-        count = await projector.ledger.partitions()
-        if count == 1 or count * records <= limits.PARALLEL_RECORDS_MIN:
+        ends = await projector.ledger.ends()
+        if len(ends) == 1 or len(ends) * (ends[partition] - begin) <= limits.PARALLEL_RECORDS_MIN:
             return None
         async with self._starting:
-            if self._pool is None:
-                starting = partitions.opened(min(self.workers, count), self.open, projector.fold.code)
+            if self._pool is None and self.open is not None:
+                starting = partitions.opened(min(self.workers, len(ends)), self.open, projector.fold.code)
                 try:
                     self._pool = await self._running.enter_async_context(starting)
                 except WorkersUnusable:
