@@ -60,10 +60,10 @@ async def measure(setup: Setup) -> list[Measure]:
 async def _rebuild(folder: Path, workers: int) -> _Taken:
     delete_views(folder)
     made = compose(Settings(home=folder, ledger=None, views=None))
-    catch_up = made.views.catch_up_with(workers, 0.0)
     children, began, wall = _cpu_of_children(), time.process_time(), time.perf_counter()
     try:
-        await rebuild.rebuild(made.views.name, made.views.builder, None, accept=False, catch_up=catch_up)
+        async with made.views.catching_up(workers, 0.0) as catch_up:
+            await rebuild.rebuild(made.views.name, made.views.builder, None, accept=False, catch_up=catch_up)
     finally:
         await made.close()
     folding = (_cpu_of_children() - children) / workers

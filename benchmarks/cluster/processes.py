@@ -85,7 +85,7 @@ class Process:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def cpu_seconds(self) -> float:
-        """Its user and system time; after its end, the last value that was read. Linux only."""
+        """User and system time of it and its children; after its end, the last value that was read. Linux only."""
         with suppress(FileNotFoundError, ProcessLookupError):
             self._used_seconds = cpu_seconds(self.pid)
         return self._used_seconds
@@ -96,9 +96,10 @@ class Process:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process. Linux only. Raises `FileNotFoundError` if it has ended."""
+    """User and system time of a process and its children. Linux only. Raises `FileNotFoundError` if one has ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(map(cpu_seconds, map(int, children)))
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 import os
 import time
-from contextlib import AsyncExitStack
 from statistics import median
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ _RATIO = Goal("≥", 0.2)
 
 
 class _Used(NamedTuple):
-    """CPU use in percent of one core while two processes rebuild."""
+    """CPU use in percent of one core while two workers rebuild."""
 
     rebuilders: float
     redis: float
@@ -52,24 +51,18 @@ async def measure(cluster: Cluster) -> list[Measure]:
 
 
 async def _rebuilt(cluster: Cluster, deployment: Deployment, count: int, used: list[_Used]) -> float:
-    """Events per second of `count` processes that rebuild together, without their start; appends their CPU use."""
+    """Events per second of a rebuild in `count` processes, without their start; appends their CPU use."""
     servers = (cluster.redis.pid, cluster.kafka.pid)
-    async with deployment.opened() as components, AsyncExitStack() as stack:
+    arguments = ("rebuild", "--workers", str(count), "--json")
+    log, settings = cluster.log("rebuild"), deployment.environment
+    async with deployment.opened() as components:
         before = await sampling.active_ids(components)
-        rebuilders = [
-            await stack.enter_async_context(
-                processes.running(
-                    "recallog_service", "rebuild", "--json", log=cluster.log("rebuild"), settings=deployment.environment
-                )
-            )
-            for _ in range(count)
-        ]
-        began, of_servers = time.perf_counter(), [processes.cpu_seconds(pid) for pid in servers]
-        samples = await sampling.sample_until(components, deployment.records, rebuilders, before=before)
-        took = time.perf_counter() - began
-        seconds = [samples.taken[-1].used_seconds - samples.taken[0].used_seconds]
-        seconds += [processes.cpu_seconds(pid) - earlier for pid, earlier in zip(servers, of_servers, strict=True)]
-        used.append(_Used(*(100 * one / took for one in seconds)))
-        for rebuilder in rebuilders:
+        async with processes.running("recallog_service", *arguments, log=log, settings=settings) as rebuilder:
+            began, of_servers = time.perf_counter(), [processes.cpu_seconds(pid) for pid in servers]
+            samples = await sampling.sample_until(components, deployment.records, [rebuilder], before=before)
+            took = time.perf_counter() - began
+            seconds = [samples.taken[-1].used_seconds - samples.taken[0].used_seconds]
+            seconds += [processes.cpu_seconds(pid) - earlier for pid, earlier in zip(servers, of_servers, strict=True)]
+            used.append(_Used(*(100 * one / took for one in seconds)))
             await rebuilder.ended(sampling.FOLD_SECONDS_MAX)
     return samples.rate()

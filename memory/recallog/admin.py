@@ -180,8 +180,9 @@ class Admin(Facade):
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
 
-        The views of a large folder are folded by several processes: each has the events of some spaces. Projections
-        whose rows several spaces share, and the index, are folded by one.
+        Many events are folded by several processes: of a folder each has the events of some spaces, of a topic each
+        has some partitions. In a folder, projections whose rows several spaces share are folded by one, and so is the
+        index.
 
         With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
         another one, or an older copy: what it lacks is gone from the memory.

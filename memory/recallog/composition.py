@@ -11,8 +11,8 @@ Any other scheme is looked up among the entry points of installed distributions 
 """
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.index.engines.engine import Engine
     from recallog_streams.ledgers.kafka.address import KafkaAddress
+    from recallog_streams.parallel.partitions import Opened
     from recallog_streams.tracing import Tracing
 
 REACTORS = "reactors"
@@ -90,6 +91,7 @@ def compose(
         log_events=settings.log_events,
         after_wait_seconds=settings.after_wait_seconds,
         processed=processed if tracing is None else _traced(processed, tracing),
+        elsewhere=partial(compose, settings.model_copy(update={"index": "off"}), own, models=models),
     )
 
 
@@ -116,12 +118,13 @@ def assemble(
     log_events: int = limits.LOG_EVENTS_KEPT,
     after_wait_seconds: float = 10.0,
     processed: Callable[[ProcessedBatch], None] | None = None,
+    elsewhere: Callable[[], Components] | None = None,
 ) -> Components:
     """Components from a ledger and a store for each namespace, for `Memory(components)`.
 
     `lock(name)` returns the lock that the processes of one memory hold while they fold the views `name`. Without locks
     they may fold the same batch twice. This costs only time, since the store refuses the second commit. `own` and
-    `models` are as in `compose`.
+    `models` are as in `compose`. `elsewhere` makes the same components in another process.
 
     Raises `ProjectionError` for a projection whose name is invalid or used twice.
     """
@@ -149,7 +152,8 @@ def assemble(
             access = CatchUpOnRead(Projector(ledger, store, projections, lock=lock(namespace), drop=drop), projections)
         make_elsewhere = partial(_make_with_models, make) if kinds.registered() else make
         erase = [each.erase for each in of_models if each.erase is not None]
-        return ProjectionGroup(name, store, projections, builder, access, make_elsewhere, erase)
+        open_ = None if elsewhere is None else partial(_opened_elsewhere, elsewhere, name)
+        return ProjectionGroup(name, store, projections, builder, access, make_elsewhere, open_, erase)
 
     def own_group(projection: Projection, of_models: "Sequence[Model]" = ()) -> ProjectionGroup:
         return group(projection.name, projection.name, partial(builtin.with_settings, projection), of_models)
@@ -169,6 +173,20 @@ def _make_with_models(make: Callable[[], Sequence[Projection]]) -> Sequence[Proj
     """The projections in a process that does not have the kinds of the installed models yet."""
     model.installed()
     return make()
+
+
+@asynccontextmanager
+async def _opened_elsewhere(make: Callable[[], Components], name: str) -> "AsyncIterator[Opened]":
+    """The group `name` in another process."""
+    from recallog_streams.parallel.partitions import Opened
+
+    components = make()
+    try:
+        await components.ledger.open()
+        (group,) = (each for each in components.groups() if each.name == name)
+        yield Opened(group.builder, group.projections)
+    finally:
+        await components.close()
 
 
 def _named(processed: Callable[[ProcessedBatch], None], views: str, batch: ProcessedBatch) -> None:

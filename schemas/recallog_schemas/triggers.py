@@ -158,6 +158,8 @@ def part_of(event: Event) -> tuple[Trigger, str] | None:
 
 def answered_by(event: Event) -> Trigger | None:
     """The trigger that `event` answers with an id of that trigger's answers: the first such event of each id counts."""
+    if event.causation_id is None:
+        return None
     part = part_of(event)
     if part is not None:
         return part[0]

@@ -234,7 +234,7 @@ class Fold:
         return record
 
     def _fold(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
-        if self._identity is not None:
+        if self._identity is not None and not rows.is_complete:
             for _ in self._identity.read_rows(rows, [each for each in decoded if isinstance(each, Record)]):
                 yield from _load_wanted(rows)
         count = len(decoded)

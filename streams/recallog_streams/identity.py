@@ -24,7 +24,7 @@ for what is a repeat (`repeats.content_of`); the views are then rebuilt."""
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
 BUCKET_EVENTS = 16
-_CACHED_DIGESTS = 2 * limits.PARTITIONS_AT_ONCE * limits.CLUSTER_BATCH_RECORDS
+_CACHED_DIGESTS = 2 * limits.CLUSTER_BATCH_RECORDS
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -58,22 +58,26 @@ class NewIds:
         self._size = rows.get(SIZES, space) or Size(0, 1)
         self._new: dict[bytes, bytes] = {}
         """The entries by the digest of the id, in their order."""
+        self._stored: dict[int, bytes] = {}
+        """The entries of the buckets that were read."""
 
     def add(self, event: Event, offset: int) -> bool:
         """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
         id_ = _id_digest(event.id)
         content = blake2b(repeats.content_of(event), digest_size=CONTENT_BYTES).digest()
-        known = self._new.get(id_) or self._stored(id_)
+        known = self._new.get(id_) or _entry_in(self._entries(_bucket_of(id_, self._size.buckets)), id_)
         if known is None:
             self._new[id_] = id_ + content + offset.to_bytes(OFFSET_BYTES, "big")
         elif known[ID_BYTES : ID_BYTES + CONTENT_BYTES] != content:
             raise Conflict(_offset_of(known))
         return known is None
 
-    def _stored(self, id_: bytes) -> bytes | None:
-        entries = _entries(self._rows, self._space, _bucket_of(id_, self._size.buckets))
-        start = _start_of(id_, entries)
-        return None if start < 0 else entries[start : start + ENTRY_BYTES]
+    def _entries(self, number: int) -> bytes:
+        entries = self._stored.get(number)
+        if entries is None:
+            bucket = self._rows.get(BUCKETS, self._space, "", str(number))
+            entries = self._stored[number] = bucket.entries if bucket else b""
+        return entries
 
     def write(self) -> None:
         """Write the ids that are new. Where there are more than a bucket has room for, buckets are split.
@@ -87,15 +91,14 @@ class NewIds:
         changed: dict[int, list[bytes]] = {number: [] for number in range(before, after)}
         changed |= {_split_by(number): [] for number in range(before, after) if _split_by(number) < before}
         for number in [number for number in changed if number < before]:
-            entries = _entries(self._rows, self._space, number)
+            entries = self._entries(number)
             for start in range(0, len(entries), ENTRY_BYTES):
-                changed[_bucket_of(entries[start : start + ID_BYTES], after)].append(
-                    entries[start : start + ENTRY_BYTES]
-                )
-        for id_, entry in self._new.items():
-            number = _bucket_of(id_, after)
+                entry = entries[start : start + ENTRY_BYTES]
+                changed[_bucket_of(entry, after)].append(entry)
+        for entry in self._new.values():
+            number = _bucket_of(entry, after)
             if number not in changed:
-                changed[number] = [_entries(self._rows, self._space, number)]
+                changed[number] = [self._entries(number)]
             changed[number].append(entry)
         for number, parts in changed.items():
             self._rows.put(BUCKETS, Bucket(b"".join(parts)), self._space, "", str(number))
@@ -136,11 +139,8 @@ def bucket_of(space: str, id_: str, size: Size) -> RowKey:
 
 def offset_in(bucket: Bucket | None, id_: str) -> int | None:
     """The offset of the first record of the id; None if it is not in the bucket."""
-    entries = bucket.entries if bucket else b""
-    start = _start_of(_id_digest(id_), entries)
-    if start < 0:
-        return None
-    return _offset_of(entries[start : start + ENTRY_BYTES])
+    entry = None if bucket is None else _entry_in(bucket.entries, _id_digest(id_))
+    return None if entry is None else _offset_of(entry)
 
 
 def _offset_of(entry: bytes) -> int:
@@ -161,20 +161,15 @@ def _id_digest(id_: str) -> bytes:
     return blake2b(id_.encode(), digest_size=ID_BYTES).digest()
 
 
-def _entries(rows: Rows, space: str, number: int) -> bytes:
-    bucket = rows.get(BUCKETS, space, "", str(number))
-    return bucket.entries if bucket else b""
-
-
-def _start_of(id_: bytes, entries: bytes) -> int:
-    """The start of the entry of `id_`; -1 if there is none."""
+def _entry_in(entries: bytes, id_: bytes) -> bytes | None:
     start = entries.find(id_)
     while start > 0 and start % ENTRY_BYTES:  # the same bytes occur by chance across entries
         start = entries.find(id_, start + 1)
-    return start
+    return None if start < 0 else entries[start : start + ENTRY_BYTES]
 
 
 def _bucket_of(id_: bytes, buckets: int) -> int:
+    """The bucket of the digest of an id, or of an entry, which begins with it."""
     level = 1 << (buckets.bit_length() - 1)
     hashed = int.from_bytes(id_[:8], "big")
     number = hashed & (2 * level - 1)

@@ -28,7 +28,7 @@ from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTime
 from recallog_streams import chain as hash_chain
 from recallog_streams import definitions, identity
 from recallog_streams.definitions import KindRedefined
-from recallog_streams.fold import Decoded, Fetched, Fold, digest_of
+from recallog_streams.fold import Fetched, Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
 from recallog_streams.progress import Progress
 
@@ -50,6 +50,12 @@ class ProcessedBatch:
 
 class GenerationGone(Rebuilding):
     """The generation was retired by a cutover, or lost with its store: read the pointer again."""
+
+
+_COMMIT_SHARE = 0.9
+"""The share of a commit that is planned, since batches differ."""
+_CHANGES_PER_RECORD, _KNOWN_RECORDS = 3.5, 100
+"""What is known before the first commit, of events that were said, and how many records of a commit count as much."""
 
 
 @dataclass(slots=True)
@@ -95,6 +101,8 @@ class Projector:
         self._batch_records = batch_records
         self._batch_bytes = batch_bytes
         self._drop = drop
+        self._changes_per_record = _CHANGES_PER_RECORD
+        """Those of the last commits."""
         self._caches: dict[str, _Cache] = {}
         """By generation, in the order of their last commits."""
         self._verified: dict[str, object] = {}
@@ -196,18 +204,23 @@ class Projector:
         checkpoint = checkpoint or await self.resume(generation)
         if batch.start != checkpoint.offset + 1:
             return None
-        records = self.fold.decoded(batch)
         while True:
-            processed = await self._process_next(generation, batch, records, checkpoint)
+            part = batch.cut(0, min(len(batch.records), self._commit_records))
+            processed = await self._process_next(generation, part, checkpoint)
             if processed is None:
                 return None
             checkpoint, count = processed
-            if count == len(records):
+            if count == len(batch.records):
                 return checkpoint
-            records, batch = records[count:], batch.cut(count, len(batch.records))
+            batch = batch.cut(count, len(batch.records))
+
+    @property
+    def _commit_records(self) -> int:
+        """How many records will probably be one commit, as the records before were. A fold of more is repeated."""
+        return max(1, int(_COMMIT_SHARE * self.store.commit_changes_max / self._changes_per_record))
 
     async def _process_next(
-        self, generation: Generation, batch: Batch, records: Decoded, checkpoint: Checkpoint
+        self, generation: Generation, batch: Batch, checkpoint: Checkpoint
     ) -> tuple[Checkpoint, int] | None:
         """Fold and commit the first records of a batch. Returns the new checkpoint, and how many records these were."""
         # Taken out until its batch is committed: rows of a batch that failed, or that another task of this
@@ -219,12 +232,16 @@ class Projector:
         fetch = partial(self.fetch, generation, checkpoint)
         began = time.monotonic()
         try:
+            records = self.fold.decoded(batch)
             changes, count = await self.fold.process(records, cache.rows, fetch, self.store.commit_changes_max)
         except Moved:
             return None
         except KindRedefined:  # by another process, since the generation was compared
             self._defined.pop(generation.id, None)
             raise
+        changed = len(changes.rows) + sum(map(len, changes.logs.values()))
+        known = _KNOWN_RECORDS * self._changes_per_record
+        self._changes_per_record = max(0.01, (known + changed) / (_KNOWN_RECORDS + count))  # repeats change nothing
         new, outcome = await self.commit(generation, batch.cut(0, count), checkpoint, changes, began)
         if outcome is Outcome.APPLIED:
             self._store_cache(generation, _Cache(new, cache.rows))

@@ -33,8 +33,9 @@ async def rebuild(
     *,
     accept: bool,
     catch_up: CatchUp = Projector.catch_up,
+    at_once: int = limits.PARTITIONS_AT_ONCE,
 ) -> list[RebuildReport]:
-    """Build new views beside the live ones, then cut over, partition by partition.
+    """Build new views beside the live ones, then cut over, partition by partition, `at_once` at the same time.
 
     Raises `NewDeadLetters` if some partitions keep their live views; the other partitions are replaced by then.
     """
@@ -78,7 +79,7 @@ async def rebuild(
                 )
             )
 
-    await gathered(lambda _: work(), range(limits.PARTITIONS_AT_ONCE))
+    await gathered(lambda _: work(), range(at_once), at_once)
     if failures:
         raise failures[0]
     return sorted(reports, key=lambda report: report.partition)

@@ -48,20 +48,25 @@ async def rebuild(
     """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions.
 
     With `drop`, what was built before is deleted first, of whatever ledger it is. `workers` and `throttle` are those of
-    `ProjectionGroup.catch_up_with`.
+    `ProjectionGroup.catching_up`.
     """
     concerned = await groups(components, what)
     if drop:
         await components.ledger.ends()  # a ledger that cannot be read must not cost the views
         for views in concerned:
             await views.store.clear()
-    return [
-        report
-        for views in concerned
-        for report in await rebuilding.rebuild(
-            views.name, views.builder, progress, accept=accept, catch_up=views.catch_up_with(workers, throttle)
-        )
-    ]
+    reports = []
+    for views in concerned:
+        async with views.catching_up(workers, throttle) as catch_up:
+            reports += await rebuilding.rebuild(
+                views.name,
+                views.builder,
+                progress,
+                accept=accept,
+                catch_up=catch_up,
+                at_once=catch_up.partitions_at_once,
+            )
+    return reports
 
 
 async def reindex(components: Components, model: str, progress: Progress | None) -> list[RebuildReport]:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from recallog.components import Components
 from recallog.queries.rebuilds import groups
@@ -35,12 +36,14 @@ from recallog_schemas.views import (
     VerifyReport,
 )
 from recallog_streams import chain, ledger_check, positions
+from recallog_streams.concurrency import gathered
 from recallog_streams.ledger_check import RecordsProblem
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import CombinedProgress, Progress
-from recallog_streams.projector import CatchUp
 from recallog_streams.verify import TableComparison, Verification
-from recallog_streams.verify import verify as compare
+
+if TYPE_CHECKING:
+    from recallog_streams.parallel.catching_up import ParallelCatchUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ async def verify(
 ) -> VerifyReport:
     """Compare the ledger with its chain and with `digests`, and the views, or the index, with a fresh fold.
 
-    `workers` and `throttle` are those of `ProjectionGroup.catch_up_with`.
+    `workers` and `throttle` are those of `ProjectionGroup.catching_up`.
 
     Raises `OutOfRange` if the ledger ends before a digest's position.
     """
@@ -80,10 +83,9 @@ async def verify(
     not_compared: list[NotCompared] = []
     files = [] if what == INDEX else await _of_ledger(components.ledger)
     for views in await groups(components, what):
-        overall = CombinedProgress(progress, dict(enumerate(ends)))
-        for partition in range(len(ends)):  # one at a time: the fresh fold of a partition is held in memory
-            catch_up = views.catch_up_with(workers, throttle)
-            active, compared = await _compared(views, partition, overall.of(partition), catch_up)
+        async with views.catching_up(workers, throttle) as catch_up:
+            found = await _of_partitions(views, CombinedProgress(progress, dict(enumerate(ends))), catch_up)
+        for partition, (active, compared) in enumerate(found):
             if active is not None:
                 checks += [_check(views, active, table) for table in compared.tables]
             findings += [_finding(views, partition, records) for records in compared.records]
@@ -176,8 +178,19 @@ def _of_views(views: ProjectionGroup, reason: str) -> FileFinding:
     )
 
 
+async def _of_partitions(
+    views: ProjectionGroup, progress: CombinedProgress, catch_up: "ParallelCatchUp"
+) -> list[tuple[Generation | None, Verification]]:
+    """As many partitions at a time as processes: the fresh fold of each is held in memory."""
+
+    async def compared(partition: int) -> tuple[Generation | None, Verification]:
+        return await _compared(views, partition, progress.of(partition), catch_up)
+
+    return await gathered(compared, range(await views.builder.ledger.partitions()), catch_up.workers)
+
+
 async def _compared(
-    views: ProjectionGroup, partition: int, progress: Progress | None, catch_up: CatchUp
+    views: ProjectionGroup, partition: int, progress: Progress | None, catch_up: "ParallelCatchUp"
 ) -> tuple[Generation | None, Verification]:
     while True:
         active, reason = await _generation(views, partition, progress)
@@ -185,7 +198,7 @@ async def _compared(
             records = await ledger_check.check(views.builder.ledger, partition, [])
             return None, Verification(records, not_compared=reason)
         try:
-            return active, await compare(views.builder, views.projections, active, progress, catch_up)
+            return active, await catch_up.verify(views.builder, views.projections, active, progress)
         except Rebuilding:
             continue  # a rebuild cut over meanwhile
 

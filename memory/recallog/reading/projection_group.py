@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 from recallog.reading.view_access import ViewAccess
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Store
-from recallog_streams.projector import CatchUp, Projector
+from recallog_streams.projector import Projector
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from recallog.reading.time_travel import Erase
+    from recallog_streams.parallel.catching_up import ParallelCatchUp
+    from recallog_streams.parallel.partitions import Open
 
 BUILT_IN = "built-in"
 """Name of the group of the built-in projections."""
@@ -32,11 +36,16 @@ class ProjectionGroup:
     """The access of readers."""
     make: Callable[[], Sequence[Projection]] | None = None
     """Makes the projections, also in another process if it can be pickled."""
+    open: "Open | None" = None
+    """Opens ledger and store in another process, if it can be pickled."""
     erase: "Sequence[Erase]" = ()
     """What finds in a past of these views what is erased at present."""
 
-    def catch_up_with(self, workers: int | None, throttle: float) -> CatchUp:
-        """How to catch up with so many processes (default: one for each core), and with pauses."""
+    def catching_up(self, workers: int | None, throttle: float) -> "AbstractAsyncContextManager[ParallelCatchUp]":
+        """How to catch up with so many processes (default: one for each core), and with pauses.
+
+        The processes end with the block.
+        """
         from recallog_streams.parallel.catching_up import ParallelCatchUp, cores  # most commands rebuild nothing
 
-        return ParallelCatchUp(self.make, workers or cores(), throttle)
+        return ParallelCatchUp(self.make, workers or cores(), throttle, self.open).running()

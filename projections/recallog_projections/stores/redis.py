@@ -63,9 +63,9 @@ from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsErro
 COMMIT_CHANGES_MAX = 3_000
 """The most rows and log entries of a commit, so that its Lua call takes less than 20 ms.
 
-A batch of 1,000 records that were said has about as many, and a plan or an erasure has hundreds in one record. Each
-takes 4 µs on a busy 2-core machine, 5 µs if most rows are new. Larger commits succeed too, but block the server for
-longer.
+About 1,000 records that were said have as many: the projector folds as many as fit. A plan or an erasure has hundreds
+in one record. Each takes 4 µs on a busy 2-core machine, 5 µs if most rows are new. Larger commits succeed too, but
+block the server for longer.
 """
 
 READ_ROWS_MAX = 2_000

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice, takewhile
+from itertools import islice, repeat, takewhile
 
 import msgspec
 
@@ -131,6 +131,11 @@ class _Watched:
         return answered.newest_at >= sent.at + AGAIN_SECONDS / 2
 
 
+def _may_close(data: bytes) -> bool:
+    """Whether an event may have a `causation_id`, however JSON writes this name: others close no trigger."""
+    return b"causation_id" in data or b"\\u" in data
+
+
 class TriggerPublisher:
     """Publishes the triggers of one group of views: of the built-in ones, or of a user's projection."""
 
@@ -168,9 +173,13 @@ class TriggerPublisher:
         watched = self._watched.get(batch.partition)
         if watched is None:
             return  # it is looked at as a whole
-        for _, data in batch.records:
+        keys = batch.keys or repeat(None)
+        for (_, data), key in zip(batch.records, keys, strict=False):
             with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                self._note(watched, _decode(data))
+                if key is None or _may_close(data):
+                    self._note(watched, _decode(data))
+                elif watched.spaces is not None:
+                    watched.spaces.add(key.decode())
         watched.more = True
         self._changed.set()
 

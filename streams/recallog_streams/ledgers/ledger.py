@@ -239,6 +239,8 @@ def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -
 
     None means no limit.
     """
+    if records is None and size_bytes is None:
+        return [batch]
     ends: list[int] = []
     first = held_bytes = 0
     for index, (_, data) in enumerate(batch.records):

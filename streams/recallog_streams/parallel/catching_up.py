@@ -4,9 +4,10 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
 
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes
@@ -16,11 +17,18 @@ from recallog_schemas import limits
 from recallog_streams.concurrency import ended
 from recallog_streams.fold import Fetched
 from recallog_streams.ledgers.ledger import Batch
-from recallog_streams.parallel.workers import BatchTooLarge, WorkerLost, Workers, WorkersUnusable, started
+from recallog_streams.parallel import partitions
+from recallog_streams.parallel.partitions import Open, Opened, PartitionWorkers
+from recallog_streams.parallel.processes import WorkerLost, WorkersUnusable
+from recallog_streams.parallel.workers import BatchTooLarge, Workers, started
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Moved, Projector
+from recallog_streams.verify import Verification, verify
 
 _log = logging.getLogger("recallog.fold")
+
+_PARTITIONS_OF_WORKER = 2
+"""A worker folds one partition while another one waits for Kafka or Redis."""
 
 Commit = asyncio.Task[Checkpoint | None]
 """The checkpoint after a commit; None if another process has moved it."""
@@ -33,36 +41,85 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ParallelCatchUp:
-    """Catches up as `Projector.catch_up` does.
+    """Catches up as `Projector.catch_up` does, and verifies.
 
-    Workers fold the records of different spaces. This process reads the ledger, extends its chain and commits what all
-    workers have folded of a batch in one step, while they fold the next batch. So the rows, and what an interruption
-    leaves, are those of one process.
+    Where a ledger numbers its spaces, workers fold the records of different spaces. This process reads the ledger,
+    extends its chain and commits what all workers have folded of a batch in one step, while they fold the next batch.
+    Where other processes can open the ledger, workers catch up with different partitions. In both cases the rows, and
+    what an interruption leaves, are those of one process.
+
+    The workers of partitions end with the block of `running`.
     """
 
-    make: Callable[[], Sequence[Projection]] | None
+    make: Callable[[], Sequence[Projection]] | None = None
     """Makes the projections in another process, if it can be pickled; None: they are folded in this process."""
     workers: int = 1
     """How many processes fold; 1: this one."""
     throttle: float = 0.0
     """The share of the time in which it pauses."""
+    open: Open | None = None
+    """Opens the projector in another process, if it can be pickled; None: other processes cannot open it."""
+    _running: AsyncExitStack | None = None
+    _pool: PartitionWorkers | None = None
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["ParallelCatchUp"]:
+        """Itself. Workers that it starts in the block end with it."""
+        async with AsyncExitStack() as self._running:
+            yield self
+
+    @property
+    def partitions_at_once(self) -> int:
+        """How many partitions keep the workers busy."""
+        return max(limits.PARTITIONS_AT_ONCE, _PARTITIONS_OF_WORKER * self.workers)
 
     async def __call__(
         self, projector: Projector, generation: Generation, until: int, progress: Progress | None = None
     ) -> Checkpoint:
         """Process all records below `until`. Raises `GenerationGone` or `LedgerMismatch`."""
-        checkpoint = await projector.resume(generation)
-        is_worthwhile = projector.ledger.numbers_spaces and until - checkpoint.offset > limits.PARALLEL_RECORDS_MIN
-        if self.workers > 1 and self.make is not None and is_worthwhile:
-            try:
-                await self._in_processes(self.make, projector, generation, until, progress)
-            except WorkerLost as error:
-                _log.warning("%s; the fold goes on in one process", error)
-            except WorkersUnusable as error:
-                _log.info("the fold goes on in one process: %s", error)
+        begin = (await projector.resume(generation)).offset + 1
+        try:
+            if self.make is not None and projector.ledger.numbers_spaces:
+                if self.workers > 1 and until - begin > limits.PARALLEL_RECORDS_MIN:
+                    await self._in_processes(self.make, projector, generation, until, progress)
+            elif (pool := await self._partition_workers(projector, generation.partition, begin)) is not None:
+                await pool.call(partial(_catch_up, generation, until, self.throttle), progress)
+        except WorkersUnusable as error:
+            _report(error)
         return await self._in_process(projector, generation, until, progress)
+
+    async def verify(
+        self, projector: Projector, projections: Sequence[Projection], generation: Generation, progress: Progress | None
+    ) -> Verification:
+        """As `verify.verify`; in another process where workers work on partitions."""
+        try:
+            if (pool := await self._partition_workers(projector, generation.partition, 0)) is not None:
+                return await pool.call(partial(_verify, generation, self.throttle), progress)
+        except WorkersUnusable as error:
+            _report(error)
+        # The fresh fold is in the memory of this process, so that no worker can open it.
+        catch_up = ParallelCatchUp(self.make, self.workers, self.throttle)
+        return await verify(projector, projections, generation, progress, catch_up)
+
+    async def _partition_workers(self, projector: Projector, partition: int, begin: int) -> PartitionWorkers | None:
+        """The workers, if it is worthwhile to start them for the records of a partition from `begin` on."""
+        if self.workers == 1 or self.open is None or self._running is None or not projector.ledger.folded_by_workers:
+            return None
+        ends = await projector.ledger.ends()
+        if len(ends) == 1 or len(ends) * (ends[partition] - begin) <= limits.PARALLEL_RECORDS_MIN:
+            return None
+        async with self._starting:
+            if self._pool is None and self.open is not None:
+                starting = partitions.opened(min(self.workers, len(ends)), self.open, projector.fold.code)
+                try:
+                    self._pool = await self._running.enter_async_context(starting)
+                except WorkersUnusable:
+                    self.open = None
+                    raise
+            return self._pool
 
     async def _in_process(
         self, projector: Projector, generation: Generation, until: int, progress: Progress | None
@@ -78,7 +135,8 @@ class ParallelCatchUp:
             checkpoint, began = await projector.resume(generation), time.monotonic()
             if checkpoint.offset + 1 >= until:
                 return checkpoint
-            upto = min(until, checkpoint.offset + 1 + limits.READ_BATCH_RECORDS)
+            records = limits.CLUSTER_BATCH_RECORDS if projector.store.remote else limits.READ_BATCH_RECORDS
+            upto = min(until, checkpoint.offset + 1 + records)
             await projector.catch_up(generation, upto, report)
             await self._pause(began)
 
@@ -117,6 +175,23 @@ class ParallelCatchUp:
                 continue
             except BatchTooLarge:
                 await projector.catch_up(generation, run.following, progress)
+
+
+def _report(error: WorkersUnusable) -> None:
+    if isinstance(error, WorkerLost):
+        _log.warning("%s; the fold goes on in one process", error)
+    else:
+        _log.info("the fold goes on in one process: %s", error)
+
+
+async def _catch_up(generation: Generation, until: int, throttle: float, opened: Opened, progress: Progress) -> None:
+    """Catch up in a worker."""
+    await ParallelCatchUp(throttle=throttle)(opened.projector, generation, until, progress)
+
+
+async def _verify(generation: Generation, throttle: float, opened: Opened, progress: Progress) -> Verification:
+    """Verify in a worker."""
+    return await ParallelCatchUp(throttle=throttle).verify(*opened, generation, progress)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """The messages between the process that commits and its workers, over a socket: a length, then msgpack."""
 
 import struct
+from asyncio import StreamReader
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from io import BufferedRWPair
@@ -18,7 +19,7 @@ HEADER = struct.Struct(">Q")
 
 
 class Begin(msgspec.Struct, tag=True):
-    """To a worker that has started: what it folds."""
+    """To a worker that has started, and is to fold the records of some spaces."""
 
     path: Sequence[str]
     """Where it finds modules: those of the program that has started it."""
@@ -27,6 +28,14 @@ class Begin(msgspec.Struct, tag=True):
     unique_ids: bool
     changes_max: int
     """How many changes of one batch it sends."""
+
+
+class BeginCalls(msgspec.Struct, tag=True):
+    """To a worker that has started, and is to work on whole partitions."""
+
+    path: Sequence[str]
+    open: bytes
+    """Pickled: the function that opens the projector, with its projections."""
 
 
 class Ready(msgspec.Struct, tag=True):
@@ -89,11 +98,41 @@ class Refused(msgspec.Struct, tag=True):
     reason: str
 
 
-ToWorker = Begin | Part | Loaded
-FromWorker = Ready | Wanted | Folded | TooManyChanges | Refused
+class Call(msgspec.Struct, tag=True):
+    """To a worker: work on a partition."""
+
+    number: int
+    work: bytes
+    """Pickled: the function that does it."""
+
+
+class Advanced(msgspec.Struct, tag=True):
+    """From a worker: the progress of a call."""
+
+    number: int
+    done: int
+    total: int
+
+
+class Returned(msgspec.Struct, tag=True):
+    """From a worker: the result of a call, pickled."""
+
+    number: int
+    result: bytes
+
+
+class Failed(msgspec.Struct, tag=True):
+    """From a worker: a call has raised an error."""
+
+    number: int
+    reason: str
+
+
+ToWorker = Begin | BeginCalls | Part | Loaded | Call
+FromWorker = Ready | Wanted | Folded | TooManyChanges | Refused | Advanced | Returned | Failed
 
 _encode = msgspec.msgpack.Encoder().encode
-_to_worker: "msgspec.msgpack.Decoder[ToWorker]" = msgspec.msgpack.Decoder(ToWorker)
+to_worker: "msgspec.msgpack.Decoder[ToWorker]" = msgspec.msgpack.Decoder(ToWorker)
 from_worker: "msgspec.msgpack.Decoder[FromWorker]" = msgspec.msgpack.Decoder(FromWorker)
 
 
@@ -101,6 +140,11 @@ def frame(message: ToWorker | FromWorker) -> tuple[bytes, bytes]:
     """The length and the bytes of a message."""
     data = _encode(message)
     return HEADER.pack(len(data)), data
+
+
+async def read_frame(reader: StreamReader) -> bytes:
+    """The bytes of the next message. Raises `asyncio.IncompleteReadError` or `ConnectionError` at the end."""
+    return await reader.readexactly(*HEADER.unpack(await reader.readexactly(HEADER.size)))
 
 
 class Pipe:
@@ -120,4 +164,4 @@ class Pipe:
             return None
         size_bytes = HEADER.unpack(header)[0]
         data = self._stream.read(size_bytes)
-        return _to_worker.decode(data) if len(data) == size_bytes else None
+        return to_worker.decode(data) if len(data) == size_bytes else None

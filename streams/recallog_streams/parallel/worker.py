@@ -1,8 +1,11 @@
-"""A worker: a process that folds the records of its spaces. It reads no ledger and writes no store.
+"""A worker: a process that folds the records of its spaces, or that works on whole partitions.
 
-It ends when the process that has started it closes the socket or ends.
+The first reads no ledger and writes no store. A worker ends when the process that has started it closes the socket, or
+ends.
 """
 
+import asyncio
+import logging
 import pickle
 import signal
 import socket
@@ -16,10 +19,16 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_schemas import Record, kinds, limits
 from recallog_streams import identity
 from recallog_streams.collector import collect_rarely
+from recallog_streams.concurrency import ended
 from recallog_streams.fold import Fetched, Fold
+from recallog_streams.parallel import messages
 from recallog_streams.parallel.messages import (
+    Advanced,
     Begin,
+    BeginCalls,
     Cached,
+    Call,
+    Failed,
     Folded,
     FromWorker,
     Loaded,
@@ -27,10 +36,12 @@ from recallog_streams.parallel.messages import (
     Pipe,
     Ready,
     Refused,
+    Returned,
     TooManyChanges,
     ToWorker,
     Wanted,
 )
+from recallog_streams.parallel.partitions import Opened
 
 Result = TypeVar("Result")
 
@@ -85,8 +96,7 @@ class Worker:
         self._spaces = set[str]()
 
     def run(self) -> None:
-        definitions = {kind: kinds.definition(kind) for kind in kinds.registered()}
-        self._pipe.send(Ready(self._fold.code, definitions))
+        self._pipe.send(_ready(self._fold))
         message = self._pipe.receive()
         while isinstance(message, Part):
             message = self._answer(message)
@@ -136,6 +146,10 @@ class Worker:
         return answer.rows, answer.totals
 
 
+def _ready(fold: Fold) -> Ready:
+    return Ready(fold.code, {kind: kinds.definition(kind) for kind in kinds.registered()})
+
+
 def _run(work: Coroutine[Any, Any, Result]) -> Result:
     """The result of work that waits for nothing but the pipe, which blocks."""
     try:
@@ -146,20 +160,63 @@ def _run(work: Coroutine[Any, Any, Result]) -> Result:
     raise RuntimeError("a fold has waited for something else than rows")
 
 
+class _Calls:
+    """Works on partitions, on several at a time."""
+
+    def __init__(self, opened: Opened, writer: asyncio.StreamWriter) -> None:
+        self._opened, self._writer = opened, writer
+
+    async def run(self, reader: asyncio.StreamReader) -> None:
+        """Do what is called for until the socket is closed."""
+        self._send(_ready(self._opened.projector.fold))
+        running = set[asyncio.Task[None]]()
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while isinstance(message := messages.to_worker.decode(await messages.read_frame(reader)), Call):
+                running.add(task := asyncio.create_task(self._answer(message)))
+                task.add_done_callback(running.discard)
+        await ended(*running)
+
+    async def _answer(self, call: Call) -> None:
+        def report(done: int, total: int) -> None:
+            self._send(Advanced(call.number, done, total))
+
+        try:
+            self._send(Returned(call.number, pickle.dumps(await pickle.loads(call.work)(self._opened, report))))
+        except Exception as error:  # noqa: BLE001 - the parent does the same, and raises it
+            self._send(Failed(call.number, f"{type(error).__name__}: {error}"))
+
+    def _send(self, message: FromWorker) -> None:
+        self._writer.writelines(messages.frame(message))
+
+
+async def _answer_calls(connection: socket.socket, begin: BeginCalls) -> None:
+    reader, writer = await asyncio.open_connection(sock=connection)
+    try:
+        async with pickle.loads(begin.open)() as opened:
+            await _Calls(opened, writer).run(reader)
+    except Exception as error:  # noqa: BLE001 - modules of users may raise anything
+        writer.writelines(messages.frame(Refused(f"{type(error).__name__}: {error}")))
+        await writer.drain()
+
+
 def main() -> None:
     """The program of a worker; its argument is the number of the socket's file descriptor."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
     collect_rarely()
     # When the parent has ended, nothing can be sent, and nothing is to be done.
     with suppress(ConnectionError), socket.socket(fileno=int(sys.argv[1])) as connection:
-        _serve(Pipe(connection.makefile("rwb")))
+        pipe = Pipe(connection.makefile("rwb"))
+        begin = pipe.receive()
+        if isinstance(begin, Begin):
+            sys.path[:] = begin.path
+            _fold_spaces(pipe, begin)
+        elif isinstance(begin, BeginCalls):
+            sys.path[:] = begin.path
+            logging.disable(logging.WARNING)  # the parent warns of the same ledger and store
+            asyncio.run(_answer_calls(connection, begin))
 
 
-def _serve(pipe: Pipe) -> None:
-    begin = pipe.receive()
-    if not isinstance(begin, Begin):
-        return
-    sys.path[:] = begin.path
+def _fold_spaces(pipe: Pipe, begin: Begin) -> None:
     try:
         worker = Worker(pipe, begin)
     except Exception as error:  # noqa: BLE001 - modules of users may raise anything

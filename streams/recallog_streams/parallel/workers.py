@@ -1,14 +1,10 @@
 """The workers of one generation, as the process that commits sees them."""
 
 import asyncio
-import pickle
-import socket
-import subprocess
 import sys
-from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from functools import partial, reduce
 from typing import Any
 
@@ -16,35 +12,21 @@ from recallog_projections.projection import Projection
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Store
 from recallog_projections.tables import LogName, RowKey, Table
-from recallog_schemas import kinds
 from recallog_streams.fold import Fetch, Fetched, Fold
 from recallog_streams.ledgers.ledger import Batch
-from recallog_streams.parallel import messages
 from recallog_streams.parallel.messages import (
     Begin,
     Cached,
     Folded,
-    FromWorker,
     Loaded,
     LogAddress,
     Part,
-    Ready,
     Refused,
     RowAddress,
     TooManyChanges,
-    ToWorker,
     Wanted,
 )
-
-_BUFFER_BYTES = 16 * 1024 * 1024
-
-
-class WorkersUnusable(Exception):
-    """Workers cannot fold these records, or not any more."""
-
-
-class WorkerLost(WorkersUnusable):
-    """A worker has ended."""
+from recallog_streams.parallel.processes import WorkerProcess, WorkersUnusable, pickled, start
 
 
 class BatchTooLarge(Exception):
@@ -117,18 +99,9 @@ async def started(
     count: int, make: Callable[[], Sequence[Projection]], fold: Fold, *, unique_ids: bool, store: Store
 ) -> AsyncIterator[Workers]:
     """Workers in `count` processes, which fold as `fold` does; they end with the block. Raises `WorkersUnusable`."""
-    try:
-        made_by = pickle.dumps(make)
-    except Exception as error:  # objects of users may raise anything
-        raise WorkersUnusable(f"other processes cannot get the projections: {error}") from error
-    begin = Begin(sys.path, made_by, unique_ids, store.commit_changes_max)
-    with ExitStack() as processes:
-        try:
-            workers = [processes.enter_context(closing(await _Worker.start())) for _ in range(count)]
-        except OSError as error:
-            raise WorkersUnusable(f"other processes cannot be started: {error}") from error
-        await asyncio.gather(*(each.begin(begin, fold.code) for each in workers))
-        yield Workers(workers, fold)
+    begin = Begin(sys.path, pickled(make), unique_ids, store.commit_changes_max)
+    async with start(count, begin, fold.code) as processes:
+        yield Workers([_Worker(process) for process in processes], fold)
 
 
 class _Sums:
@@ -158,67 +131,20 @@ class _Sums:
 
 
 class _Worker:
-    """One process, and this end of its socket."""
+    """One process, and what it knows of the rows before the next batch."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", reader: StreamReader, writer: StreamWriter) -> None:
-        self._process, self._reader, self._writer = process, reader, writer
+    def __init__(self, process: WorkerProcess) -> None:
+        self._process = process
         self.cached = Cached.NONE
-        """What it knows of the rows before the next batch."""
-
-    @classmethod
-    async def start(cls) -> "_Worker":
-        ours, theirs = socket.socketpair()
-        with theirs:
-            # Its standard output is not that of a command, whatever a projection prints.
-            process = subprocess.Popen(
-                [sys.executable, "-m", "recallog_streams.parallel.worker", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=2,
-                pass_fds=[theirs.fileno()],
-            )
-        return cls(process, *await asyncio.open_connection(sock=ours, limit=_BUFFER_BYTES))
-
-    async def begin(self, begin: Begin, code: str) -> None:
-        """Raises `WorkersUnusable` if it does not fold as this process does."""
-        await self._send(begin)
-        answer = await self._receive()
-        ours = {kind: kinds.definition(kind) for kind in kinds.registered()}
-        if isinstance(answer, Refused):
-            raise WorkersUnusable(f"other processes cannot make the projections: {answer.reason}")
-        if not isinstance(answer, Ready) or (answer.code, answer.kinds) != (code, ours):
-            raise WorkersUnusable("other processes do not know the same kinds of events")
 
     async def fold(self, part: Batch, fetch: Fetch) -> Folded:
-        await self._send(Part(part, self.cached))
-        while isinstance(answer := await self._receive(), Wanted):
+        await self._process.send(Part(part, self.cached))
+        while isinstance(answer := await self._process.receive(), Wanted):
             rows, totals = await fetch(answer.rows, answer.logs)
-            await self._send(Loaded(rows, totals))
+            await self._process.send(Loaded(rows, totals))
         if isinstance(answer, TooManyChanges):
             raise BatchTooLarge
         if not isinstance(answer, Folded):
             raise WorkersUnusable(answer.reason if isinstance(answer, Refused) else "an unexpected answer")
         self.cached = Cached.KEPT
         return answer
-
-    async def _send(self, message: ToWorker) -> None:
-        try:
-            self._writer.writelines(messages.frame(message))
-            await self._writer.drain()
-        except ConnectionError as error:
-            raise self._lost() from error
-
-    async def _receive(self) -> FromWorker:
-        try:
-            header = await self._reader.readexactly(messages.HEADER.size)
-            return messages.from_worker.decode(await self._reader.readexactly(*messages.HEADER.unpack(header)))
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
-            raise self._lost() from error
-
-    def _lost(self) -> WorkerLost:
-        code = self._process.wait()
-        return WorkerLost(f"a worker process has ended with exit code {code}")
-
-    def close(self) -> None:
-        self._writer.close()
-        self._process.kill()  # it has nothing to finish
-        self._process.wait()

@@ -48,7 +48,7 @@ async def _due_anywhere(reading: ReadSession) -> list[tuple[str, str]]:
 
 
 async def _due_in(reading: ReadSession, spaces: Sequence[str]) -> list[tuple[str, str]]:
-    """As `_due_anywhere`, of some spaces: it reads no other rows than theirs."""
+    """As `_due_anywhere`, of some spaces: it reads no other rows than theirs, in a call for each that reflects."""
     found = set[tuple[str, str]]()
     for space, beyond in (await _beyond(reading, spaces)).items():
         async with aclosing(reading.scan(due.COUNT.name, space, first_items=_DUE_ROWS_FIRST)) as rows:
@@ -60,11 +60,18 @@ async def _due_in(reading: ReadSession, spaces: Sequence[str]) -> list[tuple[str
 
 
 async def _beyond(reading: ReadSession, spaces: Sequence[str]) -> dict[str, str]:
-    """By space: the first owner of `due.count` whose agents are not due."""
+    """By space in which agents reflect: the first owner of `due.count` whose agents are not due."""
     found: dict[str, str] = {}
     for part in _parts(spaces):
-        snapshot = await reading.snapshot(logs=[(LogName(episodic.SHARED.name, name), 0) for name in part])
-        found |= {name: due.count_key(snapshot.tail(episodic.SHARED, name).total + 1) for name in part}
+        snapshot = await reading.snapshot(
+            [RowKey(reflection.SPACES.name, name) for name in part],
+            [(LogName(episodic.SHARED.name, name), 0) for name in part],
+        )
+        found |= {
+            name: due.count_key(snapshot.tail(episodic.SHARED, name).total + 1)
+            for name in part
+            if snapshot.row(reflection.SPACES, name) is not None
+        }
     return found
 
 

@@ -40,7 +40,7 @@ limit."""
 _POSITION_SECONDS = 0.05
 _STOP_SECONDS = 5.0
 """How long leaving the group may take. It takes longer only if the cluster is unreachable; the session then expires."""
-_POLLED_RECORDS = 4 * limits.CLUSTER_BATCH_RECORDS
+_POLLED_RECORDS = limits.CLUSTER_BATCH_RECORDS
 _PARTITION_BYTES = 512 * 1024
 _FETCH_BYTES = 8 * 1024 * 1024
 _UNREADABLE = (CorruptRecordException, RecordTooLargeError, UnicodeDecodeError)

@@ -1,0 +1,111 @@
+"""Workers that work on whole partitions: each reads the ledger and writes the store itself."""
+
+import asyncio
+import pickle
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from recallog_projections.projection import Projection
+from recallog_streams.concurrency import ended
+from recallog_streams.parallel.messages import Advanced, BeginCalls, Call, Failed, Returned
+from recallog_streams.parallel.processes import WorkerProcess, WorkersUnusable, pickled, start
+from recallog_streams.progress import Progress
+from recallog_streams.projector import Projector
+
+Result = TypeVar("Result")
+
+
+class Opened(NamedTuple):
+    """What a worker works with."""
+
+    projector: Projector
+    projections: Sequence[Projection]
+
+
+Open = Callable[[], AbstractAsyncContextManager[Opened]]
+"""Opens ledger and store in another process. It can be pickled."""
+Work = Callable[[Opened, Progress], Awaitable[Result]]
+
+
+class PartitionWorkers:
+    """Processes that do calls; each does several at a time."""
+
+    def __init__(self, workers: "Sequence[_Worker]") -> None:
+        self._workers = workers
+
+    async def call(self, work: Work[Result], progress: Progress | None) -> Result:
+        """What `work` returns in the process that has the fewest calls. Raises `WorkersUnusable`, also for errors."""
+        running = [each for each in self._workers if each.lost is None]
+        if not running:
+            raise WorkersUnusable("all worker processes have ended")
+        worker = min(running, key=lambda each: len(each.calls))
+        result: Result = await worker.call(pickled(work), progress)
+        return result
+
+
+@asynccontextmanager
+async def opened(count: int, open_: Open, code: str) -> AsyncIterator[PartitionWorkers]:
+    """Workers in `count` processes, which fold with `code`; they end with the block. Raises `WorkersUnusable`."""
+    async with start(count, BeginCalls(sys.path, pickled(open_)), code) as processes:
+        workers = [_Worker(process) for process in processes]
+        listening = [asyncio.create_task(each.listen()) for each in workers]
+        try:
+            yield PartitionWorkers(workers)
+        finally:
+            await ended(*listening)
+
+
+@dataclass(slots=True)
+class _Call:
+    answer: "asyncio.Future[Any]"
+    progress: Progress | None
+
+
+class _Worker:
+    """One process, and the calls that it does."""
+
+    def __init__(self, process: WorkerProcess) -> None:
+        self._process = process
+        self._number = 0
+        self.calls: dict[int, _Call] = {}
+        self.lost: WorkersUnusable | None = None
+
+    async def call(self, work: bytes, progress: Progress | None) -> Any:
+        self._number += 1
+        number, answer = self._number, asyncio.get_running_loop().create_future()
+        self.calls[number] = _Call(answer, progress)
+        try:
+            await self._process.send(Call(number, work))
+            return await answer
+        finally:
+            self.calls.pop(number, None)
+
+    async def listen(self) -> None:
+        """Give each answer to its call, until the process ends."""
+        try:
+            while True:
+                self._answer(await self._process.receive())
+        except WorkersUnusable as error:
+            self.lost = error
+            for call in self.calls.values():
+                if not call.answer.done():
+                    call.answer.set_exception(error)
+
+    def _answer(self, message: object) -> None:
+        if not isinstance(message, Advanced | Returned | Failed):
+            raise WorkersUnusable("an unexpected answer")
+        call = self.calls.get(message.number)
+        if call is None or call.answer.done():
+            return
+        try:
+            if isinstance(message, Returned):
+                call.answer.set_result(pickle.loads(message.result))
+            elif isinstance(message, Failed):
+                call.answer.set_exception(WorkersUnusable(message.reason))
+            elif call.progress is not None:
+                call.progress(message.done, message.total)
+        except Exception as error:  # noqa: BLE001 - of a callback: the call raises it
+            call.answer.set_exception(error)
