@@ -27,6 +27,7 @@ from recallog_schemas import kinds, limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding
 from recallog_streams import chain as hash_chain
 from recallog_streams import definitions, identity
+from recallog_streams.collector import uncollected
 from recallog_streams.definitions import KindRedefined
 from recallog_streams.fold import Decoded, Fetched, Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
@@ -177,7 +178,8 @@ class Projector:
         for batch in batches:
             try:
                 async with self._lock():
-                    checkpoint = await self.process(generation, batch)
+                    with uncollected() if len(batch.records) > _SMALL_BATCH_RECORDS else nullcontext():
+                        checkpoint = await self.process(generation, batch)
                     if checkpoint is None:
                         return None
             except LockTimeout:
