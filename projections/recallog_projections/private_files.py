@@ -3,15 +3,16 @@
 Only new ones are made so: what exists keeps the rights that its owner gave it.
 """
 
+import fcntl
 import os
 import stat
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
-if TYPE_CHECKING:
-    from filelock import FileLock
-
+_POLL_SECONDS = 0.01
 FILE, FOLDER = 0o600, 0o700
 UMASK = 0o077
 """Of a process of its own whose libraries create files too."""
@@ -35,18 +36,73 @@ def open_file(path: Path, mode: Literal["ab", "wb", "xb", "a+b"]) -> BinaryIO:
     return open(path, mode, opener=_descriptor)  # a `Path` takes no opener
 
 
-def _descriptor(path: str, flags: int) -> int:
+def _descriptor(path: str | Path, flags: int) -> int:
     descriptor = os.open(path, flags, FILE)
     if hasattr(os, "fchmod") and os.fstat(descriptor).st_mode & FILE != FILE:  # an unusual umask
         os.fchmod(descriptor, FILE)
     return descriptor
 
 
-def lock(path: Path, timeout: float = 0, *, thread_local: bool = True) -> "FileLock":
-    """The lock file at `path`, which is created when it is acquired first."""
-    from filelock import FileLock  # most commands take no lock
+class LockFile:
+    """A lock between processes, and between the objects of one process. The system releases it if its process dies.
 
-    return FileLock(path, timeout=timeout, mode=FILE, thread_local=thread_local)
+    The file and its folder are created when it is acquired first, and remain. Their errors are `OSError`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object holds it."""
+        return self._descriptor is not None
+
+    def acquire(self) -> bool:
+        """Take the lock; False if it is held."""
+        descriptor = self._open()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return True
+
+    def _open(self) -> int:
+        try:
+            return _descriptor(self._path, os.O_RDWR | os.O_CREAT)
+        except FileNotFoundError:
+            make_folder(self._path.parent)
+            return _descriptor(self._path, os.O_RDWR | os.O_CREAT)
+
+    def release(self) -> None:
+        """Release the lock if this object holds it."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile has it open, too
+            os.close(descriptor)
+
+
+class LockHeld(Exception):
+    """Somebody else holds a lock."""
+
+
+@contextmanager
+def locked(path: Path, wait_seconds: float = 0) -> Iterator[None]:
+    """Hold the lock at `path`. Raises `LockHeld` if somebody else has held it for more than `wait_seconds`."""
+    lock, give_up = LockFile(path), time.monotonic() + wait_seconds
+    while not lock.acquire():
+        if time.monotonic() >= give_up:
+            raise LockHeld
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def restrict(folder: Path) -> None:

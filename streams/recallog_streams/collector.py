@@ -27,15 +27,15 @@ def collect_rarely() -> None:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Pause cyclic garbage collection in the `with` block, which must not await.
+    """Pause cyclic garbage collection in the `with` block, which should take a second at most.
 
     Decoding and folding a batch makes many thousands of objects and no cycles; the collector's walks over them take up
-    to 6 of 29 µs an event. A collector that is disabled already stays disabled.
+    to 6 of 29 µs an event. A collector that is disabled already stays disabled. A block that ends after the objects of
+    its batch are freed leaves nothing to walk over.
 
-    The collector belongs to the whole process, so the pause holds for all threads. Only one block pauses it at a time:
-    a nested block, or one that another thread enters meanwhile, changes nothing. The collector therefore runs whenever
-    the thread that paused it awaits, and threads whose blocks overlap cannot keep it paused. A `gc.disable()` of
-    another thread during the block does not outlast it.
+    The collector belongs to the whole process, so the pause holds for all threads and tasks. Only one block pauses it
+    at a time: a nested block, or one that is entered elsewhere meanwhile, changes nothing. So blocks that overlap
+    cannot keep it paused. A `gc.disable()` of another thread during the block does not outlast it.
     """
     pausing = _pausing
     if not gc.isenabled() or not pausing.acquire(blocking=False):

@@ -27,10 +27,14 @@ from recallog_schemas import kinds, limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding
 from recallog_streams import chain as hash_chain
 from recallog_streams import definitions, identity
+from recallog_streams.collector import uncollected
 from recallog_streams.definitions import KindRedefined
 from recallog_streams.fold import Fetched, Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
 from recallog_streams.progress import Progress
+
+_SMALL_BATCH_RECORDS = 64
+"""To read the checkpoint again takes longer than folding as few records in vain, where others have moved it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,16 @@ _COMMIT_SHARE = 0.9
 """The share of a commit that is planned, since batches differ."""
 _CHANGES_PER_RECORD, _KNOWN_RECORDS = 3.5, 100
 """What is known before the first commit, of events that were said, and how many records of a commit count as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The records below `until` that a generation has not processed at its checkpoint, and the first of them."""
+
+    generation: Generation
+    checkpoint: Checkpoint
+    batch: Batch
+    until: int
 
 
 @dataclass(slots=True)
@@ -139,16 +153,26 @@ class Projector:
             raise InvariantViolation("a new store has no building generation")
         return building
 
+    async def catch_up_on(self, backlog: Backlog, progress: Progress | None = None) -> None:
+        """`catch_up` for a caller that has just read the checkpoint and the records after it."""
+        generation, until = backlog.generation, backlog.until
+        await self.verify_once(generation, backlog.checkpoint)
+        done = await self._process_all(generation, self.parts(backlog.batch), until, progress)
+        if done is None or done.offset + 1 < until:
+            await self.catch_up(generation, until, progress)
+
     async def catch_up(self, generation: Generation, until: int, progress: Progress | None = None) -> Checkpoint:
         """Process all records below `until`. Raises `GenerationGone` or `LedgerMismatch`."""
+        checkpoint: Checkpoint | None = None
         while True:
-            checkpoint = await self.resume(generation)
+            checkpoint = checkpoint or await self.resume(generation)
             if checkpoint.offset + 1 >= until:
                 return checkpoint
             batches = self.ledger.read(generation.partition, checkpoint.offset + 1, until, space=self._space)
             async with aclosing(batches):  # type: ignore[type-var]
                 async for batch in batches:
-                    if not await self._process_all(generation, self.parts(batch), until, progress):
+                    checkpoint = await self._process_all(generation, self.parts(batch), until, progress)
+                    if checkpoint is None:
                         break
 
     def parts(self, batch: Batch) -> Sequence[Batch]:
@@ -157,20 +181,23 @@ class Projector:
 
     async def _process_all(
         self, generation: Generation, batches: Sequence[Batch], until: int, progress: Progress | None
-    ) -> bool:
+    ) -> Checkpoint | None:
+        checkpoint = None
         for batch in batches:
             try:
                 async with self._lock():
-                    if await self.process(generation, batch) is None:
-                        return False
+                    with uncollected() if len(batch.records) > _SMALL_BATCH_RECORDS else nullcontext():
+                        checkpoint = await self.process(generation, batch)
+                    if checkpoint is None:
+                        return None
             except LockTimeout:
                 stored = await self.store.checkpoint(generation)
                 if stored is not None and stored.offset + 1 == batch.start:
                     raise
-                return False  # the holder of the lock makes progress
+                return None  # the holder of the lock makes progress
             if progress is not None:
                 progress(batch.next, until)
-        return True
+        return checkpoint
 
     def invalidate(self) -> None:
         """Verify the ledger's identity again before the next batch: it may have been replaced."""
@@ -183,6 +210,14 @@ class Projector:
             raise GenerationGone(f"the generation {generation.id} is gone")
         await self.verify_once(generation, checkpoint)
         return checkpoint
+
+    async def _resume_before(self, batch: Batch, generation: Generation) -> Checkpoint:
+        """`resume`; for a small batch, the checkpoint that was committed here last, if the batch follows it."""
+        cache = self._caches.get(generation.id)
+        if cache is None or cache.checkpoint.offset + 1 != batch.start or len(batch.records) > _SMALL_BATCH_RECORDS:
+            return await self.resume(generation)
+        await self.verify_once(generation, cache.checkpoint)
+        return cache.checkpoint
 
     async def verify_once(self, generation: Generation, checkpoint: Checkpoint) -> None:
         """`verify_ledger_identity`, the first time that the generation is used here, and after the ledger was opened
@@ -201,7 +236,7 @@ class Projector:
         the store should take at a time, and has more only if one record has. A caller that knows the generation's
         `checkpoint` passes it, which saves a read. If it has moved meanwhile, the commit is refused.
         """
-        checkpoint = checkpoint or await self.resume(generation)
+        checkpoint = checkpoint or await self._resume_before(batch, generation)
         if batch.start != checkpoint.offset + 1:
             return None
         while True:

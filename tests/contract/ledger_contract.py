@@ -63,6 +63,11 @@ class LedgerContract(ABC):
         run(ledger.append(numbered(3)))
         assert ledger.end_here(0) in (3, None)
 
+    def test_records_read_without_a_thread_are_the_first_batch(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(3)))
+        found = ledger.read_here(0, 1, 3)
+        assert found is None or [found] == read(ledger, 1, 3)
+
     def test_an_event_that_was_changed_to_no_event_is_refused_and_nothing_is_written(self, ledger: Ledger) -> None:
         changed = event()
         changed.payload["mood"] = float("nan")

@@ -610,17 +610,26 @@ class StoreContract(ABC):
     def test_an_optimistic_read_returns_what_a_read_of_the_active_generation_returns(self, store: Store) -> None:
         activate(store, A, 3, Changes({ROW: b"a"}, {LOG: [b"1"]}, {"l": 10}))
         build(store, B, 5)
-        found = run(store.read_current(0, [ROW], [(LOG, 9)], lambda: 4))
+        found = run(store.read_current(0, [ROW], [(LOG, 9)], lambda *_: True))
         assert found in (None, run(store.read(0, [ROW], [(LOG, 9)])))
 
-    @pytest.mark.parametrize("end", [5, None], ids=["behind", "unknown"])
-    def test_an_optimistic_read_that_may_miss_records_returns_nothing(self, store: Store, end: int | None) -> None:
+    def test_an_optimistic_read_asks_about_the_active_generation_and_returns_nothing_if_it_is_refused(
+        self, store: Store
+    ) -> None:
         activate(store, A, 3, row(b"a"))
-        assert run(store.read_current(0, [ROW], [], lambda: end)) is None
+        build(store, B, 5)
+        seen: list[tuple[Generation, int]] = []
+
+        def refuse(generation: Generation, checkpoint: Checkpoint) -> bool:
+            seen.append((generation, checkpoint.offset))
+            return False
+
+        assert run(store.read_current(0, [ROW], [], refuse)) is None
+        assert seen in ([], [(A, 3)])
 
     def test_an_optimistic_read_without_an_active_generation_returns_nothing(self, store: Store) -> None:
         build(store, A, 3)
-        assert run(store.read_current(0, [], [], lambda: 0)) is None
+        assert run(store.read_current(0, [], [], lambda *_: True)) is None
 
     # Nothing to read from.
 

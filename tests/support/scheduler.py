@@ -10,7 +10,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from recallog_projections.rows import Changes
-from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome, Pointer, ReadResult, Store
+from recallog_projections.stores.store import (
+    Checkpoint,
+    Chunk,
+    Generation,
+    Outcome,
+    Pointer,
+    ReadResult,
+    Store,
+)
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import Rebuilding, RecallogError, StorageCorrupt, StorageUnavailable, UnknownOutcome
@@ -196,14 +204,13 @@ class SteppedStore(Store):
         partition: int,
         rows: Sequence[RowKey],
         logs: Sequence[tuple[LogName, int]],
-        ledger_end: Callable[[], int | None],
+        is_current: Callable[[Generation, Checkpoint], bool],
     ) -> ReadResult | None:
-        end = ledger_end()
         try:
             found = await self.read(partition, rows, logs)
         except Rebuilding:
             return None
-        return found if end is not None and found.checkpoint.offset + 1 >= end else None
+        return found if is_current(found.generation, found.checkpoint) else None
 
     async def scan(
         self,

@@ -1,4 +1,4 @@
-"""The pause of the garbage collector: only while nothing else can run, and always resumed."""
+"""The pause of the garbage collector: for one run of a fold, or for one large batch, and always resumed."""
 
 import asyncio
 import gc
@@ -8,15 +8,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
+from recallog_projections.stores.memory import MemoryStore
+from recallog_projections.stores.store import Outcome
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import builtin
 from recallog_schemas import codec
 from recallog_streams.collector import uncollected
 from recallog_streams.fold import Fold
 from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.ledgers.memory import MemoryLedger
+from recallog_streams.projector import Projector
 from support.events import numbered, run
 
 
@@ -65,6 +70,26 @@ def test_it_is_paused_while_projections_are_applied() -> None:
     records = [(number, codec.encode(each)) for number, each in enumerate(numbered(3))]
     run(fold.process(fold.decoded(Batch(0, 0, 3, records)), fold.new_rows(), fetch))
     assert states == [False]
+
+
+@pytest.mark.parametrize(("events", "paused"), [(2, False), (200, True)])
+def test_it_is_paused_until_a_large_batch_is_committed_and_its_objects_are_freed(events: int, paused: bool) -> None:
+    states: list[bool] = []
+
+    class Committing(MemoryStore):
+        async def commit(self, *given: Any) -> Outcome:
+            states.append(gc.isenabled())
+            return await super().commit(*given)
+
+    async def work() -> None:
+        ledger = MemoryLedger()
+        await ledger.append(numbered(events))
+        projector = Projector(ledger, Committing(), builtin.projections())
+        await projector.catch_up(await projector.first_generation(0, events), events)
+
+    run(work())
+    assert states == [not paused]
+    assert gc.isenabled()
 
 
 def test_a_collector_that_the_user_has_disabled_stays_disabled() -> None:

@@ -286,16 +286,9 @@ class ReadingStore(MemoryStore):
 
     entries = 0
 
-    async def read_current(self, *arguments: Any, **named: Any) -> ReadResult | None:
-        return self._counted(await super().read_current(*arguments, **named))
-
     async def read(self, *arguments: Any, **named: Any) -> ReadResult:
         found = await super().read(*arguments, **named)
-        self._counted(found)
-        return found
-
-    def _counted(self, found: ReadResult | None) -> ReadResult | None:
-        self.entries += 0 if found is None else sum(len(tail.entries) for tail in found.logs)
+        self.entries += sum(len(tail.entries) for tail in found.logs)
         return found
 
 

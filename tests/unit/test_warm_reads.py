@@ -1,4 +1,4 @@
-"""Warm queries of an embedded memory: one call of a thread, and all events published before the query."""
+"""Warm queries of an embedded memory: few calls of a thread, and all events published before the query."""
 
 import asyncio
 import subprocess
@@ -51,6 +51,45 @@ def test_a_warm_query_calls_a_thread_once(tmp_path: Path, name: str) -> None:
             await memory.publish_many(numbered(20))
             await memory.episodic("village", "baker")
             assert await thread_calls(lambda: QUERIES[name](memory)) == 1
+
+    run(work())
+
+
+def test_publishing_an_event_and_reading_it_calls_a_thread_four_times(tmp_path: Path) -> None:
+    """To append, to read the views' checkpoint and the new record, to commit, and to read the views."""
+
+    async def work() -> None:
+        async with without_index(tmp_path) as memory:
+            for turn in range(20):
+                await memory.episodic("village", "baker", after=await memory.publish(event(turn=turn)))
+
+            async def publish_and_read() -> None:
+                published = await memory.publish(event(turn=20))
+                assert (await memory.episodic("village", "baker", after=published)).checkpoint == published
+
+            assert await thread_calls(publish_and_read) == 4
+
+    run(work())
+
+
+def test_concurrent_queries_fold_a_new_event_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with without_index(tmp_path) as memory:
+            for turn in range(20):
+                await memory.episodic("village", "baker", after=await memory.publish(event(turn=turn)))
+            published = await memory.publish(event(turn=20))
+            views, folded = memory._components.views, 0
+            process = views.access._projector.fold.process  # type: ignore[attr-defined]
+
+            async def counted(*given: Any) -> Any:
+                nonlocal folded
+                folded += 1
+                return await process(*given)
+
+            views.access._projector.fold.process = counted  # type: ignore[attr-defined]
+            answers = await asyncio.gather(*(memory.episodic("village", "baker", after=published) for _ in range(20)))
+            assert {each.checkpoint for each in answers} == {published}
+            assert folded == 1
 
     run(work())
 

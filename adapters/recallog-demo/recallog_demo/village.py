@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from filelock import Timeout
-
 from recallog import (
     Belief,
     ContextView,
@@ -148,9 +146,9 @@ def _remove_index(home: Path) -> None:
     if not folder.exists():
         return
     try:
-        with private_files.lock(home / layout.INDEX_LOCK, INDEX_WAIT_SECONDS):
+        with private_files.locked(home / layout.INDEX_LOCK, INDEX_WAIT_SECONDS):
             shutil.rmtree(folder)
-    except Timeout:
+    except private_files.LockHeld:
         raise RecallogError(f"{folder} is in use. End the programs that use this memory, or use --home demo") from None
 
 

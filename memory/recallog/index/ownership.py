@@ -7,9 +7,7 @@ says in a file who it is, so that other processes know why none can be started.
 import os
 import threading
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,9 +15,6 @@ from recallog import layout
 from recallog_projections import private_files
 from recallog_projections.file_errors import storage_error
 from recallog_schemas.errors import IndexUnavailable
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -39,10 +34,7 @@ class Ownership:
         self._home = home
         self._owner = Owner(os.getpid(), model)
         self._taking = threading.Lock()
-
-    @cached_property
-    def _lock(self) -> "FileLock":
-        return private_files.lock(self._home / layout.INDEX_LOCK, thread_local=False)
+        self._lock = private_files.LockFile(home / layout.INDEX_LOCK)
 
     def has_index(self) -> bool:
         """Whether the folder has an index."""
@@ -54,29 +46,26 @@ class Ownership:
         Raises `IndexUnavailable` if another process has it, or if the folder cannot be written.
         """
         with self._taking:
-            if not self._lock.is_locked:
+            if not self._lock.is_held:
                 self._take()
 
     def _take(self) -> None:
-        from filelock import Timeout
-
         file = self._home / layout.INDEX_OWNER
         try:
             private_files.make_folder(self._home / layout.INDEX)
-            self._lock.acquire()
+            if not self._lock.acquire():
+                raise self._held()
             aside = file.with_suffix(".new")
             with private_files.open_file(aside, "wb") as written:
                 written.write(msgspec.json.encode(self._owner))
             aside.replace(file)
-        except Timeout:
-            raise self._held() from None
         except OSError as error:
             self._lock.release()
             raise IndexUnavailable(str(storage_error(error, "folder of the index", file.parent))) from error
 
     def release(self) -> None:
         """Release the index if this object holds it."""
-        if self._lock.is_locked:
+        if self._lock.is_held:
             with suppress(OSError):
                 (self._home / layout.INDEX_OWNER).unlink(missing_ok=True)
             self._lock.release()
@@ -96,17 +85,15 @@ def owner_of(home: Path) -> Owner | None:
 
     The file alone is no proof: a process that was killed leaves it behind.
     """
-    from filelock import Timeout
-
     owner = _written(home)
     if owner is None:
         return None
     try:
-        with private_files.lock(home / layout.INDEX_LOCK):
+        with private_files.locked(home / layout.INDEX_LOCK):
             (home / layout.INDEX_OWNER).unlink(missing_ok=True)
-    except Timeout:
+    except private_files.LockHeld:
         return owner
-    except (OSError, NotImplementedError):
+    except OSError:
         pass
     return None
 

@@ -205,11 +205,9 @@ def _exists(pid: int) -> bool:
 
 def _remove_stale_address(home: Path) -> bool:
     """Delete the address if no process serves the folder: another program listens there, and says nothing."""
-    from filelock import Timeout
-
     from recallog_projections import private_files
 
-    with contextlib.suppress(OSError, NotImplementedError, Timeout), private_files.lock(home / layout.INDEX_LOCK):
+    with contextlib.suppress(OSError, private_files.LockHeld), private_files.locked(home / layout.INDEX_LOCK):
         (home / layout.INDEX_ADDRESS).unlink(missing_ok=True)
         return True
     return False

@@ -37,8 +37,6 @@ _log = logging.getLogger("recallog.index")
 
 def main() -> None:
     """Serve the folder that standard input names; return at once if another process serves it."""
-    from filelock import Timeout
-
     from recallog_projections import private_files
 
     os.umask(private_files.UMASK)  # the engine's library creates files too
@@ -48,11 +46,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs each request
     try:
-        with private_files.lock(home / layout.INDEX_LOCK), crashes(home) as alive, _starting(home) as started:
+        with private_files.locked(home / layout.INDEX_LOCK), crashes(home) as alive, _starting(home) as started:
             from recallog.index_service.service import serve
 
             serve(line, started, alive)
-    except Timeout:
+    except private_files.LockHeld:
         return
 
 

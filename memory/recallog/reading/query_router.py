@@ -1,13 +1,14 @@
 """The query router: finds the views that a query reads, live or past, and repeats the query after a cutover."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from typing import NoReturn, TypeVar
 
 from recallog.reading.projection_group import ProjectionGroup
-from recallog.reading.read_session import ReadSession
+from recallog.reading.read_session import FirstRead, ReadSession
 from recallog.reading.time_travel import AsOf, check_size, fold_onto, travel
-from recallog_projections.stores.store import Generation
-from recallog_projections.tables import RowKey
+from recallog_projections.stores.store import Generation, ReadResult
+from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity
 from recallog_schemas import Position
 from recallog_schemas.errors import (
@@ -21,6 +22,7 @@ from recallog_schemas.errors import (
 )
 from recallog_streams import dead_letters, positions
 from recallog_streams.concurrency import gathered
+from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
@@ -55,13 +57,13 @@ class QueryRouter:
         partition = self._ledger.partition_of(space)
         if as_of is not None:
             return await query(await self._travel(space, as_of, views or self._views))
-        if after is not None:
+        if after is not None and (after.partition != partition or after.offset < 0):
             positions.check_position(await self._ledger.ends(), after.partition, after.offset, "after")
             positions.check_same_partition(space, partition, after.partition, "after")
 
         async def checked(reading: ReadSession) -> Result:
             if after is not None:
-                await _refuse_dead_letter(reading, after)
+                reading.source = self._checking(reading, after)
             return await query(reading)
 
         return await self.of_partition(partition, checked, views, after, space)
@@ -122,6 +124,25 @@ class QueryRouter:
         answers = await gathered(lambda partition: self.of_partition(partition, query, views), partitions)
         return [item for answer in answers for item in answer]
 
+    def _checking(self, reading: ReadSession, after: Position) -> FirstRead:
+        """The first read of a session, which checks that `after` is a record that the views have applied.
+
+        A call of its own would take as long as the read.
+        """
+        unchecked = ReadSession(reading.store, reading.partition, reading.source)
+        letter = RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(after.offset))
+
+        async def first_read(rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]) -> ReadResult:
+            found = await unchecked.read([letter, *rows], logs)
+            if found.checkpoint.offset < after.offset:
+                positions.check_position(await self._ledger.ends(), after.partition, after.offset, "after")
+            data, *found_rows = found.rows
+            if data is not None:
+                _refuse_dead_letter(dead_letters.TABLE.decode(data), after)
+            return replace(found, rows=found_rows)
+
+        return first_read
+
     async def _travel(self, space: str, as_of: AsOf, views: ProjectionGroup) -> ReadSession:
         """A past of `views`, without what is erased at present."""
         ledger, partition = self._ledger, self._ledger.partition_of(space)
@@ -155,12 +176,8 @@ def _has_advanced(before: tuple[Generation, int] | None, now: tuple[Generation, 
     return before is not None and now is not None and before[0] == now[0] and before[1] < now[1]
 
 
-async def _refuse_dead_letter(reading: ReadSession, after: Position) -> None:
-    key = dead_letters.key_of(after.offset)
-    snapshot = await reading.snapshot([RowKey(dead_letters.TABLE.name, "", "", key)])
-    letter = snapshot.row(dead_letters.TABLE, "", "", key)
-    if letter is not None:
-        raise DeadLettered(
-            f"the record at {after} is a dead letter ({letter.reason}: {letter.detail}) and will show in no view. "
-            f"See it: recallog dead-letters show {after}"
-        )
+def _refuse_dead_letter(letter: DeadLetterRow, after: Position) -> NoReturn:
+    raise DeadLettered(
+        f"the record at {after} is a dead letter ({letter.reason}: {letter.detail}) and will show in no view. "
+        f"See it: recallog dead-letters show {after}"
+    )

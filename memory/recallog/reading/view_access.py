@@ -15,9 +15,9 @@ from recallog_projections.stores.store import Checkpoint, Generation, ReadResult
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Position
 from recallog_schemas.errors import LockTimeout, Rebuilding, RecallogError, StorageError, ViewsBehind
-from recallog_streams import generations
+from recallog_streams import generations, positions
 from recallog_streams.progress import Progress
-from recallog_streams.projector import Projector
+from recallog_streams.projector import Backlog, Projector
 
 _POLL_SECONDS_MIN = 0.001
 _POLL_SECONDS_MAX = 0.01
@@ -84,25 +84,34 @@ class CatchUpOnRead(ViewAccess):
         self, partition: int, after: Position | None, progress: Progress | None, end: int | None = None
     ) -> ReadSession:
         projector, store = self._projector, self._projector.store
+        backlog: Backlog | None = None
 
-        def ledger_end() -> int | None:
-            return projector.ledger.end_here(partition) if end is None else end
+        def is_current(generation: Generation, checkpoint: Checkpoint) -> bool:
+            nonlocal backlog
+            start, ledger = checkpoint.offset + 1, projector.ledger
+            until = ledger.end_here(partition) if end is None else end
+            batch = None if until is None or start >= until else ledger.read_here(partition, start, until)
+            backlog = None if until is None or batch is None else Backlog(generation, checkpoint, batch, until)
+            return until is not None and start >= until
 
         async def first_read(rows: Sequence[RowKey], logs: Sequence[tuple[LogName, int]]) -> ReadResult:
-            found = await store.read_current(partition, rows, logs, ledger_end)
+            found = await store.read_current(partition, rows, logs, is_current)
             if found is not None and await projector.fits(found.generation):
                 await projector.verify_once(found.generation, found.checkpoint)
                 return found
-            return await store.read(partition, rows, logs, await self._caught_up(partition, progress))
+            return await store.read(partition, rows, logs, await self._caught_up(partition, progress, backlog))
 
         return ReadSession(store, partition, first_read)
 
-    async def _caught_up(self, partition: int, progress: Progress | None) -> Generation:
-        """`active`. While another process holds a lock and makes no progress, few queries wait for it."""
+    async def _caught_up(self, partition: int, progress: Progress | None, backlog: Backlog | None) -> Generation:
+        """`active`, which was just found to have this backlog.
+
+        While another process holds a lock and makes no progress, few queries wait for it.
+        """
         if self._held is not None and time.monotonic() < self._held_until:
             raise self._held
         try:
-            generation = await self.active(partition, progress)
+            generation = await generations.current(self._projector, partition, progress, backlog)
         except LockTimeout as error:
             self._held, self._held_until = error, time.monotonic() + _HELD_SECONDS
             raise
@@ -196,8 +205,8 @@ class WaitForWorkers(ViewAccess):
         )
 
     async def _wait(self, partition: int, after: Position) -> None:
-        """Wait until the views have processed `after`."""
-        give_up, pause = time.monotonic() + self._wait_seconds, _POLL_SECONDS_MIN
+        """Wait until the views have processed `after`. Raises `OutOfRange` if the ledger has no record there."""
+        give_up, pause, is_known = time.monotonic() + self._wait_seconds, _POLL_SECONDS_MIN, False
         while True:
             missing: Rebuilding | None = None
             processed = -1
@@ -207,6 +216,10 @@ class WaitForWorkers(ViewAccess):
                 missing = error
             if processed >= after.offset:
                 return
+            if not is_known:
+                ends = await self._projector.ledger.ends()
+                positions.check_position(ends, partition, after.offset, "after")
+                is_known = True
             if time.monotonic() > give_up:
                 if missing is not None:
                     raise await self.unavailable(partition, missing)

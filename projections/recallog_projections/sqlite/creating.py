@@ -28,8 +28,6 @@ def create(
 
     Raises `LockTimeout` if another process has been creating the file for more than `wait_seconds`.
     """
-    from filelock import Timeout  # needed only here: opening an existing file takes no lock
-
     private_files.make_folder(path.parent)
     new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     try:
@@ -40,7 +38,7 @@ def create(
             connection.execute(f"PRAGMA application_id={format.application_id}")
             connection.execute(f"PRAGMA user_version={format.version}")
             connection.executescript(format.schema)
-        with private_files.lock(Path(f"{path}.making"), wait_seconds):
+        with private_files.locked(Path(f"{path}.making"), wait_seconds):
             replaces = instead_of is not None and inode_of(str(path)) == instead_of
             if replaces:
                 _remove(path, aside)
@@ -48,7 +46,7 @@ def create(
                 _clear_leftovers(path, format)
                 os.link(new, path)
         sync(path.parent)
-    except Timeout:
+    except private_files.LockHeld:
         raise format.errors(path).held(wait_seconds) from None
     finally:
         for leftover in (new, Path(f"{new}-wal"), Path(f"{new}-shm")):

@@ -205,13 +205,12 @@ class SqliteStore(Store):
         partition: int,
         rows: Sequence[RowKey],
         logs: Sequence[tuple[LogName, int]],
-        ledger_end: Callable[[], int | None],
+        is_current: Callable[[Generation, Checkpoint], bool],
     ) -> ReadResult | None:
         def work(connection: sqlite3.Connection) -> ReadResult | None:
-            end = ledger_end()
             active = _pointer(connection, partition).active
             state = _state(connection, active) if active else None
-            if end is None or active is None or state is None or state[1].offset + 1 < end:
+            if active is None or state is None or not is_current(active, state[1]):
                 return None
             return _found(connection, active, state, rows, logs)
 

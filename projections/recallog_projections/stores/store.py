@@ -192,12 +192,12 @@ class Store(ABC):
         partition: int,
         rows: Sequence[RowKey],
         logs: Sequence[tuple[LogName, int]],
-        ledger_end: Callable[[], int | None],
+        is_current: Callable[[Generation, Checkpoint], bool],
     ) -> ReadResult | None:
-        """`read` of the active generation if it has processed all offsets below `ledger_end()`, else None.
+        """`read` of the active generation if `is_current` accepts its checkpoint, else None.
 
-        An optimisation for stores that read in a thread: one call to that thread reads the ledger's end and the rows.
-        `ledger_end` may answer None, and a store may always answer None.
+        An optimisation for stores that read in a thread: one call to that thread reads the rows and, by `is_current`,
+        the ledger. A store may always answer None.
         """
         return None
 

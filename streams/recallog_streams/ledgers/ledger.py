@@ -178,6 +178,10 @@ class Ledger(ABC):
         """
         return None
 
+    def read_here(self, partition: int, start: int, until: int) -> Batch | None:
+        """The first batch of `read`, read in the calling thread as by `end_here`; None: use `read`."""
+        return None
+
     @abstractmethod
     def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         """Batches from `start` up to but not including `until`; with a `space`, only the records of that space.

@@ -189,6 +189,9 @@ class SqliteLedger(Ledger):
     def end_here(self, partition: int) -> int | None:
         return self._file.run_here(self._seen_end)
 
+    def read_here(self, partition: int, start: int, until: int) -> Batch | None:
+        return self._file.run_here(partial(records.read, start=start, until=until, select=records.ALL_RECORDS))
+
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         select = records.ALL_RECORDS
         if space is not None and start < until:

@@ -4,16 +4,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from recallog_projections import private_files
 from recallog_projections.file_errors import storage_error
+from recallog_projections.private_files import LockFile
 from recallog_schemas.errors import LockTimeout
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 _POLL_SECONDS = 0.002
 
@@ -25,10 +20,7 @@ class FolderLock:
         self._path = path
         self._wait_seconds = wait_seconds
         self._among_tasks = asyncio.Lock()
-
-    @cached_property
-    def _among_processes(self) -> "FileLock":
-        return private_files.lock(self._path)
+        self._among_processes = LockFile(path)
 
     @asynccontextmanager
     async def __call__(self) -> AsyncIterator[None]:
@@ -40,20 +32,17 @@ class FolderLock:
                 self._among_processes.release()
 
     async def _acquire(self) -> None:
-        from filelock import Timeout
-
         give_up = time.monotonic() + self._wait_seconds
-        while True:
-            try:
-                self._among_processes.acquire(blocking=False)
-            except Timeout:
-                if time.monotonic() > give_up:
-                    raise LockTimeout(
-                        f"another process has held {self._path} for more than {self._wait_seconds:g} s; nothing was "
-                        f"written. Try again, or find the process that holds it: fuser {self._path}"
-                    ) from None
-                await asyncio.sleep(_POLL_SECONDS)
-            except OSError as error:
-                raise storage_error(error, "lock file", self._path) from error
-            else:
-                return
+        while not self._try():
+            if time.monotonic() > give_up:
+                raise LockTimeout(
+                    f"another process has held {self._path} for more than {self._wait_seconds:g} s; nothing was "
+                    f"written. Try again, or find the process that holds it: fuser {self._path}"
+                )
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _try(self) -> bool:
+        try:
+            return self._among_processes.acquire()
+        except OSError as error:
+            raise storage_error(error, "lock file", self._path) from error

@@ -27,7 +27,6 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 import qdrant_edge as qdrant
-from filelock import Timeout
 from numpy.typing import NDArray
 
 from recallog_projections import private_files
@@ -396,9 +395,9 @@ class EdgeEngine(Engine):
     def _locked(self) -> Iterator[None]:
         private_files.make_folder(self._folder)
         try:
-            with private_files.lock(self._folder / ".lock", limits.DEADLINE_SECONDS):
+            with private_files.locked(self._folder / ".lock", limits.DEADLINE_SECONDS):
                 yield
-        except Timeout as error:
+        except private_files.LockHeld as error:
             raise IndexUnavailable(
                 f"another process has been creating or deleting a semantic index in {self._folder} for "
                 f"{limits.DEADLINE_SECONDS:g} s; try again when it is done"
