@@ -162,13 +162,13 @@ def _models_of(node: ast.AST) -> Iterator[str]:
                 yield from _known(_operations().get(name))
             if name not in ("get", "pop", "split"):
                 yield from _of_words(arguments)
-        case ast.Call(args=arguments) | ast.Tuple(elts=arguments) | ast.List(elts=arguments):
+        case ast.Call(args=arguments) | ast.List(elts=arguments):
             yield from _of_words(arguments)
 
 
 def _of_text(text: str) -> Iterator[str]:
     if "." in text:
-        yield from _known(_operations().get(text) or _tables().get(text))
+        yield from _known(_tables().get(text))
     path = _PATH.fullmatch(text)
     if path is not None:
         yield from _known(_commands().get(f"{path['group']} {path['name']}") or _commands().get(path["name"]))

@@ -90,6 +90,7 @@ def planned(*damages: Mutation, state: str = "closed") -> Plan:
     return Plan(0, state, damages, live=False, repair_first=None, order=tuple(range(len(QUESTIONS))))
 
 
+@pytest.mark.models("all")
 def test_every_operation_is_called() -> None:
     assert {each.operation for each in (*QUESTIONS, *REPAIRS, PUBLISH, *WRITTEN)} >= OPERATIONS.keys()
 
