@@ -20,6 +20,8 @@ SCRIPT = """
 import asyncio
 from recallog import Event, Memory, MODELS
 
+NAMES = [each.name for each in MODELS]
+
 async def main():
     async with Memory.open("memory") as memory:
         await memory.publish(Event(space="s", agent="a", kind="agent.spoke", payload={"text": "Fresh bread today"}))
@@ -31,7 +33,11 @@ async def main():
         assert not (await memory.admin.verify()).findings()
         await memory.admin.rebuild()
         assert (await memory.admin.status()).records == 1
-    print(*(each.name for each in MODELS))
+        reflecting = {"reflection_threshold": 1}
+        await memory.publish(Event(space="s", agent="a", kind="agent.configured", payload=reflecting))
+        await memory.publish(Event(space="s", agent="b", kind="world.observed", payload={"text": "It rains"}))
+        assert len(await memory.pending("s")) == ("beliefs" in NAMES)
+    print(*NAMES)
 
 asyncio.run(main())
 """
