@@ -13,7 +13,7 @@ from types import ModuleType
 
 import recallog
 import recallog.extending
-from recallog.operations.operation import all_operations
+from recallog.operations.facade import all_operations
 from recallog_schemas.models import BUILT_IN, import_parts
 
 TESTS = Path(__file__).parents[1]
