@@ -55,8 +55,10 @@ def brought(needed: Iterable[str]) -> frozenset[str]:
 
 
 def combinations() -> dict[frozenset[str], list[Path]]:
-    """What tests need, with what that is built on, and the files where tests need just that. A test has at most one mark
-    beside that of its file."""
+    """What tests need, with what that is built on, and the files where tests need just that.
+
+    A test has at most one mark beside that of its file.
+    """
     found: dict[frozenset[str], list[Path]] = {}
     for path in sorted(_TESTS.rglob("test_*.py")):
         of_file = needed_by_file(path)
