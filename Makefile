@@ -33,7 +33,7 @@ demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs,
 test: install ## run all tests; a real Kafka and Redis are started if Java and Maven, or Docker, are installed
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --no-loadscope-reorder
 
-without: install ## run the tests that do not need a memory model, in a copy without it: make without MODEL=tiers
+without: install ## run each test in a copy with just the memory models that it needs; with MODEL=tiers all that do not need it
 	@PYTHONPATH=tests nice $(BIN)/python -m support.without $(MODEL)
 
 # A separate venv, because torch takes some GB. Git and the linter ignore it.

@@ -40,6 +40,10 @@ FOLDERS = ("live", "crash", "simulation", "contract", "fuzz", "unit", "golden")
 """The order of a run: what takes longest begins first."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(needed_models.JUST_THESE, action="store_true", help="only tests that need all models of this copy")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     real_data.folder()
 
@@ -51,12 +55,19 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = {each for each in items if any(needed_models.missing(mark.args) for mark in each.iter_markers("models"))}
+    just_these = config.getoption(needed_models.JUST_THESE)
+    left_out = {each for each in items if not _runs(each, just_these)}
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [each for each in items if each not in left_out]
     tests = Path(__file__).parent
     items.sort(key=lambda item: FOLDERS.index(item.path.relative_to(tests).parts[0]))
+
+
+def _runs(item: pytest.Item, just_these: bool) -> bool:
+    needed = {name for mark in item.iter_markers("models") for name in mark.args}
+    there = not needed_models.missing(needed)
+    return there and not (just_these and needed_models.brought(needed) != needed_models.brought([needed_models.ALL]))
 
 
 @pytest.hookimpl(optionalhook=True)

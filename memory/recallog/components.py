@@ -59,7 +59,8 @@ class Components:
 
     def due_groups(self) -> list[ProjectionGroup]:
         """Those that make triggers due: the built-in views, and the user's projections that have a method `due`."""
-        return [group for group in self.groups() if any(due.NOW in each.tables for each in group.projections)]
+        own = [group for group in self.own if any(due.NOW in each.tables for each in group.projections)]
+        return [self.views, *own]
 
     async def close(self) -> None:
         """Close files and connections."""

@@ -1,6 +1,7 @@
 """Engines: the contract for the embedded and the server engine, crash safety, and errors with remedies."""
 
 import asyncio
+import os
 import random
 import shutil
 import signal
@@ -240,7 +241,7 @@ def start(program: str, *arguments: object) -> "subprocess.Popen[str]":
         [sys.executable, "-c", program, *map(str, arguments)],
         stdout=subprocess.PIPE,
         text=True,
-        env=environment_of(PYTHONPATH=str(Path(__file__).parents[1])),
+        env=environment_of(PYTHONPATH=os.pathsep.join(sys.path)),
     )
 
 

@@ -19,6 +19,8 @@ from recallog_schemas.errors import IndexUnavailable
 from support.events import event
 from support.indexing import catch_up
 
+pytestmark = pytest.mark.models("long_term")
+
 _ids = count(1)
 
 

@@ -38,6 +38,7 @@ def settings_of(home: Path, endpoint: EmbeddingEndpoint) -> Settings:
     return Settings(home=home, index="embedded", embedder=endpoint.name, index_idle_seconds=5, deadline_seconds=20)
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     ("query", "as_of"),
     [(QUERY, None), (None, None), (QUERY, "0:4"), (None, "2026-05-04T12:00:00Z")],
@@ -65,6 +66,7 @@ def test_a_prompt_is_the_same_but_for_relevance(
     run(work())
 
 
+@pytest.mark.models("prompt")
 def test_the_memory_of_a_prompt_is_what_that_index_finds(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
     async def work() -> None:
         settings = settings_of(tmp_path, endpoint)

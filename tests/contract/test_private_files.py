@@ -1,5 +1,6 @@
 """All that is created in a memory's folder is for its owner alone, whatever the umask is."""
 
+import os
 import stat
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def cli(umask: int, *arguments: str | Path) -> None:
 def test_everything_in_the_folder_of_a_memory_is_private(tmp_path: Path, umask: int) -> None:
     home = tmp_path / "above" / "memory"
     command = [sys.executable, "-c", EVERYTHING, str(home), oct(umask)[2:]]
-    environment = environment_of(PYTHONPATH=str(Path(__file__).parents[1]))
+    environment = environment_of(PYTHONPATH=os.pathsep.join(sys.path))
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:

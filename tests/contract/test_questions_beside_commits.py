@@ -22,7 +22,7 @@ from recallog_projections.stores.overlay import OverlayStore
 from recallog_schemas.errors import OutOfRange
 from support.events import event, numbered, run
 
-pytestmark = pytest.mark.models("prompt")
+pytestmark = pytest.mark.models("all")
 
 BEHIND = 2
 """Batches that the views lack."""

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from recallog import Event, Memory
 from recallog_projections.index import passages
 from recallog_projections.index.engines.edge import EdgeEngine
@@ -42,6 +44,7 @@ def test_a_hit_quotes_the_passage_with_the_answer(memory: Memory) -> None:
     run(scenario())
 
 
+@pytest.mark.models("prompt")
 def test_a_prompt_recalls_the_passage_and_not_the_whole_text(memory: Memory) -> None:
     async def scenario() -> None:
         async with memory:

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from recallog import Event
 from recallog_projections.index.engines.edge import EdgeEngine
 from support.events import event, run
 from support.indexing import catch_up, indexing_of, memory_with
+
+pytestmark = pytest.mark.models("prompt")
 
 ANSWER = "The smith burned the mill."
 TEXTS = [ANSWER, "Bread!", "Flour is dear.", "I saw the river.", "It was dark."]

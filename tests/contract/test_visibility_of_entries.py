@@ -25,6 +25,8 @@ from recallog_schemas.views import View
 from support.events import event, one_loop, run
 from support.indexing import indexed, indexing_of, memory_with
 
+pytestmark = pytest.mark.models("prompt")
+
 AGENTS = ("baker", "miller", "smith")
 COMMON = "bread"
 """A word of all texts, so that a question for it finds everything that may be found."""

@@ -3,6 +3,7 @@
 Every event that was acknowledged after that is in the ledger, or the call raised an error.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -53,7 +54,7 @@ class Writer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment_of() | {"PYTHONPATH": str(Path(__file__).parent.parent)},
+            env=environment_of(PYTHONPATH=os.pathsep.join(sys.path)),
         )
 
     def says(self, command: str) -> str:

@@ -10,9 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from recallog import Memory
 from support.events import recorded, run
 from support.processes import begun, ended
+
+pytestmark = pytest.mark.models("conversations")
 
 MESSAGES = 300
 KILLS = 6

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from recallog import Memory, layout
 from recallog.index.messages import Address
@@ -57,6 +58,7 @@ async def served(memory: Memory) -> None:
         await memory.catch_up_index()
 
 
+@pytest.mark.models("long_term")
 def test_a_killed_process_of_the_index_doubles_and_loses_nothing(tmp_path: Path, chance: random.Random) -> None:
     async def work(name: str) -> None:
         settings = Settings(home=tmp_path, index="embedded", embedder=name, index_idle_seconds=0, deadline_seconds=20)

@@ -11,9 +11,13 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from recallog import Event, Memory
 from support.events import event, recorded, run
 from support.processes import begun, ended
+
+pytestmark = pytest.mark.models("tiers")
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 AGENTS = [f"agent-{number}" for number in range(60)]

@@ -35,6 +35,8 @@ from recallog import Memory
 from recallog_schemas import codec
 from support.toy_embedder import ToyEmbedder
 
+pytestmark = pytest.mark.models("all")
+
 VERSIONS = sorted(path.name for path in RECORDED.iterdir())
 CHANGED: Mapping[str, Mapping[str, str]] = {
     "0.1.0": {

@@ -167,6 +167,7 @@ def test_a_key_is_accepted_by_servers_that_run_and_refused_once_it_is_revoked(si
     assert key not in recallog(site.cluster, "keys", "list", "--json").out
 
 
+@pytest.mark.models("items")
 def test_a_remote_memory_is_the_memory(site: Site) -> None:
     async def work() -> None:
         async with Remote(site.servers[0].url, site.key) as memory, Remote(site.servers[1].url, site.key) as other:

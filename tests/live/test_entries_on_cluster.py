@@ -25,6 +25,7 @@ def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFa
         yield cluster
 
 
+@pytest.mark.models("prompt")
 def test_the_doors_answer_as_those_of_an_embedded_memory(cluster: Cluster, tmp_path: Path) -> None:
     # Counts of what is read would be written at some moment during the rebuild.
     shared = cluster.settings.model_copy(update={"count_accesses": False})

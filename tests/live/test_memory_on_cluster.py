@@ -87,6 +87,7 @@ async def opened(cluster: Cluster, folder: Path) -> AsyncIterator[Both]:
         yield both
 
 
+@pytest.mark.models("prompt")
 def test_every_query_has_the_answer_of_an_embedded_memory(cluster: Cluster, tmp_path: Path) -> None:
     async def work() -> None:
         async for both in opened(cluster, tmp_path):

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from live.conftest import NewRedis
 from live.support import PARTITIONS, SECONDS, Cluster, wait_until
 from live.support_upgraded import newer_code
@@ -156,6 +158,7 @@ def test_new_workers_build_beside_the_old_ones_and_cut_over(
         assert old.terminate() == 0
 
 
+@pytest.mark.models("long_term")
 def test_triggers_of_an_upgrade_are_answered_once_whichever_version_does_it(
     kafka: str, topic: str, own_redis: NewRedis, tmp_path: Path
 ) -> None:

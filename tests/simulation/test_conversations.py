@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog import Memory
 from support.events import run
 from support.twice import once, twice
+
+pytestmark = pytest.mark.models("conversations")
 
 CHAT = ("s", "bot", "x")
 

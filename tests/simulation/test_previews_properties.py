@@ -24,6 +24,8 @@ from support.folding import NEVER_SEEN, finish, folded, reading_of
 from support.oracle import Expected, ExpectedEvent, expect, understood
 from support.random_events import AGENTS, SPACES, random_ledger
 
+pytestmark = pytest.mark.models("all")
+
 READERS = (*AGENTS, "ghost", NEVER_SEEN)
 QUERIES = ("bread", "the BREAD of the mill", "word 7", "bäcker straße", "what did the judge say?")
 

@@ -5,6 +5,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from recallog import Event, Memory
 from support.entries_oracle import ExpectedEntries, Fields, expect, micros
 from support.events import run
 from support.plans_oracle import ExpectedPlan, expected_plan
+
+pytestmark = pytest.mark.models("tiers")
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 TIERS = ("fast", "medium", "slow", "glacial")

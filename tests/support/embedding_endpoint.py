@@ -4,6 +4,7 @@ It prints its port, and answers with chosen vectors, by text, or with those of t
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 from recallog_projections.index.embedders.embedder import Passage
 from support.cli import environment_of
@@ -44,7 +44,7 @@ def embedding_endpoint(vectors: Mapping[str, Sequence[float]] | None = None) -> 
     process = subprocess.Popen(
         [sys.executable, "-m", "support.embedding_endpoint", json.dumps(vectors or {})],
         stdout=subprocess.PIPE,
-        env={**environment_of(), "PYTHONPATH": str(Path(__file__).parents[1])},
+        env=environment_of(PYTHONPATH=os.pathsep.join(sys.path)),
     )
     with process:
         try:

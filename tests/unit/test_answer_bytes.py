@@ -212,6 +212,7 @@ def test_one_item_has_room_whatever_its_size(monkeypatch: pytest.MonkeyPatch) ->
     run(work())
 
 
+@pytest.mark.models("prompt")
 def test_a_window_of_the_largest_events_is_an_answer_of_some_mebibytes(tmp_path: Path) -> None:
     async def prepared() -> Memory:
         memory = Memory.open(Settings(home=tmp_path, index="off"))

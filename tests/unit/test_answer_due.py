@@ -98,6 +98,7 @@ def test_a_trigger_is_not_answered_again_while_the_views_have_not_processed_its_
     run(work())
 
 
+@pytest.mark.models("tiers")
 def test_time_passes_in_silent_spaces_whose_plan_is_due_and_not_in_those_of_the_past() -> None:
     def kept(space: str, at: datetime) -> Event:
         return event("memory.retained", space=space, at=at, payload={"text": "Bread burns.", "tier": "slow"})

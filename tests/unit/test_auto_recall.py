@@ -71,6 +71,7 @@ def test_the_newest_messages_of_the_user_find_what_was_said_in_other_sessions_an
     run(work())
 
 
+@pytest.mark.models("workspace")
 def test_documents_answer_too() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
@@ -84,6 +85,7 @@ def test_documents_answer_too() -> None:
     run(work())
 
 
+@pytest.mark.models("workspace")
 def test_a_document_answers_a_message_that_names_an_agent() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:

@@ -7,6 +7,8 @@ import pytest
 from recallog import Event, Memory
 from support.events import event, run
 
+pytestmark = pytest.mark.models("working")
+
 
 def configured(**working: Any) -> Event:
     return event("agent.configured", payload={"working": working})
@@ -53,6 +55,7 @@ def test_a_block_that_changed_is_found_as_it_is_and_as_of_then_as_it_was() -> No
     assert found(INCLUDED, RYE, deleted, as_of="0:1") == ["block Prices: Rye costs three crowns."]
 
 
+@pytest.mark.models("prompt")
 def test_a_prompt_shows_a_block_once() -> None:
     async def work(setting: dict[str, Any]) -> str:
         async with Memory.in_memory() as memory:

@@ -153,6 +153,7 @@ def test_no_agent_captures_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) 
     ended(work)
 
 
+@pytest.mark.models("tiers")
 def test_the_entry_has_what_its_event_has_and_what_the_settings_say() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish(capturing(importance=1, tier="slow", max_detail_chars=1_000))
@@ -184,6 +185,7 @@ def test_a_captured_call_ages_in_its_tier() -> None:
     ended(work)
 
 
+@pytest.mark.models("tiers")
 def test_the_defaults_are_those_of_the_document() -> None:
     async def work(memory: Memory) -> None:
         await memory.publish_many([capturing(), called(id="c-1", payload={"result": "x" * 2_000})])

@@ -9,6 +9,8 @@ from recallog_schemas import Event
 from support.cli import Result, recallog
 from support.events import event, run
 
+pytestmark = pytest.mark.models("long_term")
+
 QUESTION = "who waters the rye?"
 OFF = {"RECALLOG_INDEX": "off"}
 

@@ -13,6 +13,8 @@ from recallog_schemas import Event
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import MOMENT, event, run
 
+pytestmark = pytest.mark.models("tiers")
+
 ENTRIES, NAMED, MOST = 600, 50, 300
 
 

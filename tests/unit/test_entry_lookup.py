@@ -13,6 +13,8 @@ from recallog_schemas import limits
 from recallog_schemas.errors import OutOfRange
 from support.events import event, run
 
+pytestmark = pytest.mark.models("long_term")
+
 SHARES = event(agent="narrator", kind="space.configured", payload={"shared_kinds": ["memory.retained"]})
 
 
@@ -130,6 +132,7 @@ def test_around_an_entry_older_than_the_logs_are_the_events_of_its_time(tmp_path
     tell(*events[:10], retained("Rye needs water.", id="rye"), *events[10:], work=work, home=tmp_path)
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     ("agent", "id_", "verdict", "why"),
     [

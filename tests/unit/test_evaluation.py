@@ -415,7 +415,7 @@ def test_the_agent_ends_a_turn_after_each_of_its_utterances_and_at_the_end_of_a_
     assert sessions == list(facts.by_session(events, {"conv-1": "Ann-B."}))
 
 
-@pytest.mark.models("long_term")
+@pytest.mark.models("facts")
 def test_facts_are_drawn_from_each_session_once_and_name_what_says_them() -> None:
     events, agents = events_of(chat()), {"conv-1": "Ann-B."}
     seen: list[tuple[int, int]] = []

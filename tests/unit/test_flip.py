@@ -52,7 +52,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         str(base),
         "--json",
     ]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(TESTS)}, check=False, capture_output=True)
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, check=False, capture_output=True
+    )
     assert done.returncode in (0, 1), done.stderr.decode()
     return Ran(base, json.loads(done.stdout))
 
@@ -88,6 +90,7 @@ def planned(*damages: Mutation, state: str = "closed") -> Plan:
     return Plan(0, state, damages, live=False, repair_first=None, order=tuple(range(len(QUESTIONS))))
 
 
+@pytest.mark.models("all")
 def test_every_operation_is_called() -> None:
     assert {each.operation for each in (*QUESTIONS, *REPAIRS, PUBLISH, *WRITTEN)} >= OPERATIONS.keys()
 

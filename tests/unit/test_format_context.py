@@ -8,6 +8,8 @@ from recallog import Position, format_context
 from recallog_schemas.views import RecallHit
 from support.events import event
 
+pytestmark = pytest.mark.models("long_term")
+
 
 def hit(text: str, score: float = 0.95, kind: str = "memory.retained", **payload: Any) -> RecallHit:
     found = event(kind, payload={"text": text, **({"type": "fact"} if kind == "memory.retained" else {}), **payload})

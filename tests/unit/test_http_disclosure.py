@@ -61,6 +61,7 @@ def texts(response: httpx.Response) -> set[str]:
     return {hit["preview"] for hit in response.json()["hits"]}
 
 
+@pytest.mark.models("tiers")
 def test_unknown_tiers_are_ignored_and_none_that_is_known_means_all(door: Door) -> None:
     fast, slow = "Rye of the fast tier", "Rye of the slow tier"
     assert texts(search(door, q="rye", tier="fast,bogus")) == {fast}
@@ -117,6 +118,7 @@ def test_of_201_ids_the_first_200_count(door: Door) -> None:
     assert len(found["missing"]) == 199
 
 
+@pytest.mark.models("tiers")
 def test_the_61st_read_in_a_minute_is_one_too_many(door: Door) -> None:
     assert {search(door, q="bread").status_code for _ in range(30)} == {200}
     assert {entries(door, "a").status_code for _ in range(30)} == {200}
@@ -126,6 +128,7 @@ def test_the_61st_read_in_a_minute_is_one_too_many(door: Door) -> None:
     assert door.get(f"{BASE}/tier-stats", WHO).status_code == 200
 
 
+@pytest.mark.models("tiers")
 def test_the_31st_statistics_and_the_11th_change_in_a_minute_are_one_too_many(door: Door) -> None:
     stats = [door.get(f"{BASE}/{name}", WHO).status_code for name in ["tier-stats", "pressure"] * 16]
     assert stats == [200] * 30 + [429] * 2
@@ -133,6 +136,7 @@ def test_the_31st_statistics_and_the_11th_change_in_a_minute_are_one_too_many(do
     assert changes == [200] * 10 + [429] * 2
 
 
+@pytest.mark.models("tiers")
 def test_a_change_is_not_a_get(door: Door) -> None:
     answer = door.get(f"{BASE}/consolidate", WHO)
     assert problem(answer)[0] == 405

@@ -12,6 +12,8 @@ from recallog.operations.facade import all_operations
 from recallog_schemas import limits
 from recallog_schemas.models import BUILT_IN, import_parts
 
+pytestmark = pytest.mark.models("all")
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     ROOT / "schemas/recallog_schemas",

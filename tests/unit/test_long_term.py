@@ -89,6 +89,7 @@ def test_a_lesson_costs_once_and_reading_is_free(tell: Tell) -> None:
     assert [each.kind for each in tell(work)] == ["memory.metered", "memory.retained"]
 
 
+@pytest.mark.models("tiers")
 def test_an_entry_says_all_that_was_retained(tell: Tell) -> None:
     async def work(memory: Memory) -> Check:
         await memory.publish(retained("base", "Flour is dear."))

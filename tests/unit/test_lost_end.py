@@ -88,9 +88,13 @@ def refused(home: Path, call: Call) -> RecallogError:
     return run(work())
 
 
+def publish(memory: Memory) -> Awaitable[object]:
+    return memory.publish(event())
+
+
 MESSAGES = [{"role": "user", "content": "Where is the flour?"}]
 CALLS: dict[str, Call] = {
-    "publish": lambda memory: memory.publish(event()),
+    "publish": publish,
     "publish_many": lambda memory: memory.publish_many(numbered(3, first=900)),
     "publish of a repeat": lambda memory: memory.publish(numbered(1)[0]),
     "items.put": lambda memory: memory.items.put("village", "baker", "shelf", "rye", 3),
@@ -112,7 +116,7 @@ def test_nothing_is_written_to_an_older_copy_of_the_ledger(home: Path, call: Cal
 
 def test_an_append_says_that_nothing_was_written(home: Path) -> None:
     put_back(home)
-    assert str(refused(home, CALLS["publish"])).startswith("nothing was written: the record at 0:299")
+    assert str(refused(home, publish)).startswith("nothing was written: the record at 0:299")
 
 
 def test_a_command_that_writes_is_refused(home: Path, tmp_path: Path) -> None:
@@ -140,14 +144,14 @@ def test_events_are_not_copied_to_a_folder_whose_views_are_ahead(home: Path, tmp
 
 def test_no_ledger_is_created_where_the_views_show_that_there_was_one(home: Path) -> None:
     (home / "ledger.db").unlink()
-    assert "is missing" in str(refused(home, CALLS["publish"]))
+    assert "is missing" in str(refused(home, publish))
     assert not (home / "ledger.db").exists()
 
 
 def test_another_ledger_is_refused(home: Path, tmp_path: Path) -> None:
     write(tmp_path / "other", numbered(900))
     shutil.copy(tmp_path / "other" / "ledger.db", home / "ledger.db")
-    assert "another ledger" in str(refused(home, CALLS["publish"]))
+    assert "another ledger" in str(refused(home, publish))
     assert events_of(home / "ledger.db") == 900
 
 
@@ -157,7 +161,7 @@ def test_other_events_at_the_positions_of_the_views_are_refused(home: Path, tmp_
     write(home, numbered(400, space="city"))
     checkpoint(home / "views.db")
     (tmp_path / "views.db").rename(home / "views.db")
-    assert "0:299" in str(refused(home, CALLS["publish"]))
+    assert "0:299" in str(refused(home, publish))
     assert events_of(home / "ledger.db") == 500
 
 
@@ -174,7 +178,7 @@ def test_a_killed_process_and_a_log_that_lost_its_end(tmp_path: Path, left: floa
         os.truncate(log, int(left * log.stat().st_size))
     before = events_of(home / "ledger.db")
     assert before < 400
-    assert "recallog rebuild --drop" in str(refused(home, CALLS["publish"]))
+    assert "recallog rebuild --drop" in str(refused(home, publish))
     assert events_of(home / "ledger.db") == before
 
 

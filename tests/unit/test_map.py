@@ -61,10 +61,12 @@ def test_the_map_shows_the_models(layer: str) -> None:
     assert _packages(ROOT / LAYERS[layer] / layer / "models") <= _models_on_map()
 
 
+@pytest.mark.models("all")
 def test_each_model_has_its_name_in_the_upper_layer() -> None:
     assert _packages(ROOT / "memory/recallog/models") == _models_on_map()
 
 
+@pytest.mark.models("all")
 def test_the_arrows_of_the_map_are_the_imports_between_models() -> None:
     graph = grimp.build_graph("recallog", *(layer for layer in WITH_MODELS if layer != "recallog"))
     found: set[tuple[str, str]] = set()

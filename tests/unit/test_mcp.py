@@ -294,7 +294,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.models("facts", "prompt")
+@pytest.mark.models("consensus", "facts", "prompt")
 def test_no_tool_and_no_resource_shows_a_word_that_is_hidden_from_the_agent() -> None:
     memory = Memory.in_memory()
 
@@ -312,7 +312,7 @@ def test_no_tool_and_no_resource_shows_a_word_that_is_hidden_from_the_agent() ->
     with_client(use, grant=grant, memory=memory)
 
 
-@pytest.mark.models("prompt")
+@pytest.mark.models("consensus", "prompt")
 @pytest.mark.parametrize("tool", ["why", "open", "update_memory", "forget_memory"])
 def test_a_hidden_memory_cannot_be_told_from_an_unknown_one(tool: str) -> None:
     memory = Memory.in_memory()

@@ -66,6 +66,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> str:
     return content.text
 
 
+@pytest.mark.models("long_term")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_second_client_sees_at_once_what_the_first_one_has_stored(tmp_path: Path, mode: str) -> None:
     async def use(site: Site) -> None:
@@ -80,6 +81,7 @@ def test_a_second_client_sees_at_once_what_the_first_one_has_stored(tmp_path: Pa
     at_site(tmp_path, use)
 
 
+@pytest.mark.models("all")
 def test_the_key_says_whose_memory_it_is(tmp_path: Path) -> None:
     async def use(site: Site) -> None:
         await world.populate(site.memory)
@@ -92,6 +94,7 @@ def test_the_key_says_whose_memory_it_is(tmp_path: Path) -> None:
     at_site(tmp_path, use)
 
 
+@pytest.mark.models("prompt")
 def test_where_a_key_allows_several_spaces_the_address_names_one(tmp_path: Path) -> None:
     async def use(site: Site) -> None:
         token = await site.key(SEVERAL)

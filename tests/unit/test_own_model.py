@@ -118,6 +118,7 @@ def recallog(python: Path, environment: dict[str, str], *arguments: str) -> str:
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize("index", ["off", "embedded"])
 def test_a_program_has_all_its_parts(python: Path, environment: dict[str, str], index: str) -> None:
     found = json.loads(output_of(python, {**environment, "RECALLOG_INDEX": index}, SCRIPT))
@@ -173,7 +174,7 @@ def test_the_model_of_an_mcp_client_has_a_tool(python: Path, environment: dict[s
 
 def test_the_reference_describes_it(python: Path, environment: dict[str, str], tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
-    path = {**environment, "PYTHONPATH": str(root / "tools")}
+    path = {**environment, "PYTHONPATH": f"{root / 'tools'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     command = [str(python), "-m", "recallog_tools.generate", str(tmp_path)]
     subprocess.run(command, env=path, check=True, capture_output=True)
     pages = {each.stem: each.read_text() for each in (tmp_path / "docs" / "reference").iterdir()}

@@ -125,6 +125,7 @@ def test_a_trigger_without_a_reactor_stays_due_and_pending_says_why() -> None:
     run(work())
 
 
+@pytest.mark.models("tiers")
 @pytest.mark.parametrize("kind", ["summary.due", "reflection.due", "promise", "Promise.due"])
 def test_a_projection_cannot_make_something_due_that_is_not_its_own(kind: str) -> None:
     class Wrong(Promises):

@@ -63,6 +63,7 @@ def test_two_partitions_are_queried_concurrently(method: str) -> None:
     run(work())
 
 
+@pytest.mark.models("beliefs")
 def test_one_partition_alone_can_be_queried() -> None:
     async def work() -> None:
         async with Memory(assemble(PartitionedLedger(2), lambda namespace: MemoryStore())) as memory:

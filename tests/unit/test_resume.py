@@ -76,6 +76,7 @@ def test_without_sessions_the_highest_turn_counts() -> None:
     check([event(turn=3), event(turn=5), event(turn=4)], (None, 5, 6), "baker")
 
 
+@pytest.mark.models("long_term")
 def test_what_the_memory_writes_by_itself_and_entries_move_nothing() -> None:
     events = [
         event(session="monday", turn=8),
@@ -179,6 +180,7 @@ def expected_of(events: Sequence[Event], agent: str | None) -> Stopped:
     return session, turn, turn + 1
 
 
+@pytest.mark.models("long_term")
 @given(events=st.lists(SAID, max_size=8))
 def test_any_events_give_what_a_list_of_them_gives(events: list[Event]) -> None:
     async def work() -> None:

@@ -10,7 +10,7 @@ from recallog.operations.routes import routes
 ROUTES = routes(Memory)
 
 
-@pytest.mark.models("long_term")
+@pytest.mark.models("prompt")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

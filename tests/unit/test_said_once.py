@@ -9,6 +9,8 @@ from recallog.retrieval.said_once import said_once
 from recallog_schemas.views import RecallHit
 from support.events import event
 
+pytestmark = pytest.mark.models("long_term")
+
 
 def hits(*given: str) -> list[RecallHit]:
     """Hits from their ids: an event, or an entry and its sources as `id=source,source`."""

@@ -21,7 +21,7 @@ MINUTES = [60.0 * minute for minute in range(120)]
 def test_a_run_of_a_minute_names_the_leak_of_one_process_and_nothing_else() -> None:
     command = [sys.executable, "-m", "soak", "--hours", str(HOURS), "--leak", "descriptors", "--json"]
     done = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": str(TESTS)}, check=False, capture_output=True, text=True
+        command, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, check=False, capture_output=True, text=True
     )
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)

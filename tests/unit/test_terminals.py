@@ -170,7 +170,7 @@ def answers(home: Path, commands: list[list[str]]) -> dict[str, tuple[str, str]]
     return {words: (written, code) for words, written, code in found}
 
 
-@pytest.mark.models("beliefs", "long_term")
+@pytest.mark.models("prompt", "stream")
 def test_no_command_prints_a_hidden_character(home: Path) -> None:
     as_json = [[*command, "--json"] for command in COMMANDS if command != ["export"]]
     found = answers(home, [*COMMANDS, *as_json])

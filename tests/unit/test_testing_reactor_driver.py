@@ -96,6 +96,7 @@ def test_each_trigger_is_closed_once_with_its_whole_answer_wherever_a_process_en
         assert sorted(written.values()) == sorted(count for _, count in orders if count)
 
 
+@pytest.mark.models("long_term")
 def test_a_reactor_of_a_built_in_kind_needs_no_projection() -> None:
     class Dropping(Baking):
         kinds: ClassVar[frozenset[str]] = frozenset({"migration.due"})

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import recallog
-import recallog.extending
 from recallog_schemas.models import BUILT_IN
-from support import needed_models, without
+from support import named_models, needed_models, without
 
 pytestmark = pytest.mark.models("all")
 
@@ -21,6 +19,8 @@ FILES = sorted(TESTS.rglob("test_*.py"))
 SCRIPT = """
 import asyncio
 from recallog import Event, Memory, MODELS
+
+NAMES = [each.name for each in MODELS]
 
 async def main():
     async with Memory.open("memory") as memory:
@@ -33,7 +33,11 @@ async def main():
         assert not (await memory.admin.verify()).findings()
         await memory.admin.rebuild()
         assert (await memory.admin.status()).records == 1
-    print(*(each.name for each in MODELS))
+        reflecting = {"reflection_threshold": 1}
+        await memory.publish(Event(space="s", agent="a", kind="agent.configured", payload=reflecting))
+        await memory.publish(Event(space="s", agent="b", kind="world.observed", payload={"text": "It rains"}))
+        assert len(await memory.pending("s")) == ("beliefs" in NAMES)
+    print(*NAMES)
 
 asyncio.run(main())
 """
@@ -70,9 +74,16 @@ def test_without_any_model_the_tests_of_the_kernel_pass(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_test_file_imports_only_models_that_it_names(path: Path) -> None:
-    needed = needed_models.needed_by_file(path)
-    named = set(BUILT_IN) if needed_models.ALL in needed else needed
-    assert imported(path) <= {each for name in named for each in brought(name)}
+    assert imported(path) <= needed_models.brought(needed_models.needed_by_file(path))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_test_uses_only_models_that_it_or_its_file_names(path: Path) -> None:
+    found: dict[str, dict[str, str]] = {}
+    for test, needed in named_models.tests_in(path).items():
+        there = needed_models.brought(needed | needed_models.needed_by_file(path))
+        found[test] = {model: place for model, place in named_models.named_by(path, test).items() if model not in there}
+    assert {test: places for test, places in found.items() if places} == {}
 
 
 def test_each_model_that_a_test_names_is_built_in() -> None:
@@ -100,15 +111,6 @@ def _models_in(statement: ast.ImportFrom) -> Iterator[str]:
             path = TESTS / (each.replace(".", "/") + ".py")
             if path.exists():
                 yield from imported(path)
-        exporting = {"recallog": recallog, "recallog.extending": recallog.extending}.get(module)
-        of = getattr(getattr(exporting, name, None), "__module__", None) or f"{module}.{name}"
-        parts = str(of).split(".")
-        if len(parts) > 2 and parts[1] == "models" and parts[2] in BUILT_IN:
-            yield parts[2]
-
-
-@cache
-def brought(name: str) -> frozenset[str]:
-    """The model, and those that it is built on."""
-    (model,) = [each for each in recallog.MODELS if each.name == name]
-    return frozenset({name}.union(*(brought(each) for each in model.after)))
+        model = named_models.of_import(module, name)
+        if model is not None:
+            yield model

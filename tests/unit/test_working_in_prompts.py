@@ -8,6 +8,8 @@ from recallog import InvalidArgument, Memory
 from recallog_schemas import Event
 from support.events import event, run
 
+pytestmark = pytest.mark.models("prompt")
+
 HINT = "(empty; what you write to baker_working_memory is shown here in every turn)"
 
 

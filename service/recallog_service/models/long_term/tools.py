@@ -2,9 +2,9 @@
 
 from recallog_schemas import limits
 from recallog_schemas.models.long_term import limits as long_term_limits
-from recallog_schemas.models.long_term.views import EntriesChange, Retained, Synthesis
+from recallog_schemas.models.long_term.views import EntriesChange, Retained
 from recallog_schemas.shortening import cut
-from recallog_schemas.views import continued, one_line
+from recallog_schemas.views import one_line
 from recallog_service.mcp.showing import Given
 from recallog_service.mcp.tools import Tool, Way
 
@@ -31,12 +31,6 @@ def _near(answer: Retained) -> str:
     )
 
 
-def _reflected(answer: Synthesis, given: Given) -> str:
-    """The answer, and the ids of the memories that it was made from."""
-    sources = f"\n\nFrom: {one_line(', '.join(answer.sources))}" if answer.sources else ""
-    return f"{continued(answer.answer)}{sources}"
-
-
 def _forgotten(answer: EntriesChange, given: Given) -> str:
     """Whether the memory was there to be forgotten."""
     return one_line(f"Memory {given['memory_id']} {'forgotten' if answer.changed else 'not found'}")
@@ -60,12 +54,6 @@ TOOLS = (
                 _retained,
             )
         ],
-    ),
-    Tool(
-        "reflect_on_memory",
-        "Reflect on memories",
-        "Answer a question from the kept facts and experiences that fit it best, with the ids of these.",
-        [Way("long_term.reflect", {"question": "question"}, _reflected)],
     ),
     Tool(
         "forget_memory",
