@@ -35,6 +35,10 @@ from recallog_streams.progress import Progress
 
 _SMALL_BATCH_RECORDS = 64
 """To read the checkpoint again takes longer than folding as few records in vain, where others have moved it."""
+_COMMIT_SHARE = 0.9
+"""The share of a commit that is planned, since batches differ."""
+_CHANGES_PER_RECORD, _KNOWN_RECORDS = 3.5, 100
+"""What is known before the first commit, of events that were said, and how many records of a commit count as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +58,6 @@ class ProcessedBatch:
 
 class GenerationGone(Rebuilding):
     """The generation was retired by a cutover, or lost with its store: read the pointer again."""
-
-
-_COMMIT_SHARE = 0.9
-"""The share of a commit that is planned, since batches differ."""
-_CHANGES_PER_RECORD, _KNOWN_RECORDS = 3.5, 100
-"""What is known before the first commit, of events that were said, and how many records of a commit count as much."""
 
 
 @dataclass(frozen=True, slots=True)
