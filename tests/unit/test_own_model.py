@@ -172,6 +172,7 @@ def test_the_model_of_an_mcp_client_has_a_tool(python: Path, environment: dict[s
     assert PAID in answer
 
 
+@pytest.mark.models("all")
 def test_the_reference_describes_it(python: Path, environment: dict[str, str], tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     path = {**environment, "PYTHONPATH": f"{root / 'tools'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}

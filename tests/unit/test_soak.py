@@ -18,6 +18,7 @@ MB = 1 << 20
 MINUTES = [60.0 * minute for minute in range(120)]
 
 
+@pytest.mark.models("all")
 def test_a_run_of_a_minute_names_the_leak_of_one_process_and_nothing_else() -> None:
     command = [sys.executable, "-m", "soak", "--hours", str(HOURS), "--leak", "descriptors", "--json"]
     done = subprocess.run(
