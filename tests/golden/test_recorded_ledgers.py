@@ -24,7 +24,7 @@ from support.folding import folded, ledger_at, rows_of
 pytestmark = pytest.mark.models("all")
 
 HERE = Path(__file__).parent
-CATALOGUE = (54, "68b532c2cb3d1bdc")
+CATALOGUE = (59, "dfcddca71781a0f5")
 VILLAGE = {
     "episodic.own": "050d0549f5f66f25",
     "episodic.shared": "18143a1f75abb826",

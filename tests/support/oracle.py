@@ -18,7 +18,9 @@ from support.entries_oracle import ExpectedEntries
 
 SHARED_BY_DEFAULT = {"world.observed", "judge.verdict", "user.injected", "run.started", "agent.reflected"}
 BOOKKEEPING = {"agent.configured", "space.configured", "clock.ticked", "reflection.failed", "reaction.done"}
-BOOKKEEPING |= {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "erased", "transferred", "metered")}
+BOOKKEEPING |= {
+    f"memory.{verb}" for verb in ("updated", "retracted", "archived", "restored", "erased", "transferred", "metered")
+}
 BOOKKEEPING |= {f"memory.{verb}" for verb in ("accessed", "consolidated", "outcome_reported", "tier_changed")}
 ENTRIES = {"memory.retained", "experience.recorded"}
 ITEMS = {"item.put", "item.appended", "item.deleted"}

@@ -39,6 +39,7 @@ LEAST: Mapping[str, Mapping[str, Any]] = {
     "memory.updated": {"entry": "e-1", "priority": "pinned"},
     "memory.retracted": {"entry": "e-1"},
     "memory.archived": {"entry": "e-1"},
+    "memory.restored": {"entry": "e-1"},
     "memory.erased": {"entries": ["e-1"]},
     "memory.transferred": {"entries": ["e-1"], "to": "miller"},
     "memory.metered": {"units": 10},

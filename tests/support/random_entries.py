@@ -28,7 +28,7 @@ TEXTS = (
 TYPES = ("fact", "fact", "lesson", "lesson", "note", "summary", "tool_usage", "experience")
 PRIORITIES = ("pinned", "pinned", "critical", "normal", "low", None)
 SIMILARITIES = (1, 1.0, 0.93, 0.9200004, 0.92, 0.9199999, 0.86, 0.85, 0.8500006, 0.5, -1)
-RULES = (None, 1, 2, 2)
+RULES = (None, 1, 2, 3, 3)
 SHARED_KINDS = (None, [], ["memory.retained"], ["experience.recorded", "memory.retained"], ["agent.spoke"])
 TOOLS = ("Read", "read", "Grep", "Bash")
 CAPTURES = (
@@ -150,7 +150,9 @@ class EntryEvents:
         if draw < 0.78:
             return "memory.updated", {"entry": target} | self._updated(self._text(id_))
         if draw < 0.86:
-            return rng.choice(("memory.retracted", "memory.retracted", "memory.archived")), {"entry": target} | reason
+            return rng.choice(("memory.retracted", "memory.archived", "memory.archived")), {"entry": target} | reason
+        if draw < 0.88:
+            return "memory.restored", {"entry": target} | self._some_of(rule=rng.choice(RULES))
         if draw < 0.94:
             return "memory.transferred", {"entries": several, "to": rng.choice(self.agents)} | self._some_of(
                 rule=rng.choice(RULES)

@@ -17,9 +17,9 @@ INTERVAL = 3_600_000_000
 DAY = 86_400_000_000
 TRIGGER = re.compile(r"(reflection|consolidation)\.due/[0-9a-f]{32}/\d+|[a-z]+\.due/[0-9a-f]{32}/[0-9a-f]{32}")
 CONCERNED = {
-    "memory.retained", "memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred",
-    "memory.metered", "memory.consolidated", "memory.outcome_reported", "memory.tier_changed", "agent.configured",
-    "reaction.done", "reaction.failed",
+    "memory.retained", "memory.updated", "memory.retracted", "memory.archived", "memory.restored", "memory.erased",
+    "memory.transferred", "memory.metered", "memory.consolidated", "memory.outcome_reported", "memory.tier_changed",
+    "agent.configured", "reaction.done", "reaction.failed",
 }  # fmt: skip
 
 
@@ -97,7 +97,7 @@ class ExpectedTiers:
             if entry.status != "live":
                 self.rows.pop(key, None)
             elif known is None:
-                if owner == "":
+                if owner == "" or event["kind"] == "memory.restored":
                     self.retained(entries, entry, offset, at)
             else:
                 known.touch(offset)

@@ -17,8 +17,8 @@ ENTRIES = {
 }  # fmt: skip
 BOOKKEEPING = {
     "agent.configured", "space.configured", "clock.ticked", "reflection.failed", "consensus.superseded",
-    "memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred", "memory.metered",
-    "memory.accessed", "memory.outcome_reported", "memory.tier_changed", "memory.consolidated",
+    "memory.updated", "memory.retracted", "memory.archived", "memory.restored", "memory.erased", "memory.transferred",
+    "memory.metered", "memory.accessed", "memory.outcome_reported", "memory.tier_changed", "memory.consolidated",
     "message.added", "message.part", "conversation.compacted", "message.removed", "turn.ended",
     "reaction.done", "reaction.failed",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The fold of changes of entries: updates, retractions, archivals, erasures and transfers.
+"""The fold of changes of entries: updates, retractions, archivals, restorations, erasures and transfers.
 
 Only the owner of a live entry changes it, and only its owner erases it, with one exception: a live entry one of whose
 sources is lost may be retracted by any agent, as the reactor does that continues an erasure. A change that is refused
@@ -10,13 +10,12 @@ from typing import Any
 
 import msgspec
 
-from recallog_projections.models.long_term import linking, retaining, tables
+from recallog_projections.models.long_term import linking, retaining, tables, texts
 from recallog_projections.models.long_term.kinds import changed_ids
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure
 from recallog_projections.refusals import Refusal
 from recallog_projections.rows import Rows
 from recallog_schemas import Record, kinds, rules, timestamps
-from recallog_schemas.models.long_term import limits as long_term_limits
 
 _LABELS = ("entity", "category", "source", "topic")
 
@@ -41,12 +40,17 @@ def _change(rows: Rows, record: Record, id_: str) -> str | None:
         return tables.NOT_OWNER
     if event.kind == "memory.erased":
         return _erase(rows, record, id_, ref)
+    if event.kind == "memory.restored":
+        return _restore(rows, record, ref)
     if ref.status != tables.LIVE:
         return ref.status
     row = linking.live(rows, event.space, ref)
     if event.kind in _FORMS:
         return _replace(rows, record, ref, row)
-    ended = msgspec.structs.replace(ref, status=_ENDS[event.kind], reason=event.payload.get("reason"))
+    payload = event.payload
+    ended = msgspec.structs.replace(
+        ref, status=_ENDS[event.kind], reason=payload.get("reason"), of=payload.get("duplicate_of")
+    )
     linking.end(rows, record, row, ended)
     return None
 
@@ -60,7 +64,7 @@ def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | 
     refusal = _refusal(rows, row, after, rules.rule_of(record.event))
     if refusal is not None:
         return refusal
-    linking.replace(rows, row, after)
+    linking.replace(rows, row, after, rules.rule_of(record.event))
     if after.owner == row.owner:
         linking.audit(rows, row, "updated", record)
     else:
@@ -70,18 +74,38 @@ def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | 
     return None
 
 
+def _restore(rows: Rows, record: Record, ref: EntryRef) -> str | None:
+    """Make an archived entry live again, as a new form of it."""
+    space, rule = record.event.space, rules.rule_of(record.event)
+    if ref.status != tables.ARCHIVED:
+        return ref.status
+    before = linking.ended(rows, space, ref)
+    row = msgspec.structs.replace(before, since=record.offset, since_at=timestamps.micros(record.event.at))
+    if linking.lost_source(rows, row) is not None:
+        return tables.SOURCE_ERASED
+    if linking.has_too_many_dependents(rows, row):
+        return tables.DEPENDENTS
+    if linking.twin(rows, row, rule) is not None:
+        return tables.EQUAL
+    if row.priority == linking.PINNED and linking.has_all_pins(rows, row):
+        return tables.PINS
+    rows.delete(tables.ENDED, space, ref.owner, tables.key_of(ref.offset))
+    rows.put(tables.IDS, msgspec.structs.replace(ref, status=tables.LIVE, reason=None, of=None), space, "", row.id)
+    linking.add(rows, row, rule)
+    linking.audit(rows, row, "restored", record)
+    return None
+
+
 def _refusal(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> str | None:
     """Why a live entry cannot take this form; None if it can."""
     if after is before:
         return tables.OWN
     if retaining.is_too_large(after):
         return tables.TOO_LARGE
-    if linking.twin(rows, after, rule) is not None:
+    if (rule < texts.NORMALISING or after.since != before.since) and linking.twin(rows, after, rule) is not None:
         return tables.EQUAL
-    if after.priority == linking.PINNED != before.priority:
-        agent = linking.agent_of(rows, after.space, after.owner)
-        if len(agent.pinned) >= long_term_limits.ENTRY_PINS_MAX:
-            return tables.PINS
+    if after.priority == linking.PINNED != before.priority and linking.has_all_pins(rows, after):
+        return tables.PINS
     return None
 
 
@@ -174,13 +198,7 @@ def _lost_source(rows: Rows, space: str, ref: EntryRef) -> str | None:
 
     Such an entry is about to be retracted by the reactor that continues an erasure.
     """
-    if ref.status != tables.LIVE:
-        return None
-    for source in linking.live(rows, space, ref).sources:
-        known = rows.get(tables.IDS, space, "", source)
-        if known is not None and linking.is_lost(known):
-            return source
-    return None
+    return linking.lost_source(rows, linking.live(rows, space, ref)) if ref.status == tables.LIVE else None
 
 
 def _retract_dependent(rows: Rows, record: Record, dependent: str, source: str) -> None:

@@ -8,7 +8,9 @@ from recallog_schemas import Event
 
 RETAINING = frozenset({"memory.retained", "experience.recorded"})
 CAPTURING = "tool.used"
-CHANGING = frozenset({"memory.updated", "memory.retracted", "memory.archived", "memory.erased", "memory.transferred"})
+CHANGING = frozenset(
+    f"memory.{change}" for change in ("updated", "retracted", "archived", "restored", "erased", "transferred")
+)
 PLAN = "memory.consolidated"
 """The kind of the events that may archive entries by a plan."""
 
