@@ -17,15 +17,13 @@ _HAN = re.compile("[\u4e00-\u9fff]")
 _KANA = re.compile("[\u3040-\u30ff]")
 
 
-_FUNCTION_WORDS = frozenset({"the", "a", "an", "please", "that's"})
+_FUNCTION_WORDS = frozenset({"the", "please"})
 _CHINESE_TIME = re.compile(
     "(?:毎週)?[月火水木金土日]曜日に?|毎[日週月年]|每?个?(?:周|星期)[一二三四五六日天]|每[天月年]|[昨今明前]天|[今明去前]年"
     r"|\d{4}-\d\d-\d\d|--\d\d-\d\d|\d{4}年(?:\d{1,2}月)?"
 )
 _NEGATIVE = re.compile(r"\b(?:no|not|never|without|nor)\b", re.IGNORECASE)
 _REPORTING = re.compile("[说讲问]|告诉|认为|觉得|知道|希望|要求|言")
-_ADVERBS = frozenset({"usually", "often", "sometimes", "now", "rarely"})
-_ARTICLES = re.compile(r"\b(the|an?) (\w+)", re.IGNORECASE)
 
 
 def agree(one: str, other: str) -> bool:
@@ -37,7 +35,7 @@ def agree(one: str, other: str) -> bool:
         return _agree_in_chinese(ours, theirs)
     if (_NEGATIVE.search(ours) and ours.count(",") != theirs.count(",")) or not _names_agree(ours, theirs):
         return False
-    if not _articles_agree(one, other) or ("?" in ours) != ("?" in theirs):
+    if ("?" in ours) != ("?" in theirs):
         return False
     forms = {tuple(form) for form in _forms(theirs)}
     return any(tuple(form) in forms for form in _forms(ours))
@@ -59,22 +57,10 @@ def _words(text: str) -> list[str]:
     for phrase, word in vocabulary.replacements("phrases"):
         said = said.replace(f" {phrase} ", f" {word} " if word else " ")
     said_instead = _synonyms()
-    words = [said_instead.get(word, word) for word in said.split() if word not in _FUNCTION_WORDS]
-    adverbs = [word for word in words if word in _ADVERBS]
-    return (
-        words if len(adverbs) != 1 or "not" in words else [*(word for word in words if word not in _ADVERBS), *adverbs]
-    )
+    return [said_instead.get(word, word) for word in said.split() if word not in _FUNCTION_WORDS]
 
 
 _WORD = r"[^\s,;:!?\"“”„()]+(?:[:.][^\s,;:!?\"“”()]+)*"
-
-
-def _articles_agree(one: str, other: str) -> bool:
-    """Whether no thing is "a thing" in one text and "the thing" in the other."""
-    ours, theirs = (
-        {word.lower(): article[:1].lower() for article, word in _ARTICLES.findall(text)} for text in (one, other)
-    )
-    return all(theirs.get(word, article) == article for word, article in ours.items())
 
 
 def _names_agree(one: str, other: str) -> bool:
@@ -104,19 +90,14 @@ def _rotated(words: Sequence[str]) -> Iterator[Sequence[str]]:
     for length in range(1, min(len(words), 9)):
         ahead = words[:length]
         if ahead[0] in vocabulary.words("marks") or (
-            length <= 3 and any(re.fullmatch(vocabulary.one_of("times"), word) for word in ahead)
+            length <= 3 and any(re.fullmatch("|".join(vocabulary.lines("times")), word) for word in ahead)
         ):
             yield [*words[length:], *ahead]
 
 
 def _agree_in_chinese(one: str, other: str) -> bool:
-    return (
-        any(ours == theirs for ours in _chinese_forms(one) for theirs in _chinese_forms(other))
-        or _times_agree(_chinese(one), _chinese(other))
-        or _fronted(one, other)
-        or _fronted(other, one)
-        or _swapped(_chinese(one), _chinese(other))
-    )
+    forms = set(_chinese_forms(one))
+    return any(form in forms for form in _chinese_forms(other)) or _times_agree(_chinese(one), _chinese(other))
 
 
 def _chinese_forms(text: str) -> Iterator[str]:
@@ -130,25 +111,6 @@ def _times_agree(one: str, other: str) -> bool:
     if len(times) != 1 or _CHINESE_TIME.findall(other) != times or _REPORTING.search(one):
         return False
     return _CHINESE_TIME.sub("", one) == _CHINESE_TIME.sub("", other)
-
-
-def _fronted(one: str, other: str) -> bool:
-    """Whether `one` begins with a phrase of place that `other` has inside."""
-    found = re.fullmatch("(在[^，,]+)[，,](.+)", one)
-    return found is not None and _chinese(other).replace(_chinese(found[1]), "", 1) == _chinese(found[2])
-
-
-def _swapped(one: str, other: str) -> bool:
-    """Whether the texts end with the same two things around "和", in another order."""
-    left, sep, last = one.partition("和")
-    other_left, other_sep, other_last = other.partition("和")
-    if not sep or not other_sep or "和" in last or not left.endswith(other_last) or not other_left.endswith(last):
-        return False
-    said = left.removesuffix(other_last)
-    return (
-        said == other_left.removesuffix(last)
-        and re.search("(?:[欢爱吃喝买卖有要是用学会玩看养种]|^)$", said) is not None
-    )
 
 
 def _chinese(text: str) -> str:

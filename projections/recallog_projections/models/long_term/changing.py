@@ -81,10 +81,9 @@ def _restore(rows: Rows, record: Record, ref: EntryRef) -> str | None:
         return ref.status
     before = linking.ended(rows, space, ref)
     row = msgspec.structs.replace(before, since=record.offset, since_at=timestamps.micros(record.event.at))
-    if linking.lost_source(rows, row) is not None:
-        return tables.SOURCE_ERASED
-    if linking.has_too_many_dependents(rows, row):
-        return tables.DEPENDENTS
+    refusal = retaining.refusal_of(rows, row)
+    if refusal is not None:
+        return refusal
     if linking.twin(rows, row, rule) is not None:
         return tables.EQUAL
     if row.priority == linking.PINNED and linking.has_all_pins(rows, row):

@@ -120,12 +120,6 @@ def lost_source(rows: Rows, row: EntryRow) -> str | None:
     return next((source for source, ref in refs if ref is not None and is_lost(ref)), None)
 
 
-def has_too_many_dependents(rows: Rows, row: EntryRow) -> bool:
-    """Whether a source of an entry that is not live has no room for it."""
-    known = (rows.get(tables.SOURCES, row.space, "", source) for source in row.sources)
-    return any(each is not None and len(each.ids) >= long_term_limits.ENTRY_DEPENDENTS_MAX for each in known)
-
-
 def add(rows: Rows, row: EntryRow, rule: int, said: Said | None = None) -> None:
     """Write a live entry whose text was given by an event of a rule; `said` is its statement, if it had one before."""
     space, owner, key = row.space, row.owner, tables.key_of(row.offset)

@@ -37,22 +37,16 @@ def normalise(text: str) -> str:
         rules = _chinese_rules()
     elif (said & vocabulary.words("english") or text.isascii()) and not said & vocabulary.words("not_english"):
         rules = _english_rules()
-    else:  # in other languages a comma may be decimal, and "a" another word
-        rules = _other_rules()
+    else:
+        # In other languages a comma may be decimal, and "a" another word.
+        text = re.sub(r"(?<=\d) ?(?:€|[Ee]uros?\b|EUR\b)", " euro", text)
+        return re.sub(rf"(?<=\d) (?=(?:{_JOINED}|kg|km|cm|mm|ml|mg|ms|h|%)(?![\w/]))", "", text)
     if re.search(r"\d", text) or said & (vocabulary.words("numbers") | {"half"}):
         said.add(_DIGIT_SIGN)
     for pattern, replacement, needed in rules:
         if not needed or said & needed:
             text = pattern.sub(replacement, text)
     return text
-
-
-@cache
-def _other_rules() -> Sequence[_Rule]:
-    return [
-        (re.compile(r"(?<=\d) ?(?:€|[Ee]uros?\b|EUR\b)"), " euro", frozenset(_DIGIT_SIGN)),
-        (re.compile(rf"(?<=\d) (?=(?:{_JOINED}|kg|km|cm|mm|ml|mg|ms|h|%)(?![\w/]))"), "", frozenset(_DIGIT_SIGN)),
-    ]
 
 
 # English
@@ -67,34 +61,24 @@ _ARTICLE = (
 
 @cache
 def _english_rules() -> Sequence[_Rule]:
-    ones, tens, _ = (line.replace(" ", "|") for line in vocabulary.lines("numbers"))
+    ones, tens = (line.replace(" ", "|") for line in vocabulary.lines("numbers"))
     month = "(?P<month>" + "|".join(f"{name}|{name[:3]}\\.?" for name in _months()) + "|sept\\.?)"
     day, year = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>[12]\d{3})"
     weekday = r"(?:\b(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nesday|rs|rsday|urday)?\.?,? )?"
+    numbers = " ".join(vocabulary.words("numbers"))
     months = " ".join([*_months(), *(name[:3] for name in _months()), "sept"])
+    plain = (line.split(" => ") for line in vocabulary.lines("english_forms"))
     rules: list[tuple[str, _Replacement, str]] = [
         (r"\b(ca|wo|sha|\w+)n't\b", _negated, "'"),
-        (r"\bcannot\b", "can not", "cannot"),
-        (r"\b(it|he|she|that|there|who|what)'s (?=\w+ing\b|not\b|an?\b|the\b)", r"\1 is ", "'"),
         (r"(?<![\d.,])(?:\d{1,2}(?:,\d{3})+|\d{3}(?:,\d{3})*,000)(?![\d,])", _ungrouped, ","),
-        (
-            rf"\b(?:({tens})(?:[ -]({ones}))?|({ones}))\b( and a half\b)?",
-            _counted,
-            " ".join(vocabulary.words("numbers")),
-        ),
+        (rf"\b(?:({tens})(?:[ -]({ones}))?|({ones}))\b( and a half\b)?", _counted, numbers),
         *[(rf"\b({_NUMBER}) ({'|'.join(_POWERS)})\b", _powered, " ".join(_POWERS))] * 2,
-        (r"\bhalf an? (?=\w)", "0.5 ", "half"),
+        *((pattern, becomes.strip('"'), needed) for pattern, becomes, needed in plain),
         (rf"{weekday}\b{day} (?:of )?{month}(?:,? {year})?\b", _dated, months),
-        (rf"{weekday}\b{month} {day},? {year}\b", _dated, months),
-        (rf"{weekday}\b{month} {day}\b(?![:.,]?\d)", _dated, months),
+        (rf"{weekday}\b{month} {day}(?:,? {year})?\b(?![:.,]?\d)", _dated, months),
         (rf"\b{month} {year}\b", _dated, months),
         (r"\b(\d{1,2})(?::(\d\d))? ?([ap])\.?m\b\.?", lambda at: _time(at, at[2], at[3] in "pP"), _DIGIT_SIGN),
-        (r"\b(1?\d|20)(?:st|nd|rd|th)\b", _ordinal, _DIGIT_SIGN),
-        (rf"\$ ?({_NUMBER})(?![\d.,]*\d)", r"\1 dollar", "$"),
-        (rf"€ ?({_NUMBER})(?![\d.,]*\d)|({_NUMBER}) ?€", r"\1\2 euro", "€"),
-        (r"(?<=\d) per cent\b", "%", "cent"),
         (rf"(?<=\d) ?({'|'.join(sorted(_units(), key=len, reverse=True))})(?![\w/²])", _measured, _DIGIT_SIGN),
-        (r"(?<=\d)( ?[ckm]?m)²", r"\g<1>2", _DIGIT_SIGN),
         (rf"(?<=\d) (?=(?-i:{_JOINED})(?![\w/]))", "", _DIGIT_SIGN),
         (f"(?-i:{_ARTICLE})", _without_article, "the a an"),
     ]
@@ -124,7 +108,7 @@ def _ungrouped(found: re.Match[str]) -> str:
 
 def _counted(found: re.Match[str]) -> str:
     """A number in words as digits; the words, if they are no number."""
-    ones, tens, _ = (line.split() for line in vocabulary.lines("numbers"))
+    ones, tens = (line.split() for line in vocabulary.lines("numbers"))
     ten, one, alone, half = found.groups()
     number = 20 + 10 * tens.index(ten.lower()) if ten else 0
     digit = ones.index((one or alone).lower()) + 1 if one or alone else 0
@@ -156,10 +140,6 @@ def _time(found: re.Match[str], minutes: str | None, is_late: bool) -> str:
     return f"{hour % 12 + 12 * is_late:02}:{minutes or '00'}" if 0 < hour <= 12 else found[0]
 
 
-def _ordinal(found: re.Match[str]) -> str:
-    return vocabulary.lines("numbers")[2].split()[int(found[1]) - 1] if int(found[1]) else found[0]
-
-
 def _measured(found: re.Match[str]) -> str:
     """The unit; as it stands, if its capitals may say another one."""
     unit = _units().get(found[1]) or (_units().get(found[1].lower()) if len(found[1]) > 3 else None)
@@ -171,26 +151,20 @@ def _measured(found: re.Match[str]) -> str:
 _DIGITS = {char: number for number, char in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
 _DIGIT = "[一二两三四五六七八九]"
 _NUMERAL = "[〇零一二两三四五六七八九十百千万]"
-_UP_TO_9999 = re.compile(f"(?:({_DIGIT})千)?(?:零?({_DIGIT})百)?(?:零?({_DIGIT}?)(十))?(?:(零?)({_DIGIT}))?")
-_HALVES = {"半": "30", "": "00"}
+_UP_TO_99 = re.compile(f"({_DIGIT})|({_DIGIT}?)十({_DIGIT}?)")
 
 
 @cache
 def _chinese_rules() -> Sequence[_Rule]:
+    measures = "|".join(vocabulary.lines("measures"))
     rules: list[tuple[str, _Replacement]] = [
         (r"(?<=\d) (?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff]) (?=\d)", ""),
         (f"百分之({_NUMERAL}+|{_NUMBER})", lambda found: f"{_value_of(found[1])}%"),
         (rf"({_NUMBER})万", lambda found: _plain(Decimal(found[1]) * 10_000)),
-        (f"(?<!{_NUMERAL})({_NUMERAL}+)(?={vocabulary.one_of('measures')})", lambda found: _value_of(found[1])),
+        (f"(?<!{_NUMERAL})({_NUMERAL}+)(?={measures})", lambda found: _value_of(found[1])),
         (_GROUPED.pattern, ""),
-        (
-            r"(?:(\d{4})年)?(\d{1,2})月(\d{1,2})[日号]",
-            lambda found: f"{found[1] or '-'}-{int(found[2]):02}-{int(found[3]):02}",
-        ),
-        (
-            r"(?:上午|早上|凌晨|(下午|晚上))(\d{1,2})(?:点(半|)|:(\d\d))(?![\d一-九])",
-            lambda found: f"{int(found[2]) % 12 + 12 * (found[1] is not None):02}:{found[4] or _HALVES[found[3]]}",
-        ),
+        (r"(?:(\d{4})年)?(\d{1,2})月(\d{1,2})[日号]", _chinese_date),
+        (r"(?:上午|早上|凌晨|(下午|晚上))(\d{1,2})(?:点(半|)|:(\d\d))(?![\d一-九])", _chinese_time),
         (r"(?<=\d) ?(?:公斤|千克|kg)", "kg"),
         (r"(?<=\d) ?(?:公里|千米|km)", "km"),
         ("、", ","),
@@ -198,23 +172,20 @@ def _chinese_rules() -> Sequence[_Rule]:
     return [(re.compile(pattern), replacement, frozenset()) for pattern, replacement in rules]
 
 
+def _chinese_date(found: re.Match[str]) -> str:
+    return f"{found[1] or '-'}-{int(found[2]):02}-{int(found[3]):02}"
+
+
+def _chinese_time(found: re.Match[str]) -> str:
+    return f"{int(found[2]) % 12 + 12 * (found[1] is not None):02}:{found[4] or ('30' if found[3] else '00')}"
+
+
 def _value_of(numeral: str) -> str:
-    """The number that a numeral says; the numeral, if it is another word, or approximate such as "两三"."""
+    """The number up to 99, or the year, that a numeral says; else the numeral, such as "两三"."""
     if len(numeral) >= 4 and all(char in _DIGITS for char in numeral):
         return "".join(str(_DIGITS[char]) for char in numeral)
-    high, sep, low = numeral.rpartition("万")
-    first, last = _up_to_9999(high), _up_to_9999(low)
-    if (sep and not first) or first is None or last is None or (sep and low and "千" not in low and low[0] != "零"):
-        return numeral  # "一万五" is 15,000, not 10,005
-    return str(10_000 * first + last) if sep or last else numeral
-
-
-def _up_to_9999(numeral: str) -> int | None:
-    found = _UP_TO_9999.fullmatch(numeral)
+    found = _UP_TO_99.fullmatch(numeral)
     if found is None:
-        return None
-    thousands, hundreds, tens, ten, zero, ones = found.groups()
-    if ones and (thousands or hundreds) and not ten and not zero:
-        return None  # "一百五" is 150, not 105
-    digits = [_DIGITS.get(each or "零", 0) for each in (thousands, hundreds, tens or ("一" if ten else ""), ones)]
-    return sum(digit * place for digit, place in zip(digits, (1_000, 100, 10, 1), strict=True))
+        return numeral
+    alone, tens, ones = found.groups()
+    return str(_DIGITS[alone] if alone else 10 * _DIGITS[tens or "一"] + _DIGITS[ones or "零"])

@@ -115,7 +115,7 @@ def _audience(event: Event) -> tuple[str, ...]:
 
 def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     """Store the entry, unless it is refused or a duplicate. By rule 1 a fact may update one that it nearly equals."""
-    refusal = _refusal(rows, row)
+    refusal = refusal_of(rows, row)
     if refusal is not None:
         return EntryRef(row.owner, row.offset, tables.REFUSED, refusal)
     rule = rules.rule_of(record.event)
@@ -142,11 +142,12 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     return EntryRef(row.owner, row.offset, tables.LIVE, reason, supersedes=linking.superseded_by(rows, row))
 
 
-def _refusal(rows: Rows, row: EntryRow) -> str | None:
+def refusal_of(rows: Rows, row: EntryRow) -> str | None:
     """Why the entry can neither be stored nor update another one; None if it can."""
     if linking.lost_source(rows, row) is not None:
         return tables.SOURCE_ERASED
-    if linking.has_too_many_dependents(rows, row):
+    known = (rows.get(tables.SOURCES, row.space, "", source) for source in row.sources)
+    if any(each is not None and len(each.ids) >= long_term_limits.ENTRY_DEPENDENTS_MAX for each in known):
         return tables.DEPENDENTS
     return tables.TOO_LARGE if is_too_large(row) else None
 

@@ -81,7 +81,7 @@ def _patterns(language: str) -> Sequence[re.Pattern[str]]:
     """The patterns of what has one value at a time; `language` is "" or "chinese_"."""
     from recallog_projections.models.long_term import vocabulary  # few commands need it
 
-    attribute = vocabulary.one_of(f"{language}attributes")
+    attribute = "|".join(vocabulary.lines(f"{language}attributes"))
     lines = vocabulary.lines(f"{language}statements")
     return [re.compile(line.replace("ATTRIBUTE", attribute), re.IGNORECASE) for line in lines]
 

@@ -34,9 +34,3 @@ def rewritten(name: str, text: str) -> Iterator[str]:
         found = re.fullmatch(pattern, text)
         if found is not None:
             yield found.expand(form)
-
-
-@cache
-def one_of(name: str) -> str:
-    """A pattern of a table of patterns."""
-    return "|".join(lines(name))
