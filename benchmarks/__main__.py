@@ -17,6 +17,7 @@ from benchmarks import (
     context,
     doors,
     due,
+    facts,
     fold,
     graph,
     index,
@@ -49,6 +50,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "due": due.measure,
     "items": items.measure,
     "long_term": long_term.measure,
+    "facts": facts.measure,
     "graph": graph.measure,
     "resident": resident.measure,
     "past": past.measure,
@@ -67,7 +69,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
     """Measure Recallog: append, fold, parallel, breakdown, query, operations, synchronous, remember, agents, due,
-    items, long_term, graph, resident, past, index, recall, presets, tiers, context, http.
+    items, long_term, facts, graph, resident, past, index, recall, presets, tiers, context, http.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 

@@ -18,8 +18,9 @@ pytestmark = pytest.mark.models("long_term")
 
 A = ("village", "baker")
 # Of the toy embedder, which compares words.
-LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-CLOSE = f"{LONG} seventeen"
+LONG = "Before the market opens on Friday the baker sifts nine sacks of rye at the mill with the miller"
+CLOSE = "The baker sifts nine sacks of rye at the mill with the miller before the market opens on Friday"
+CLOSER = "Prior to the market opens on Friday the baker sifts nine sacks of rye at the mill with the miller"
 FAR = "The hinges need oil."
 
 
@@ -137,7 +138,7 @@ def test_near_duplicates_that_stand_are_merged_once(tmp_path: Path) -> None:
                 retained(CLOSE, id="new fact"),
                 retained(LONG, id="old lesson", type="lesson"),
                 retained(CLOSE, id="new lesson", type="lesson"),
-                retained(f"{LONG} eighteen", id="newest lesson", type="lesson"),
+                retained(CLOSER, id="newest lesson", type="lesson"),
                 retained(FAR, id="far"),
                 retained(LONG, id="others", agent="miller"),
                 retained(CLOSE, id="seen by others", audience=["miller"]),
@@ -173,7 +174,7 @@ def test_a_red_lined_entry_stays_and_the_strongest_priority_too(tmp_path: Path) 
             [
                 retained(LONG, id="old", type="lesson"),
                 retained(CLOSE, id="critical", type="lesson", priority="critical"),
-                retained(f"{LONG} eighteen", id="important", type="lesson", priority="important"),
+                retained(CLOSER, id="important", type="lesson", priority="important"),
                 retained(LONG, id="fact", red_line=True),
                 retained(CLOSE, id="newer fact"),
             ]
@@ -197,7 +198,7 @@ def test_the_last_of_several_facts_takes_over_the_strongest_priority(
             [
                 retained(LONG, id="oldest", priority="critical"),
                 retained(CLOSE, id="older"),
-                retained(f"{LONG} eighteen", id="newest", priority="important"),
+                retained(CLOSER, id="newest", priority="important"),
             ]
         )
         await catch_up(found.indexing)

@@ -36,8 +36,12 @@ def at(cosine: float, axis: Sequence[float], beside: int) -> list[float]:
     return vector
 
 
-A, B, C = "The miller owes the baker nine sacks.", "The miller owes ten sacks.", "The miller pays on Friday."
-LESSON, NEAR_LESSON = "Sift the flour first.", "First sift the flour."
+A, B, C = (
+    "The miller owes the baker nine sacks.",
+    "The miller owes nine sacks to the baker.",
+    "The miller pays on Friday.",
+)
+LESSON, NEAR_LESSON = "Before baking, sift the flour.", "Sift the flour before baking."
 EXACT, AT_THE_LIMIT = "The mill stands by the river.", "The mill stands at the river."
 EXACT_LESSON, LESSON_AT_THE_LIMIT = "Bake before dawn.", "Bake bread before dawn."
 VECTORS = {

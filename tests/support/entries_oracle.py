@@ -15,6 +15,7 @@ from support.tiers_oracle import ExpectedTiers
 
 PINS_MAX = 5
 INTEGER_MAX = 9_223_372_036_854_775_807
+COMPARED_BY_VALUE = ("fact", "lesson")
 NOT_DEDUPLICATED = ("tool_usage", "summary", "experience")
 CHANGES = {f"memory.{verb}" for verb in ("updated", "retracted", "archived", "restored", "erased", "transferred")}
 LABELS = ("entity", "category", "source", "topic")
@@ -35,12 +36,24 @@ def words(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def are_equal(event: Fields, one: str, other: str) -> bool:
-    """Whether the rule of the event finds two texts equal. Rule 2 is simplified: of the texts that tests write, those
-    that differ in capitals do so in a whole text, or in its first letter."""
-    if event["payload"].get("rule") in (None, 1):
+def is_of_rule_3(event: Fields) -> bool:
+    return event["payload"].get("rule") == 3
+
+
+def are_equal(event: Fields, type_: str, one: str, other: str) -> bool:
+    """Whether the rule of the event finds two texts equal. Rules 2 and 3 are simplified: of the texts that tests write,
+    those that differ in capitals do so in a whole text, or in its first letter."""
+    exact = type_ not in COMPARED_BY_VALUE and is_of_rule_3(event)
+    if exact or event["payload"].get("rule") in (None, 1):
         return words(one) == words(other)
-    return words(one).lower().removesuffix(".") == words(other).lower().removesuffix(".")
+    ours, theirs = (words(text).lower().removesuffix(".") for text in (one, other))
+    return ours.removeprefix("the ") == theirs.removeprefix("the ") if is_of_rule_3(event) else ours == theirs
+
+
+def value_of(text: str) -> str | None:
+    """What a text says of the price of rye; None for another text, of which nothing says the contrary."""
+    found = re.fullmatch(r"rye costs (\d(?:(?!\. ).)*?)[. ]*", words(text).lower())
+    return None if found is None else found[1]
 
 
 @dataclass
@@ -213,7 +226,7 @@ class ExpectedEntries:
         like = [other for other in self.live(entry.space) if other.is_like(entry.owner, content)]
         if content["type"] not in NOT_DEDUPLICATED:
             for other in like:
-                if are_equal(event, other.content["text"], content["text"]):
+                if self.is_twin(event, other, content):
                     entry.status, entry.reason, entry.of, entry.similarity = "duplicate", "equal", other.id, 1.0
                     return
         if is_migrated(event) and (entry.space, entry.owner, words(content["text"])) in self.had:
@@ -246,7 +259,7 @@ class ExpectedEntries:
         entry.content["text"] = content["text"]
         entry.content["version"] += 1
         entry.content["updated_at"] = content["at"]
-        entry.content |= {"since": content["since"], "since_at": content["at"]}
+        entry.content |= {"since": content["since"], "since_at": content["at"], **said_by(event)}
         for name in (*LABELS, "importance", "confidence", "metadata", "sources"):
             if payload.get(name) is not None:
                 entry.content[name] = content[name]
@@ -300,14 +313,17 @@ class ExpectedEntries:
         self.note(event, entry.owner, status, entry.id, reason)
 
     def restore(self, event: Fields, entry: ExpectedEntry, offset: int) -> str | None:
-        if any(self.is_lost(entry.space, source) for source in entry.content["sources"]):
+        content = entry.content
+        if any(self.is_lost(entry.space, source) for source in content["sources"]):
             return "source_erased"
-        if self.has_twin(event, entry, entry.owner, entry.content):
+        if self.has_twin(event, entry, entry.owner, content):
             return "equal"
-        if entry.content["priority"] == "pinned" and len(self.pinned(entry.space, entry.owner)) >= PINS_MAX:
+        if content["priority"] == "pinned" and len(self.pinned(entry.space, entry.owner)) >= PINS_MAX:
             return "pins"
-        entry.status, entry.reason = "live", None
-        entry.content |= {"since": offset, "since_at": micros(event["at"])}
+        said_at = content["at"] if content["version"] == 1 else content["updated_at"]
+        content |= {"since": offset, "since_at": micros(event["at"]), **said_by(event), "said_at": said_at}
+        entry.status, entry.reason, entry.of = "live", None, None
+        self.has(entry.space, entry.owner, content["text"])
         self.note(event, entry.owner, "restored", entry.id, event["payload"].get("reason"))
         return None
 
@@ -325,11 +341,30 @@ class ExpectedEntries:
         self.note(event, entry.owner, "erased", entry.id, reason)
         return None
 
+    def is_twin(self, event: Fields, other: ExpectedEntry, content: Fields) -> bool:
+        if is_of_rule_3(event) and self.is_superseded(other):
+            return False
+        return are_equal(event, content["type"], other.content["text"], content["text"])
+
+    def is_superseded(self, entry: ExpectedEntry) -> bool:
+        """Whether a later text of rule 3 says another price."""
+        content, value = entry.content, value_of(entry.content["text"])
+        said = (content["said_at"], entry.offset)
+        return (
+            value is not None
+            and content["type"] in COMPARED_BY_VALUE
+            and any(
+                other.is_like(entry.owner, content)
+                and other.content["said_by_rule_3"]
+                and (other.content["said_at"], other.offset) > said
+                and value_of(other.content["text"]) not in (None, value)
+                for other in self.live(entry.space)
+            )
+        )
+
     def has_twin(self, event: Fields, entry: ExpectedEntry, owner: str, content: Fields) -> bool:
         return content["type"] not in NOT_DEDUPLICATED and any(
-            other is not entry
-            and other.is_like(owner, content)
-            and are_equal(event, other.content["text"], content["text"])
+            other is not entry and other.is_like(owner, content) and self.is_twin(event, other, content)
             for other in self.live(entry.space)
         )
 
@@ -346,8 +381,12 @@ class ExpectedEntries:
             content["version"] += payload["text"] != content["text"]
             content["text"] = payload["text"]
         content["updated_at"] = micros(event["at"])
-        if self.has_twin(event, entry, entry.owner, content):
+        form = ("text", "type")
+        is_another = not is_of_rule_3(event) or any(content[name] != entry.content[name] for name in form)
+        if is_another and self.has_twin(event, entry, entry.owner, content):
             return "equal"
+        if content["text"] != entry.content["text"]:
+            content |= said_by(event)
         pinned = self.pinned(entry.space, entry.owner)
         if content["priority"] == "pinned" and entry.id not in pinned and len(pinned) >= PINS_MAX:
             return "pins"
@@ -391,6 +430,11 @@ class ExpectedEntries:
                 account.balance = (account.balance or 0) + units
 
 
+def said_by(event: Fields) -> Fields:
+    """When an event gave an entry its text, and by which rule."""
+    return {"said_at": micros(event["at"]), "said_by_rule_3": is_of_rule_3(event)}
+
+
 def is_migrated(event: Fields) -> bool:
     """Whether the end of a session has retained the text: its id is that of an answer to such a trigger."""
     trigger = event.get("causation_id") or ""
@@ -410,6 +454,7 @@ def content_of(event: Fields, *, shared: bool) -> Fields:
         "version": 1,
         "audience": sorted(set(audience or []) - {event["agent"]}),
         "shared": shared,
+        **said_by(event),
     }
     if event["kind"] == "experience.recorded":
         outcome = payload.get("outcome")

@@ -15,7 +15,6 @@ from support.events import event, run
 pytestmark = pytest.mark.models("long_term")
 
 BAKER = ("village", "baker")
-NEWEST = 2
 
 SAME = [
     ("Tom is allergic to peanuts", "Tom is allergic to peanuts."),
@@ -118,9 +117,9 @@ DIFFERENT = [
 
 
 def are_same(one: str, other: str) -> bool:
-    ours, theirs = texts.form_of(one), texts.form_of(other)
-    assert texts.are_equal(NEWEST, ours, theirs) == texts.are_equal(NEWEST, theirs, ours)
-    return ours.key == theirs.key and texts.are_equal(NEWEST, ours, theirs)
+    ours, theirs = texts.normal_form_of(one), texts.normal_form_of(other)
+    assert texts.are_equal("normalised", ours, theirs) == texts.are_equal("normalised", theirs, ours)
+    return ours.key == theirs.key and texts.are_equal("normalised", ours, theirs)
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
@@ -189,7 +188,7 @@ def test_of_more_texts_than_are_listed_under_one_key_the_further_ones_are_kept(
     words = ["day", "the", "miller", "buys", "rye", "from", "old", "ann"]
     forms = product(*((word, word.capitalize()) for word in words))
     wanted = [f"On {' '.join(form)}" for form in forms if form != tuple(words)] + ["On monday"]
-    assert len({texts.form_of(text).key for text in wanted}) == 2
+    assert len({texts.normal_form_of(text).key for text in wanted}) == 2
 
     async def work() -> None:
         async with Memory.in_memory() as memory:
@@ -208,7 +207,7 @@ def test_texts_that_rule_1_finds_equal_have_one_key(text: str) -> None:
     assert ours.key == theirs.key
 
 
-@given(st.text(alphabet="aAbB5 .,-!?'\n", max_size=20), st.text(alphabet="aAbB5 .,-!?'\n", max_size=20))
+@given(st.text(alphabet="xXbB5 .,-!?'\n", max_size=20), st.text(alphabet="xXbB5 .,-!?'\n", max_size=20))
 def test_only_capitals_white_space_and_the_last_stop_are_ignored_in_plain_texts(one: str, other: str) -> None:
     def rest(text: str) -> str:
         return " ".join(text.lower().split()).rstrip(".!")

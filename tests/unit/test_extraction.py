@@ -434,7 +434,7 @@ def test_a_text_gives_facts_that_are_retained() -> None:
             assert (first.source, first.sources, first.subject) == ("a call", ("e-1",), "anna")
             assert [(said.agent, said.text) for said in stub.asked[0].utterances] == [(AGENT, "A long call.")]
             again = await memory.long_term.extract_facts(SPACE, AGENT, "A long call.", subject="anna")
-            assert (again.ids, again.format().count("skipped")) == (found.ids, 2)
+            assert (again.ids, again.format().count("duplicate of")) == (found.ids, 2)
 
     run(work())
 

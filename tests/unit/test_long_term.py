@@ -124,6 +124,7 @@ def test_an_entry_says_all_that_was_retained(tell: Tell) -> None:
                 "priority": "critical", "tier": "slow", "importance": 0.9, "confidence": 0.5, "entity": "Alice",
                 "category": "taste", "source": "a talk", "topic": "bread", "metadata": {"n": 1}, "sources": ("base",),
                 "subject": "alice", "red_line": True, "preseeded": False, "position": True,
+                "superseded_by": None, "valid_until": None, "contradicts": (), "supersedes": (), "duplicate_of": None,
             }  # fmt: skip
             assert entry.updated_at == entry.at
             assert (entry.label, entry.format()) == ("[critical]", "rye fact [critical] Alice likes rye.")
@@ -624,7 +625,7 @@ def test_the_commands_of_long_term_memory(tmp_path: Path) -> None:
     written = ran("retain", "s", "a", "Sift the flour.", "--type", "lesson", "--entry-id", "l-1", "--json")
     assert (written.code, written.json["outcome"], written.json["id"]) == (0, "stored", "l-1")
     again = ran("retain", "s", "a", "Sift the flour.", "--type", "lesson")
-    assert (again.code, again.out) == (0, "skipped l-1 (equal)\n")
+    assert (again.code, again.out) == (0, "duplicate of l-1 (equal)\n")
     assert ran("update", "s", "a", "l-1", "--priority", "critical").out == "1 changed\n"
     assert ran("list", "s", "a").out == "l-1 lesson [critical] Sift the flour.\n"
     assert ran("lessons", "s", "a", "flour").out == "- [critical] Sift the flour.\n"

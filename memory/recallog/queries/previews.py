@@ -24,7 +24,7 @@ from recallog_schemas import Event, codec, limits, models
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.shortening import tokens
 from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, Remembered, SearchHit, SearchPage
-from recallog_schemas.views.base import fitting
+from recallog_schemas.views.base import Standing, fitting
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
@@ -66,6 +66,7 @@ def page(found: RecallView, limit: int) -> SearchPage:
             **{**_short(hit, limits.PREVIEW_CHARS), "preview": shortened(hit.quote)},
             score=round(hit.score, 4),
             also=hit.also,
+            **{name: getattr(hit, name) for name in Standing.model_fields},
             weak=hit.weak,
         )
         for hit in found.hits

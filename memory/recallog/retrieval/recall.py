@@ -133,7 +133,10 @@ async def _recalled(reading: ReadSession, searcher: Searcher, query: RecallQuery
     least = query.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
-    hits = await _best_hits(snapshot.partition, query, gathered, ranked, words)
+    hits: Sequence[RecallHit] = await _best_hits(snapshot.partition, query, gathered, ranked, words)
+    for source in sources:
+        of_source = {offset: kept.text for offset, kept in gathered.texts.items() if kept.source is source}
+        hits = await source.mark(reading, query, hits, of_source) if of_source else hits
     return RecallView(
         **await of_agent(reading, snapshot, query.space, query.agent),
         query=query.text,

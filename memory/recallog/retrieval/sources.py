@@ -12,7 +12,7 @@ from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.term_cache import TermCache
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event, kinds, models
-from recallog_schemas.views import RecallView
+from recallog_schemas.views import RecallHit, RecallView
 
 
 class Text(Protocol):
@@ -158,6 +158,12 @@ class CandidateSource:
     def shown(self, text: Any) -> Shown:
         """A text as a hit."""
         raise NotImplementedError
+
+    async def mark(
+        self, reading: ReadSession, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, Any]
+    ) -> Sequence[RecallHit]:
+        """`hits`, best first, with what is to be said about those that show its `texts`, which are by offset."""
+        return hits
 
     async def recall(
         self, reading: ReadSession, index: SemanticIndex | None, cache: TermCache, query: RecallQuery

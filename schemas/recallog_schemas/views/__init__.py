@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.base import OfAgent as OfAgent
     from recallog_schemas.views.base import OfSpace as OfSpace
     from recallog_schemas.views.base import Remembered as Remembered
+    from recallog_schemas.views.base import Standing as Standing
     from recallog_schemas.views.base import View as View
     from recallog_schemas.views.base import are_dated as are_dated
     from recallog_schemas.views.base import continued as continued

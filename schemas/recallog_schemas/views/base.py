@@ -267,6 +267,29 @@ class Remembered(View):
         return line_prefix(self.event, reader, dated=dated)
 
 
+class Standing(View):
+    """Whether what a memory says still holds, as far as texts tell: a later value of the same supersedes it."""
+
+    superseded_by: str | None = None
+    """The id of the entry of the same agent that says what holds now. None: nothing that was said later disagrees."""
+    valid_until: datetime | None = None
+    """When that changed, in UTC: the memory is past since then. None: it is not."""
+    contradicts: tuple[str, ...] = ()
+    """The ids of other memories of this answer that disagree with it, and that no rule can order: those of other
+    agents."""
+
+    @property
+    def note(self) -> str:
+        """`past since 2026-03-01`, or `contradicts e-3`; "" for what nothing disagrees with."""
+        if self.valid_until is not None:
+            return f"past since {self.valid_until:%Y-%m-%d}"
+        return one_line(f"contradicts {', '.join(self.contradicts)}") if self.contradicts else ""
+
+    def noted(self, prefix: str) -> str:
+        """What precedes the text in a line, with the note: `[turn 003][memory.retained][past since 2026-03-01] `."""
+        return f"{prefix[:-1]}[{self.note}] " if self.note else prefix
+
+
 class EventLine(Protocol):
     """An event that can be shown as one line: `Remembered`, `Preview`."""
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import Bounded, OfAgent, Remembered, View, line_prefix, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, Remembered, Standing, View, line_prefix, one_line
 from recallog_schemas.views.recall import Recalled
 
 
@@ -40,7 +40,7 @@ class Preview(View):
         return f"{line_prefix(self, reader, dated=dated)}{one_line(self.preview)}"
 
 
-class SearchHit(Preview):
+class SearchHit(Preview, Standing):
     """The preview of a memory that matches a query: the beginning of the passage that matches best."""
 
     score: float
@@ -49,6 +49,10 @@ class SearchHit(Preview):
     """The ids of further hits that it stands for: an entry made from it, or what it was made from."""
     weak: bool
     """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
+
+    def line(self, reader: str | None = None, *, dated: bool = False) -> str:
+        """The preview as one line of a prompt, with its note; see `Preview.line`."""
+        return f"{self.noted(line_prefix(self, reader, dated=dated))}{one_line(self.preview)}"
 
     @property
     def is_entry(self) -> bool:

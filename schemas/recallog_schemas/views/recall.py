@@ -6,10 +6,10 @@ from typing import ClassVar
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import MARK
-from recallog_schemas.views.base import Bounded, OfAgent, Remembered
+from recallog_schemas.views.base import Bounded, OfAgent, Remembered, Standing
 
 
-class RecallHit(Remembered):
+class RecallHit(Remembered, Standing):
     """A memory that matches a query, with its score and the parts of it."""
 
     score: float
@@ -35,6 +35,10 @@ class RecallHit(Remembered):
     def is_entry(self) -> bool:
         """Whether it is an entry, and not an event."""
         return kinds.kind_of(self.event.kind).role == kinds.ENTRY
+
+    def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
+        """The part of `line` before the text; it ends with `note` if there is one."""
+        return self.noted(super().line_prefix(reader, dated=dated))
 
     @property
     def quote(self) -> str:

@@ -114,6 +114,7 @@ def _when(at: datetime) -> str:
 
 def _mark(hit: "views.RecallHit | views.SearchHit") -> str:
     also = f"  (also {', '.join(hit.also)})" if hit.also else ""
+    also += f"  ({hit.note})" if hit.note else ""
     return f"{also}  (weak)" if hit.weak else also
 
 

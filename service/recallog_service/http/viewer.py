@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
-from recallog_schemas.views import AroundView, EntriesView, Preview, SearchPage
+from recallog_schemas.views import AroundView, EntriesView, Preview, SearchHit, SearchPage
 
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
@@ -67,7 +67,8 @@ def _line(given: Mapping[str, str], preview: Preview, *, here: bool = False) -> 
     around = escape(f"viewer?{urlencode({**named, 'anchor_id': preview.id})}")
     whole = escape(f"viewer?{urlencode({**named, 'ids': preview.id})}")
     head = escape(f"{preview.agent} · {preview.kind} · turn {preview.turn} · {preview.at:%Y-%m-%d %H:%M}")
-    text = escape(preview.preview)
+    note = f"[{preview.note}] " if isinstance(preview, SearchHit) and preview.note else ""
+    text = escape(note + preview.preview)
     return (
         f"<span{' class=here' if here else ''}>{text}</span><br><small>{head} · {preview.tokens} tokens · "
         f'<a href="{around}">around</a> · <a href="{whole}">whole text</a></small>'

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, View, indented, one_line
+from recallog_schemas.views import AroundView, EntriesView, Preview, RecallHit, RecallView, View, indented, one_line
 
 NOTHING = "No relevant memories found."
 NEAREST = " The nearest ones, which may have nothing to do with it:"
@@ -27,13 +27,21 @@ def recalled(answer: RecallView, given: Given) -> str:
     """One line for each memory, best first; weak ones only if there is no other, and marked as such."""
     hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
     lines = [
-        one_line(f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}: {hit.quote}") for hit in hits
+        one_line(f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}{_noted(hit)}: {hit.quote}")
+        for hit in hits
     ]
     if answer.nothing_close:
         lines = [NOTHING + (NEAREST if lines else ""), *lines]
     if answer.degraded is not None:
         lines.append(ONLY_WORDS)
     return "\n".join(lines)
+
+
+def _noted(hit: RecallHit) -> str:
+    """What a model must know before it believes the text."""
+    if hit.superseded_by is not None:
+        return f" ({hit.note}: memory {hit.superseded_by} says what holds now)"
+    return f" ({hit.note}: ask which of them is right)" if hit.note else ""
 
 
 def opened(answer: EntriesView, given: Given) -> str:

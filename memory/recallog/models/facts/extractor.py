@@ -6,6 +6,7 @@ facts that have passed `checked`.
 
 import asyncio
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,15 @@ from recallog.reactors.asking import Sleep, one_line, repeated
 from recallog_schemas import limits
 from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.shortening import cut
+
+_FILLER = re.compile(
+    r"\S+ (?:has|is|was|will|plans|wants|needs)\b"
+    r".*\b(?:finished|completed|started|done|read|seen|working|going|continue|proceed|ready|happy|glad)\b[a-z ]*"
+    r"\b(?:(?:step|task|subtask|todo|part|phase|iteration|round|document|file|log|question|request)s?|it|that|this|help)"
+    r"(?: you)?(?: \d+)?(?: now| next| so far| already)?[.!]?"
+    r"|.*(?:已经?|正在|完成).*(?:步骤?|任务)(?:\d*)了?[。.]?"
+)
+"""What only tells how far somebody's work is, such as "assistant has finished step 5.": nothing that lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ def checked(facts: Iterable[Fact], request: ExtractionRequest) -> Sequence[Fact]
 def _in_form(facts: Iterable[Fact], offered: Sequence[str]) -> Iterator[Fact]:
     for fact in facts:
         text = cut(one_line(fact.text), facts_limits.FACT_CHARS_MAX)
-        if text:
+        if text and not _FILLER.fullmatch(text):
             named = set(fact.sources)
             yield replace(
                 fact,

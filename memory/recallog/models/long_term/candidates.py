@@ -7,7 +7,7 @@ ended, or that the agent may not read, is dropped, and one with a newer text is 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import additions, entry_presence, live_entries, presets
+from recallog.models.long_term import additions, entry_presence, live_entries, presets, standing
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import PRESETS
@@ -18,7 +18,7 @@ from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
-from recallog_schemas.views import RecallView
+from recallog_schemas.views import RecallHit, RecallView
 
 
 class EntryCandidates(CandidateSource):
@@ -62,6 +62,11 @@ class EntryCandidates(CandidateSource):
     def shown(self, text: EntryRow) -> Shown:
         event = entry_reading.event_of(text)
         return Shown(event, event.text, text.offset)
+
+    async def mark(
+        self, reading: ReadSession, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, EntryRow]
+    ) -> Sequence[RecallHit]:
+        return await standing.marked(reading, query, hits, texts)
 
     async def recall(
         self, reading: ReadSession, index: SemanticIndex | None, cache: TermCache, query: RecallQuery

@@ -4,16 +4,18 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge, Reasons
 from recallog.commands.making import made
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import queries
+from recallog.models.long_term import queries, standing
+from recallog.models.long_term.agreement import agree, words_of
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
-from recallog.models.long_term.similar import SimilarEntry, similar, similar_to_each
+from recallog.models.long_term.similar import SimilarEntries, similar, similar_to_each
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
 from recallog_projections.index.terms import terms
@@ -89,6 +91,8 @@ class _Look:
     """The answer if nothing is to be written."""
     nearest: NearestEntry | None = None
     """The entry that is most similar to the one that would be stored."""
+    supersedes: tuple[str, ...] = ()
+    """The entries that it would supersede."""
 
 
 async def retain(
@@ -111,6 +115,8 @@ async def retain(
 def _entry_event(
     space: str, agent: str, text: str, entry_type: str, entry_id: str | None, options: RetainOptions
 ) -> Event:
+    if options.get("dedup") not in (None, "off") and entry_type in texts.NEVER_DEDUPLICATED:
+        raise InvalidArgument(f"dedup: entries of the type {entry_type} are never compared", path="dedup", rule="type")
     given, envelope = _given(options)
     fields = {
         _PAYLOAD_OF_OPTION.get(name, name): list(value) if isinstance(value, tuple) else value
@@ -148,7 +154,7 @@ async def compare(
     event = _entry_event(space, agent, text, entry_type, None, options)
     look = await _look(access, event, access.components.index)
     if look.answer is None:
-        return Comparison(outcome="stored", id=None, reason=None, nearest=look.nearest)
+        return Comparison(outcome="stored", id=None, reason=None, nearest=look.nearest, supersedes=look.supersedes)
     return Comparison(outcome=look.answer.outcome, id=look.answer.id, reason=look.answer.reason, nearest=None)
 
 
@@ -185,8 +191,8 @@ async def _look_at(reading: ReadSession, event: Event, index: SemanticIndex | No
         return _Look(_retained(event, ref, None, None))
     stored = rows.get(tables.ROWS, event.space, event.agent, tables.key_of(ref.offset))
     if index is None or stored is None or stored.type in texts.NEVER_DEDUPLICATED:
-        return _Look(None)
-    return _Look(None, await _nearest(reading, index, stored))
+        return _Look(None, supersedes=ref.supersedes)
+    return _Look(None, await _nearest(reading, index, stored), ref.supersedes)
 
 
 async def _nearest(reading: ReadSession, index: SemanticIndex, row: EntryRow) -> NearestEntry | None:
@@ -240,6 +246,7 @@ def _retained(event: Event, ref: EntryRef, position: Position | None, nearest: N
         reason=ref.reason if ref.status == tables.LIVE else ref.status,
         position=position,
         nearest=nearest,
+        supersedes=ref.supersedes,
     )
 
 
@@ -417,7 +424,7 @@ class _Pair:
 
     kept: EntryRow
     archived: EntryRow
-    similarity: float
+    similarity: float | None
 
     @property
     def view(self) -> NearDuplicate:
@@ -441,8 +448,11 @@ async def deduplicate(
 ) -> Deduplicated:
     """Find the near-duplicates among the live entries of an agent, and archive them if they are to be.
 
-    Of two facts the newer stays, which says what is known now, and of other entries the older. The one that stays takes
-    over the stronger priority. Raises `SettingsError` if the index is off, and `IndexUnavailable`.
+    Near-duplicates agree in all words that may matter (`agreement`), and are similar; texts that the model cannot read
+    have the same words. An entry that a later one supersedes is left alone. Of two facts the newer stays, and of other
+    entries the older. The one that stays takes over the stronger priority.
+
+    Raises `SettingsError` if the index is off, and `IndexUnavailable`.
     """
     index = access.components.required_index
     rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
@@ -471,19 +481,28 @@ async def _near_duplicates(
     archived."""
     pairs: list[_Pair] = []
     gone = set[str]()
+    unread: dict[object, list[EntryRow]] = {}
+
+    def add(row: EntryRow, near: EntryRow, similarity: float | None) -> None:
+        pair = _Pair(*_kept_first(row, near), similarity)
+        if gone.isdisjoint((row.id, near.id)) and not pair.archived.red_line and agree(row.text, near.text):
+            gone.add(pair.archived.id)
+            pairs.append(pair)
+
     for first in range(0, len(rows), _COMPARED_ROWS):
         part = rows[first : first + _COMPARED_ROWS]
         compare = partial(_similar_to, index=index, rows=part)
         for number, row, similar_rows in await access.of_space(part[0].space, compare, At()):
             if progress is not None:
                 progress(first + number, len(rows))
-            for near, similarity in similar_rows:
-                if not _is_near(row, near, similarity) or not gone.isdisjoint((row.id, near.id)):
-                    continue
-                pair = _Pair(*_kept_first(row, near), similarity)
-                if not pair.archived.red_line:
-                    gone.add(pair.archived.id)
-                    pairs.append(pair)
+            if not similar_rows.readable:
+                unread.setdefault((words_of(row.text), row.type, _compared(row)), []).append(row)
+            for near, similarity in similar_rows.found:
+                if _is_near(row, near, similarity):
+                    add(row, near, similarity)
+    for alike in unread.values():
+        for row, near in combinations(alike, 2):
+            add(row, near, None)
     return pairs
 
 
@@ -493,16 +512,18 @@ def _from(position: Position | None) -> At:
 
 
 async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow]:
-    """Those of `rows` that are live and have the same text still, as they are now."""
+    """Those of `rows` that are live, have the same text still, and are superseded by none, as they are now."""
     keys = [RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
     snapshot = await reading.snapshot(keys)
     now = [(before, snapshot.row(tables.ROWS, *key[1:])) for before, key in zip(rows, keys, strict=True)]
-    return [row for before, row in now if row is not None and row.version == before.version]
+    live = [row for before, row in now if row is not None and row.version == before.version]
+    places = await standing.places_of(reading, live)
+    return [row for row in live if places[row.offset].now is None]
 
 
 async def _similar_to(
     reading: ReadSession, index: SemanticIndex, rows: Sequence[EntryRow]
-) -> list[tuple[int, EntryRow, Sequence[SimilarEntry]]]:
+) -> list[tuple[int, EntryRow, SimilarEntries]]:
     """Those of `rows`, entries of one agent, that are live now, with their numbers and with what is similar to each."""
     live = {row.offset: row for row in await _live(reading, rows)}
     numbers = [number for number, row in enumerate(rows) if row.offset in live]
@@ -515,7 +536,7 @@ async def _similar_to(
         least=long_term_limits.SIMILARITY_OF_ENTRIES,
         limit=_NEAREST,
     )
-    return [(number, row, each.found) for number, row, each in zip(numbers, live.values(), found, strict=True)]
+    return [(number, row, each) for number, row, each in zip(numbers, live.values(), found, strict=True)]
 
 
 _PRIORITIES = ("low", "normal", "important", "critical", "pinned")
@@ -531,7 +552,8 @@ def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
 async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow) -> Position:
     """Archive one of two entries, and give the other one the stronger priority of both. The events are written
     together: a pin is free before it is given anew."""
-    events = [_event(kept.space, kept.owner, "archived", {"entry": archived.id, "reason": f"duplicate of {kept.id}"})]
+    merged = {"entry": archived.id, "duplicate_of": kept.id, "reason": f"duplicate of {kept.id}"}
+    events = [_event(kept.space, kept.owner, "archived", merged)]
     priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
     if priority != kept.priority:
         events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": priority}))

@@ -59,10 +59,12 @@ class Entries(FacadePart):
     ) -> "Retained":
         """Keep a text as an entry of an agent, and answer what became of it once the views have it.
 
-        A text that an entry of the same type, readers and person has already is skipped, at no cost. Texts are the same
-        if they differ only in white space, Unicode form, the final full stop, or in capitals that say nothing. Any
-        other text is stored, however similar it is; `nearest` of the answer names the most similar entry, if the index
-        is served.
+        A text that an entry of the same type, readers and person has already is skipped, at no cost, and the answer
+        names that entry. `dedup` says which texts are the same. By default facts and lessons may differ in white space,
+        capitals that say nothing, articles, and forms of numbers, dates and units. Any other text is stored, however
+        similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
+        another value of the same before, such as "Ann lives in Rome" and now "Ann lives in Oslo", the new entry
+        supersedes the old one, which stays, and says since when it is past.
 
         Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
         changed then.
@@ -452,10 +454,11 @@ class Entries(FacadePart):
     ) -> "Deduplicated":
         """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
 
-        Two facts are near-duplicates if their cosine is above 0.92, other entries if it is above 0.85. Such texts may
-        still say different things, such as two dates: read the proposals first, and name with `only` the ids of those
-        to archive. Of two facts the newer stays, and of other entries the older. It takes over the stronger priority.
-        An archived entry is found no longer; its owner can read it by its id.
+        Two entries are near-duplicates if they are similar, facts with a cosine above 0.92 and others above 0.85, and
+        if they say the same in other words or in another order: numbers, dates, identifiers, names, negations,
+        comparatives and tenses agree. Texts that the model cannot read are compared by their words alone. Of two facts
+        the newer stays, and of other entries the older. It takes over the stronger priority. An archived entry is
+        found no longer; its owner can read it by its id, with the id of the one that stays, and `restore` it.
 
         Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
         (compared, to compare).

@@ -11,6 +11,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds.payload import Priority, Tier
 from recallog_schemas.models.long_term import limits as long_term_limits
+from recallog_schemas.models.long_term.payloads import Dedup
 from recallog_schemas.validation import NAME_PATTERN, is_text
 
 _ENTRY_TYPE_PATTERN = r"^[a-z][a-z0-9_]*$"
@@ -140,6 +141,14 @@ class ExperienceOptions(Provenance, total=False):
 class RetainOptions(EntryFields, ExtractOptions, total=False):
     """What an entry says besides its text, and how it is retained."""
 
+    dedup: Annotated[
+        Dedup | None,
+        Field(
+            description="Which text of an entry makes this one a duplicate: none, an equal one, or one that differs in "
+            "capitals, articles, and forms of numbers, dates and units; default: normalised for facts and lessons, "
+            "exact for other types.",
+        ),
+    ]
     tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
     cost: Annotated[
         float | None,

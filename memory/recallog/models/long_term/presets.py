@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import additions, by_recency, entry_presence, live_entries
+from recallog.models.long_term import additions, by_recency, entry_presence, live_entries, standing
 from recallog.models.long_term import by_index as entries_by_index
 from recallog.models.long_term.by_index import EntriesByIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
@@ -94,6 +94,7 @@ async def _recalled(
     snapshot, found = await reading.steady(read)
     indexed = await searching
     lag = index_lag.of(indexed.index, snapshot)
+    hits = await _hits(snapshot, cache, query, indexed, found)
     degraded = [*indexed.degraded, *([lag.degraded] if lag.degraded else [])]
     return RecallView(
         **await of_agent(reading, snapshot, query.space, query.agent),
@@ -103,7 +104,7 @@ async def _recalled(
         fusion=RRF,
         preset=query.preset,
         now=now_of(snapshot, query),
-        hits=tuple(await _hits(snapshot, cache, query, indexed, found)),
+        hits=tuple(await standing.marked(reading, query, hits, found.rows)),
         considered=len(set().union(*found.offsets.values())),
         index=indexed.index.generation if indexed.index else None,
         index_checkpoint=position(snapshot.partition, indexed.index.checkpoint) if indexed.index else None,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import additions, live_entries
+from recallog.models.long_term import additions, live_entries, standing
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.similar import similar
 from recallog.reading.read_session import ReadSession
@@ -14,7 +14,7 @@ from recallog.reading.subject import of_agent, own_log, snapshot_of
 from recallog_projections.index.terms import terms
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.long_term import tables
-from recallog_projections.models.long_term.tables import LIVE, AgentEntries, EntryRow
+from recallog_projections.models.long_term.tables import ARCHIVED, LIVE, AgentEntries, EntryRef, EntryRow
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import settings
 from recallog_schemas import Position, limits
@@ -55,7 +55,8 @@ async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> En
         tier = {} if row is None else await additions.tiers_of(session, [row])
         entry = None
         if found is not None and row is not None:
-            entry = entry_view(session.partition, row, found.ref.status, tier=tier.get(row.offset))
+            places = await standing.places_of(session, [row] if found.ref.status == LIVE else [])
+            entry = entry_view(session.partition, row, tier.get(row.offset), places[row.offset], found.ref)
         return EntryFound(**await of_agent(session, snapshot, space, agent), entry=entry)
 
     return await reading.steady(read)
@@ -141,12 +142,14 @@ async def lessons(
     for row, similarity in compared:
         rows[row.offset], similarities[row.offset] = row, similarity
     ranked = _ranked((row, similarities.get(row.offset, 0.0) + BOOSTS[row.priority]) for row in rows.values())[:limit]
-    tiers = await additions.tiers_of(reading, [row for row, _ in ranked])
+    shown = [row for row, _ in ranked]
+    tiers, places = await additions.tiers_of(reading, shown), await standing.places_of(reading, shown)
+    ranked.sort(key=lambda one: places[one[0].offset].now is not None)
     return LessonsView(
         **await of_agent(reading, snapshot, space, agent),
         lessons=tuple(
             Lesson(
-                entry=entry_view(reading.partition, row, tier=tiers.get(row.offset)),
+                entry=entry_view(reading.partition, row, tiers.get(row.offset), places[row.offset]),
                 score=round(score, 6),
                 similarity=similarities.get(row.offset),
             )
@@ -234,14 +237,17 @@ async def erasures(reading: ReadSession, space: str, agent: str, limit: int, cur
     return await reading.steady(read)
 
 
-def entry_view(partition: int, row: EntryRow, status: str = LIVE, *, tier: str | None) -> EntryView:
-    """The view of an entry's row; `status` is live, retracted or archived, and `tier` the one that it is in now."""
+def entry_view(
+    partition: int, row: EntryRow, tier: str | None, place: standing.Place, ref: EntryRef | None = None
+) -> EntryView:
+    """The view of an entry's row; `ref` is the verdict on one that may not be live, and `tier` the one that it is in
+    now."""
     return EntryView.model_construct(
         id=row.id,
         text=row.text,
         type=row.type,
         version=row.version,
-        status=status,
+        status=LIVE if ref is None else ref.status,
         owner=row.owner,
         priority=row.priority,
         tier=tier,
@@ -259,6 +265,9 @@ def entry_view(partition: int, row: EntryRow, status: str = LIVE, *, tier: str |
         at=moment_of(row.at),
         updated_at=moment_of(row.updated_at),
         position=Position(partition, row.offset),
+        supersedes=place.supersedes,
+        duplicate_of=None if ref is None or ref.status != ARCHIVED else ref.of,
+        **place.fields,
     )
 
 
@@ -268,8 +277,8 @@ def _size(row: EntryRow) -> int:
 
 
 async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
-    tiers = await additions.tiers_of(reading, rows)
-    return tuple(entry_view(reading.partition, row, tier=tiers.get(row.offset)) for row in rows)
+    tiers, places = await additions.tiers_of(reading, rows), await standing.places_of(reading, rows)
+    return tuple(entry_view(reading.partition, row, tiers.get(row.offset), places[row.offset]) for row in rows)
 
 
 def _wrong_cursor() -> InvalidArgument:

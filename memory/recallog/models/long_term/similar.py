@@ -43,6 +43,8 @@ class SimilarEntries(NamedTuple):
     """Most similar first; of equal ones the older."""
     model: str
     """The identity of the model that compared them."""
+    readable: bool
+    """Whether the model can read the text; if not, nothing is similar to it."""
 
 
 class _Asked(NamedTuple):
@@ -126,7 +128,7 @@ class _Comparison:
         needed = [text for asked, rows in zip(texts, close, strict=True) if rows for text in self._texts(asked, rows)]
         vectors = await self.index.questions.vectors(self.index.embedder, needed)
         return [
-            SimilarEntries(self._best(asked, rows, vectors), self.index.embedder.model)
+            SimilarEntries(self._best(asked, rows, vectors), self.index.embedder.model, asked.vector is not None)
             for asked, rows in zip(texts, close, strict=True)
         ]
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from recallog.index.semantic_index import SemanticIndex
-from recallog.models.long_term import live_entries
+from recallog.models.long_term import live_entries, standing
 from recallog.models.long_term import queries as long_term
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.tiers import plan as planning
@@ -79,8 +79,9 @@ async def _tier_entry(session: ReadSession, row: EntryRow, now: datetime | None)
     configured = rules.settings_of(snapshot.row(settings.AGENTS, row.space, row.owner))
     at = row.at if now is None else micros(now)
     tier, use = aging.row, aging.use
+    places = await standing.places_of(session, [row])
     return TierEntry(
-        entry=long_term.entry_view(session.partition, row, tier=tier.tier),
+        entry=long_term.entry_view(session.partition, row, tier.tier, places[row.offset]),
         importance=round(planning.decayed(tier, at, configured), _DECIMALS),
         undecayed=round(tier.importance, _DECIMALS),
         last_access=None if use is None else moment_of(use.last_at),
@@ -133,11 +134,12 @@ async def retrieve(
         found = await _by_words(reading, space, agent, query)
         shown = (each for each in found if each.tier in wanted and each.similarity >= min_similarity)
         found = sorted(shown, key=order)[:limit]
+    places = await standing.places_of(reading, [each.row for each in found])
     return TierHits(
         **await of_agent(reading, snapshot, space, agent),
         hits=tuple(
             TierHit(
-                entry=long_term.entry_view(reading.partition, row, tier=tier),
+                entry=long_term.entry_view(reading.partition, row, tier, places[row.offset]),
                 score=round(similarity * WEIGHTS[tier], _DECIMALS) if strategy == "weighted" else similarity,
                 similarity=similarity,
             )

@@ -20,7 +20,7 @@ from recallog_projections.models.long_term.tables import CapturedCalls, EntryRef
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
-from recallog_schemas import Event, Record, limits, timestamps
+from recallog_schemas import Event, Record, limits, rules, timestamps
 from recallog_schemas.kinds import CaptureSettings
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.text_rules import tool_details
@@ -37,7 +37,7 @@ def apply(rows: Rows, record: Record) -> None:
         return
     shared = visibility.is_shared(event, rows.get(settings.SPACES, event.space))
     row = _entry(record, capture, shared=shared)
-    linking.add(rows, row)
+    linking.add(rows, row, rules.FIRST)  # no rule compares calls of tools
     linking.audit(rows, row, "retained", record)
     ref = EntryRef(row.owner, row.offset, tables.LIVE, captured=True)
     rows.put(tables.IDS, ref, event.space, "", event.id)

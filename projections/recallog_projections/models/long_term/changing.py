@@ -11,13 +11,12 @@ from typing import Any
 
 import msgspec
 
-from recallog_projections.models.long_term import linking, retaining, tables
+from recallog_projections.models.long_term import linking, retaining, tables, texts
 from recallog_projections.models.long_term.kinds import MOVED, RESTORED, changed_ids
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure
 from recallog_projections.refusals import Refusal
 from recallog_projections.rows import Rows
 from recallog_schemas import Record, kinds, rules, timestamps
-from recallog_schemas.models.long_term import limits as long_term_limits
 
 _LABELS = ("entity", "category", "source", "topic")
 
@@ -51,7 +50,10 @@ def _change(rows: Rows, record: Record, id_: str) -> str | None:
     row = linking.live(rows, event.space, ref)
     if event.kind in _FORMS:
         return _replace(rows, record, ref, row)
-    ended = msgspec.structs.replace(ref, status=_ENDS[event.kind], reason=event.payload.get("reason"))
+    payload = event.payload
+    ended = msgspec.structs.replace(
+        ref, status=_ENDS[event.kind], reason=payload.get("reason"), of=payload.get("duplicate_of")
+    )
     linking.end(rows, record, row, ended)
     return None
 
@@ -75,7 +77,7 @@ def _replace(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> str | 
     refusal = _refusal(rows, row, after, rules.rule_of(record.event))
     if refusal is not None:
         return refusal
-    linking.replace(rows, row, after)
+    linking.replace(rows, row, after, rules.rule_of(record.event))
     if after.owner == row.owner:
         linking.audit(rows, row, "updated", record)
     else:
@@ -91,17 +93,17 @@ def _refusal(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> str | 
         return tables.OWN
     if retaining.is_too_large(after):
         return tables.TOO_LARGE
-    return _conflict(rows, after, rule, was_pinned=before.priority == linking.PINNED)
+    is_said = rule < texts.NORMALISING or after.since != before.since
+    return _conflict(rows, after, rule, was_pinned=before.priority == linking.PINNED, is_said=is_said)
 
 
-def _conflict(rows: Rows, row: EntryRow, rule: int, *, was_pinned: bool = False) -> str | None:
-    """Why an entry cannot be live in this form beside the others of its owner; None if it can."""
-    if linking.twin(rows, row, rule) is not None:
+def _conflict(rows: Rows, row: EntryRow, rule: int, *, was_pinned: bool = False, is_said: bool = True) -> str | None:
+    """Why an entry cannot be live in this form beside the others of its owner; None if it can. `is_said` says whether
+    the event gives it its text."""
+    if is_said and linking.twin(rows, row, rule) is not None:
         return tables.EQUAL
-    if row.priority == linking.PINNED and not was_pinned:
-        agent = linking.agent_of(rows, row.space, row.owner)
-        if len(agent.pinned) >= long_term_limits.ENTRY_PINS_MAX:
-            return tables.PINS
+    if row.priority == linking.PINNED and not was_pinned and linking.has_all_pins(rows, row):
+        return tables.PINS
     return None
 
 
@@ -194,13 +196,7 @@ def _lost_source(rows: Rows, space: str, ref: EntryRef) -> str | None:
 
     Such an entry is about to be retracted by the reactor that continues an erasure.
     """
-    if ref.status != tables.LIVE:
-        return None
-    for source in linking.live(rows, space, ref).sources:
-        known = rows.get(tables.IDS, space, "", source)
-        if known is not None and linking.is_lost(known):
-            return source
-    return None
+    return linking.lost_source(rows, linking.live(rows, space, ref)) if ref.status == tables.LIVE else None
 
 
 def _retract_dependent(rows: Rows, record: Record, dependent: str, source: str) -> None:

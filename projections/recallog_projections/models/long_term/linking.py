@@ -5,11 +5,13 @@ the count of its type, and its pin. Before an entry is added, its fold checks th
 that its sources have room.
 """
 
+from collections.abc import Mapping
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
 
-from recallog_projections.models.long_term import migration, tables, texts
+from recallog_projections.models.long_term import migration, statements, tables, texts
 from recallog_projections.models.long_term.tables import (
     AgentEntries,
     AuditEntry,
@@ -20,13 +22,15 @@ from recallog_projections.models.long_term.tables import (
     Live,
     Mark,
     Owner,
+    Said,
+    Statements,
     Twin,
     Twins,
 )
 from recallog_projections.models.long_term.texts import TextForm
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_schemas import Record, timestamps
+from recallog_schemas import Record, rules, timestamps
 from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.models.long_term import limits as long_term_limits
 
@@ -62,30 +66,67 @@ def is_compared(row: EntryRow) -> bool:
     return row.type not in texts.NEVER_DEDUPLICATED
 
 
-def twin(rows: Rows, row: EntryRow, rule: int) -> str | None:
+def twin(rows: Rows, row: EntryRow, rule: int, dedup: str | None = None) -> str | None:
     """The id of the oldest other live entry of the same owner, type, readers and person whose text equals that of `row`
-    by a rule; None if there is none."""
-    if not is_compared(row):
+    by a rule; None if there is none. By rule 3 a text that was superseded may be said again."""
+    how = texts.comparison(rule, row.type, dedup)
+    if how == "off":
         return None
-    form = texts.form_of(row.text)
+    form = texts.normal_form_of(row.text) if how == "normalised" else texts.form_of(row.text)
     found = rows.get(tables.DIGESTS, *_twins_key(row, form)[1:])
+    past = _superseded(rows, row) if rule >= texts.NORMALISING else {}
     for each in found.entries if found is not None else ():
         other = TextForm(form.key, each.exact, each.layout, each.case)
-        if each.id != row.id and texts.are_equal(rule, form, other):
+        if each.id == row.id or each.id in past or (each.normal and how != "normalised"):
+            continue
+        if texts.are_equal(how, form, other):
             return each.id
     return None
+
+
+def statements_key(row: EntryRow) -> RowKey | None:
+    """The key of the row that lists what an entry says; None if no later entry can correct it."""
+    statement = statements.statement_of(row.text) if row.type in statements.TYPES else None
+    if statement is None:
+        return None
+    key = texts.digest_key(row.type, statement.key, row.audience, shared=row.shared, subject=row.subject)
+    return RowKey(tables.STATEMENTS.name, row.space, row.owner, key)
+
+
+def superseded_by(rows: Rows, row: EntryRow) -> tuple[str, ...]:
+    """The ids of the live entries that are superseded by the live entry `row`, and by none before it."""
+    return tuple(id_ for id_, by in _superseded(rows, row).items() if by.id == row.id)
+
+
+def _superseded(rows: Rows, row: EntryRow) -> Mapping[str, Said]:
+    """The superseded among the entries that say something of what `row` is about: each with the one that followed."""
+    key = statements_key(row)
+    known = None if key is None else rows.get(tables.STATEMENTS, *key[1:])
+    return {} if known is None else statements.superseded(known.entries)
 
 
 def agent_of(rows: Rows, space: str, agent: str) -> AgentEntries:
     return rows.get(tables.AGENTS, space, agent) or AgentEntries()
 
 
-def add(rows: Rows, row: EntryRow) -> None:
-    """Write a live entry."""
+def has_all_pins(rows: Rows, row: EntryRow) -> bool:
+    """Whether the owner of an entry has pinned as many as it may."""
+    return len(agent_of(rows, row.space, row.owner).pinned) >= long_term_limits.ENTRY_PINS_MAX
+
+
+def lost_source(rows: Rows, row: EntryRow) -> str | None:
+    """The first source of an entry that is lost; None if it has none."""
+    refs = ((source, rows.get(tables.IDS, row.space, "", source)) for source in row.sources)
+    return next((source for source, ref in refs if ref is not None and is_lost(ref)), None)
+
+
+def add(rows: Rows, row: EntryRow, rule: int, said: Said | None = None) -> None:
+    """Write a live entry whose text was given by an event of a rule; `said` is its statement, if it had one before."""
     space, owner, key = row.space, row.owner, tables.key_of(row.offset)
     rows.put(tables.ROWS, row, space, owner, key)
     if is_compared(row):
         _add_twin(rows, row)
+    _add_statement(rows, row, rule, said)
     for reader in _readers(row):
         rows.put(tables.READERS, Owner(owner), space, reader, key)
     for source in row.sources:
@@ -102,8 +143,9 @@ def add(rows: Rows, row: EntryRow) -> None:
         rows.put(tables.AGENTS, msgspec.structs.replace(agent, pinned=(*agent.pinned, row.id)), space, owner)
 
 
-def remove(rows: Rows, row: EntryRow) -> None:
-    """Delete a live entry. The row by its subject stays: content that has ended is still about this person."""
+def remove(rows: Rows, row: EntryRow) -> Said | None:
+    """Delete a live entry, and return its statement. The row by its subject stays: content that has ended is still
+    about this person."""
     space, owner, key = row.space, row.owner, tables.key_of(row.offset)
     rows.delete(tables.ROWS, space, owner, key)
     if is_compared(row):
@@ -123,13 +165,14 @@ def remove(rows: Rows, row: EntryRow) -> None:
         agent = agent_of(rows, space, owner)
         others = tuple(id_ for id_ in agent.pinned if id_ != row.id)
         rows.put(tables.AGENTS, msgspec.structs.replace(agent, pinned=others), space, owner)
+    return _remove_statement(rows, row)
 
 
-def replace(rows: Rows, before: EntryRow, after: EntryRow) -> None:
-    """Write another form of a live entry, perhaps of another owner."""
-    remove(rows, before)
+def replace(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> None:
+    """Write another form of a live entry, perhaps of another owner, by an event of a rule."""
+    said = remove(rows, before)
     forget_subject(rows, before)
-    add(rows, after)
+    add(rows, after, rule, said if after.text == before.text else None)
 
 
 def end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
@@ -143,8 +186,9 @@ def end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
 def restore(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> None:
     """Make an archived entry live again. In the index this is a form of its own: the former one has ended."""
     rows.delete(tables.ENDED, row.space, row.owner, tables.key_of(row.offset))
-    add(rows, msgspec.structs.replace(row, since=record.offset, since_at=timestamps.micros(record.event.at)))
-    rows.put(tables.IDS, msgspec.structs.replace(ref, status=tables.LIVE, reason=None), row.space, "", row.id)
+    live = msgspec.structs.replace(row, since=record.offset, since_at=timestamps.micros(record.event.at))
+    add(rows, live, rules.rule_of(record.event))
+    rows.put(tables.IDS, msgspec.structs.replace(ref, status=tables.LIVE, reason=None, of=None), row.space, "", row.id)
     audit(rows, row, "restored", record, record.event.payload.get("reason"))
 
 
@@ -173,32 +217,65 @@ def is_lost(ref: EntryRef) -> bool:
 
 
 def _twins_key(row: EntryRow, form: TextForm) -> RowKey:
-    key = texts.digest_key(row.type, form, row.audience, shared=row.shared, subject=row.subject)
+    key = texts.digest_key(row.type, form.key, row.audience, shared=row.shared, subject=row.subject)
     return RowKey(tables.DIGESTS.name, row.space, row.owner, key)
 
 
+def _twins_of(row: EntryRow) -> Mapping[RowKey, Twin]:
+    """What is listed of an entry: its text as it is, and in its normal form if that has another key."""
+    found = {}
+    for form, normal in ((texts.normal_form_of(row.text), True), (texts.form_of(row.text), False)):
+        found[_twins_key(row, form)] = Twin(row.id, row.offset, form.exact, form.layout, form.case, normal)
+    return found
+
+
 def _add_twin(rows: Rows, row: EntryRow) -> None:
-    form = texts.form_of(row.text)
-    key = _twins_key(row, form)[1:]
-    known = rows.get(tables.DIGESTS, *key)
-    others = () if known is None else known.entries
-    if len(others) < long_term_limits.ENTRY_TWINS_MAX:
-        twin = Twin(row.id, row.offset, form.exact, form.layout, form.case)
-        rows.put(tables.DIGESTS, Twins(tuple(sorted((*others, twin), key=_offset))), *key)
+    for key, twin in _twins_of(row).items():
+        known = rows.get(tables.DIGESTS, *key[1:])
+        others = () if known is None else known.entries
+        if len(others) < long_term_limits.ENTRY_TWINS_MAX:
+            rows.put(tables.DIGESTS, Twins(tuple(sorted((*others, twin), key=_offset))), *key[1:])
 
 
-def _offset(twin: Twin) -> int:
-    return twin.offset
+_offset = attrgetter("offset")
 
 
 def _remove_twin(rows: Rows, row: EntryRow) -> None:
-    key = _twins_key(row, texts.form_of(row.text))[1:]
-    known = rows.get(tables.DIGESTS, *key)
-    others = () if known is None else tuple(each for each in known.entries if each.id != row.id)
+    for key in _twins_of(row):
+        known = rows.get(tables.DIGESTS, *key[1:])
+        others = () if known is None else tuple(each for each in known.entries if each.id != row.id)
+        if others:
+            rows.put(tables.DIGESTS, Twins(others), *key[1:])
+        else:
+            rows.delete(tables.DIGESTS, *key[1:])
+
+
+def _add_statement(rows: Rows, row: EntryRow, rule: int, said: Said | None) -> None:
+    key, statement = statements_key(row), statements.statement_of(row.text)
+    if key is None or statement is None:
+        return
+    known = rows.get(tables.STATEMENTS, *key[1:])
+    others = () if known is None else known.entries
+    if len(others) < long_term_limits.ENTRY_TWINS_MAX:
+        at = row.at if row.version == 1 else row.updated_at
+        said = said or Said(row.id, row.offset, at, rule, statement.value, statement.negative)
+        rows.put(tables.STATEMENTS, Statements(tuple(sorted((*others, said), key=_said))), *key[1:])
+
+
+_said = attrgetter("at", "offset")
+
+
+def _remove_statement(rows: Rows, row: EntryRow) -> Said | None:
+    key = statements_key(row)
+    known = None if key is None else rows.get(tables.STATEMENTS, *key[1:])
+    if key is None or known is None:
+        return None
+    others = tuple(each for each in known.entries if each.id != row.id)
     if others:
-        rows.put(tables.DIGESTS, Twins(others), *key)
+        rows.put(tables.STATEMENTS, Statements(others), *key[1:])
     else:
-        rows.delete(tables.DIGESTS, *key)
+        rows.delete(tables.STATEMENTS, *key[1:])
+    return next((each for each in known.entries if each.id == row.id), None)
 
 
 def _readers(row: EntryRow) -> tuple[str, ...]:

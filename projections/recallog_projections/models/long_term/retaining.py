@@ -118,7 +118,8 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
     refused = refusal(rows, row)
     if refused is not None:
         return EntryRef(row.owner, row.offset, tables.REFUSED, refused)
-    twin = linking.twin(rows, row, rules.rule_of(record.event))
+    rule = rules.rule_of(record.event)
+    twin = linking.twin(rows, row, rule, record.event.payload.get("dedup"))
     if twin is not None:
         return EntryRef(row.owner, row.offset, tables.DUPLICATE, tables.EQUAL, twin, 1.0)
     if _is_migrated(record.event) and rows.get(tables.KEPT, *_kept_key(record.event)) is not None:
@@ -134,22 +135,20 @@ def _verdict(rows: Rows, row: EntryRow, record: Record) -> EntryRef:
         agent = msgspec.structs.replace(agent, balance=agent.balance - cost, spent=agent.spent + cost)
         rows.put(tables.AGENTS, agent, row.space, row.owner)
     reason = None
-    if row.priority == linking.PINNED and len(agent.pinned) >= long_term_limits.ENTRY_PINS_MAX:
+    if row.priority == linking.PINNED and linking.has_all_pins(rows, row):
         row, reason = msgspec.structs.replace(row, priority=linking.NORMAL), tables.PINS
-    linking.add(rows, row)
+    linking.add(rows, row, rule)
     linking.audit(rows, row, "retained", record)
-    return EntryRef(row.owner, row.offset, tables.LIVE, reason)
+    return EntryRef(row.owner, row.offset, tables.LIVE, reason, supersedes=linking.superseded_by(rows, row))
 
 
 def refusal(rows: Rows, row: EntryRow) -> str | None:
     """Why the entry can neither be stored nor update another one; None if it can."""
-    for source in row.sources:
-        ref = rows.get(tables.IDS, row.space, "", source)
-        if ref is not None and linking.is_lost(ref):
-            return tables.SOURCE_ERASED
-        known = rows.get(tables.SOURCES, row.space, "", source)
-        if known is not None and len(known.ids) >= long_term_limits.ENTRY_DEPENDENTS_MAX:
-            return tables.DEPENDENTS
+    if linking.lost_source(rows, row) is not None:
+        return tables.SOURCE_ERASED
+    known = (rows.get(tables.SOURCES, row.space, "", source) for source in row.sources)
+    if any(each is not None and len(each.ids) >= long_term_limits.ENTRY_DEPENDENTS_MAX for each in known):
+        return tables.DEPENDENTS
     return tables.TOO_LARGE if is_too_large(row) else None
 
 
@@ -198,7 +197,7 @@ def _duplicate(rows: Rows, row: EntryRow, near: EntryRow, record: Record) -> Ent
         updated = _merged(near, row, payload)
         if is_too_large(updated):
             return EntryRef(row.owner, row.offset, tables.REFUSED, tables.TOO_LARGE)
-        linking.replace(rows, near, updated)
+        linking.replace(rows, near, updated, rules.rule_of(record.event))
         linking.audit(rows, updated, "updated", record)
     return EntryRef(row.owner, row.offset, tables.DUPLICATE, reason, near.id, _similarity(payload["nearest"]))
 

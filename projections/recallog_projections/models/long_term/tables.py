@@ -101,6 +101,8 @@ class EntryRef(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of an erased entry: the ids of the entries that were retracted with it."""
     captured: bool = False
     """Whether its event is a call of a tool."""
+    supersedes: tuple[str, ...] = ()
+    """The ids of the live entries that said something else of the same, when it was stored."""
 
 
 class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -115,12 +117,33 @@ class Twin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     exact: str
     layout: str
     case: str
+    normal: bool = False
+    """Whether this is its normal form (`texts.normal_form_of`), and not that of the text as it is."""
 
 
 class Twins(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Live entries of which one may duplicate another, the oldest first."""
 
     entries: tuple[Twin, ...]
+
+
+class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a live entry says of one subject and predicate: see `statements.Statement`."""
+
+    id: str
+    offset: int
+    at: int
+    """When it was said, in microseconds since 1970: when the entry got its text."""
+    rule: int
+    """The rule of the event that gave it its text."""
+    value: str
+    negative: bool
+
+
+class Statements(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What live entries say of one subject and predicate, in the order in which it was said."""
+
+    entries: tuple[Said, ...]
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -199,6 +222,9 @@ stands for all agents of the space."""
 DIGESTS = Table("entries.digests", Twins)
 """Live entries by their texts, at (space, owner, `texts.digest_key`). Of those with one key at most
 `long_term_limits.ENTRY_TWINS_MAX` are listed."""
+STATEMENTS = Table("entries.statements", Statements)
+"""Live facts and lessons by what they are about, at (space, owner, `linking.statements_key`). Of those with one key at
+most `long_term_limits.ENTRY_TWINS_MAX` are listed."""
 KEPT = Table("entries.kept", Mark)
 """Texts that may stand in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
 (space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
@@ -222,8 +248,8 @@ ERASURES = Table("entries.erasures", Erasure, write_only=True)
 REFUSALS = log_of_refusals("entries.refusals")
 
 ALL = (
-    ROWS, ENDED, IDS, READERS, DIGESTS, KEPT, TYPES, OF_TYPE, AGENTS, SOURCES, SUBJECTS, CAPTURED, AUDIT, ERASURES,
-    REFUSALS,
+    ROWS, ENDED, IDS, READERS, DIGESTS, STATEMENTS, KEPT, TYPES, OF_TYPE, AGENTS, SOURCES, SUBJECTS, CAPTURED, AUDIT,
+    ERASURES, REFUSALS,
 )  # fmt: skip
 
 

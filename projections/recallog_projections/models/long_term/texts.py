@@ -10,6 +10,9 @@ white space collapsed. Rule 2 also ignores what says nothing about the content:
 - capitals, if one of the texts is written without any (or in capitals alone) and the other begins like a sentence;
   otherwise only that of the first word
 
+Rule 3 compares as the event says (`dedup`): "exact" characters and lines, "off" nothing, and "normalised" as rule 2
+does, but with one form for each number, date, time, quantity and contraction, and without articles (`normalising`).
+
 Everything else may be the one detail in which two facts differ: signs, numbers, units, other punctuation, the order of
 words, superscripts, indentation, capitals inside or throughout a word, and whatever is attached to a digit or symbol,
 such as identifiers, paths and code. In doubt two texts are different: an entry too many can be merged later, but one
@@ -21,12 +24,18 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from recallog_projections.text_cache import cached_if_short
 
 NEVER_DEDUPLICATED = frozenset({"tool_usage", "summary", "experience"})
 """The types of entries of which equal ones are kept: each of them records something that happened."""
+
+Comparison = Literal["collapsed", "written", "off", "exact", "normalised"]
+"""How texts are compared: as rule 1 does, as rule 2 does, or in one of the ways of rule 3."""
+NORMALISING = 3
+"""The first rule by which facts and lessons are compared in their normal form."""
+_NORMALISED_TYPES = frozenset({"fact", "lesson"})
 
 _FORMS = re.compile(r"<(?:wide|narrow|initial|medial|final|isolated)>")
 """Decompositions of characters that differ from others in their width or their place in a word alone."""
@@ -68,14 +77,43 @@ class TextForm:
 def form_of(text: str) -> TextForm:
     collapsed = _collapsed(text)
     written = _Written.of(collapsed)
-    return TextForm(_digest(written.folded), _short(collapsed), _layout(text), written.case)
+    return TextForm(digest(written.folded), _short(collapsed), _layout(text), written.case)
 
 
-def are_equal(rule: int, one: TextForm, other: TextForm) -> bool:
-    """Whether two texts with one key are equal by a rule."""
-    if rule == 1:
+def normal_form_of(text: str) -> TextForm:
+    """The form of the text that rule 3 compares with others."""
+    plain, normal = _normal(text)
+    return form_of(text if normal == plain or "\n" in text.strip() else normal)
+
+
+def normal_text(text: str) -> str:
+    """The text in one line, with one form for each character, number, date and so on."""
+    return _normal(text)[1]
+
+
+@cached_if_short
+def _normal(text: str) -> tuple[str, str]:
+    from recallog_projections.models.long_term import normalising  # every command imports this module, few need that
+
+    plain = _plain(_collapsed(text))
+    return plain, normalising.normalise(plain)
+
+
+def comparison(rule: int, type_: str, dedup: str | None) -> Comparison:
+    """How the text of an entry is compared with others, by the rule of its event, and what the event says itself."""
+    if type_ in NEVER_DEDUPLICATED:
+        return "off"
+    if rule < NORMALISING:
+        return "collapsed" if rule == 1 else "written"
+    return dedup or ("normalised" if type_ in _NORMALISED_TYPES else "exact")  # type: ignore[return-value]
+
+
+def are_equal(how: Comparison, one: TextForm, other: TextForm) -> bool:
+    """Whether two texts with one key are equal."""
+    if how == "collapsed":
         return one.exact == other.exact
-    return one.layout == other.layout and _fits(one.case, other.case)
+    same = one.exact == other.exact if how == "exact" else _fits(one.case, other.case)
+    return same and one.layout == other.layout
 
 
 def _fits(one: str, other: str) -> bool:
@@ -83,20 +121,21 @@ def _fits(one: str, other: str) -> bool:
 
 
 def digest_key(
-    type_: str, form: TextForm, audience: Sequence[str] = (), *, shared: bool = False, subject: str | None = None
+    type_: str, key: str, audience: Sequence[str] = (), *, shared: bool = False, subject: str | None = None
 ) -> str:
-    """The key under which an entry of the type `type_` is listed with those of its owner that it may duplicate.
+    """The key under which an entry of the type `type_` is listed with those of its owner that it may duplicate or
+    supersede: those with one `key`, of a text or of a statement.
 
     An entry that other agents may read is not a duplicate of one that others, or fewer, may read: `audience` are their
     names, sorted and without the owner. Nor is one about a person (`subject`) a duplicate of one about another person.
     """
     readers = "*" if shared else ",".join(audience)
-    return f"{type_}/{_digest(readers, subject or '', form.key)}"
+    return f"{type_}/{digest(readers, subject or '', key)}"
 
 
 def text_key(text: str) -> str:
     """The key of a text, whatever the type and the readers of the entry that has it. It is that of rule 1."""
-    return _digest(_collapsed(text))
+    return digest(_collapsed(text))
 
 
 def _collapsed(text: str) -> str:
@@ -136,15 +175,17 @@ class _Written:
         return cls("".join(folded), begins + _short("".join(cased)))
 
 
+@cached_if_short
 def _plain(collapsed: str) -> str:
     """The text with one form for each character, quote and space."""
     if collapsed.isascii():
         return collapsed
-    plain = "".join(map(_usual, collapsed)).translate(_WRITTEN)
+    plain = re.sub(r"[^\x00-\x7f]", _usual, collapsed).translate(_WRITTEN)
     return _collapsed(plain)
 
 
-def _usual(char: str) -> str:
+def _usual(found: re.Match[str]) -> str:
+    char = found[0]
     if ord(char) in _LIGATURES or _FORMS.match(unicodedata.decomposition(char)):
         return unicodedata.normalize("NFKC", char)
     return char
@@ -165,12 +206,14 @@ def _is_shouted(pieces: Sequence[_Piece]) -> bool:
 
 def _parts(core: str) -> Sequence[str]:
     """The parts of a word, such as those of "well-known"; () if it has anything but letters."""
+    if core.isalpha():
+        return (core,)
     parts = re.split(r"['-]", core)
     return parts if all(part and _is_letters(part) for part in parts) else ()
 
 
 def _is_letters(text: str) -> bool:
-    return all(char.isalpha() or unicodedata.combining(char) for char in text)
+    return text.isalpha() or all(char.isalpha() or unicodedata.combining(char) for char in text)
 
 
 def _is_soft(piece: _Piece, *, is_first: bool, shouted: bool) -> bool:
@@ -218,5 +261,5 @@ def _short(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

@@ -45,6 +45,7 @@ KINDS = (
         _CONTENT,
         newest_rule=NEWEST_RULE,
         uncompared=_UNCOMPARED,
+        version=2,
     ),
     entry(
         "experience.recorded",
@@ -60,9 +61,10 @@ KINDS = (
         _CONTENT,
         newest_rule=NEWEST_RULE,
         uncompared=_UNCOMPARED,
+        version=2,
     ),
     bookkeeping("memory.retracted", "An entry was taken back by its owner.", Retracted, "reason"),
-    bookkeeping("memory.archived", "An entry was put away by its owner.", Archived, "reason"),
+    bookkeeping("memory.archived", "An entry was put away by its owner.", Archived, "reason", version=2),
     bookkeeping(
         "memory.restored",
         "An archived entry was taken back into use by its owner.",
@@ -78,6 +80,7 @@ KINDS = (
         Transferred,
         newest_rule=NEWEST_RULE,
         uncompared=_UNCOMPARED,
+        version=2,
     ),
     bookkeeping("memory.metered", "Units were granted to an agent or used by it.", Metered, "reason", needs="operate"),
     bookkeeping("memory.accessed", "Entries were read in a way that counts.", Accessed, moves_time=False),

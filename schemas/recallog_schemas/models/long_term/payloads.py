@@ -1,6 +1,6 @@
 """The payloads of long-term memory: what an agent retains, corrects, forgets, and learns about its entries."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -24,11 +24,12 @@ from recallog_schemas.kinds.payload import (
 )
 from recallog_schemas.models.long_term import limits as long_term_limits
 
-NEWEST_RULE = 2
+NEWEST_RULE = 3
 """The newest rule by which texts are compared (`recallog_projections.models.long_term.texts`)."""
 
 Metadata = dict[str, Any]
 Sources = Annotated[list[Id], Field(max_length=long_term_limits.ENTRY_SOURCES_MAX)]
+Dedup = Literal["off", "exact", "normalised"]
 Rule = Annotated[int, Field(ge=1, le=NEWEST_RULE)]
 
 
@@ -75,6 +76,9 @@ class Retained(Payload):
     """Any JSON object of the writer's."""
     sources: Sources | None = None
     """The events and entries that it was made from. If one of them is erased, it is retracted."""
+    dedup: Dedup | None = None
+    """How equal texts are recognised from rule 3 on (normalised for facts and lessons, exact for other types). Entries
+    of the types tool_usage, summary and experience are never compared."""
     rule: Rule | None = None
     """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
     nearest: Nearest | None = None
@@ -136,6 +140,8 @@ class Archived(Payload):
 
     entry: Id
     """The id of the entry."""
+    duplicate_of: Id | None = None
+    """The id of the entry that says the same."""
     reason: Reason | None = None
     """Why."""
 

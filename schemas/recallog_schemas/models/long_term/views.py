@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import Bounded, OfAgent, View, one_line
+from recallog_schemas.views.base import Bounded, OfAgent, Standing, View, one_line
 
 
-class EntryView(View):
+class EntryView(Standing):
     """One entry in its present form, or in that of the moment that was asked for."""
 
     id: str
@@ -57,11 +57,16 @@ class EntryView(View):
     """When it last changed, in UTC."""
     position: Position
     """The position of the event that retained it."""
+    supersedes: tuple[str, ...] = ()
+    """The ids of the live entries of its owner that said something else of the same before it."""
+    duplicate_of: str | None = None
+    """Of an archived entry: the id of the entry that says the same."""
 
     @property
     def label(self) -> str:
-        """`[pinned]`, `[critical]`, `[important]` or `[low]`; "" for the priority normal."""
-        return "" if self.priority == "normal" else f"[{self.priority}]"
+        """`[pinned]`, `[critical]`, `[important]` or `[low]`; "" for the priority normal. Then the note, if any."""
+        priority = "" if self.priority == "normal" else f"[{self.priority}]"
+        return f"{priority}[{self.note}]" if self.note else priority
 
     @property
     def labelled(self) -> str:
@@ -139,6 +144,8 @@ class Retained(View):
     nearest: NearestEntry | None = None
     """The entry that is most similar to a stored one, which may say the same or differ in one detail. None: there is
     none, or it was not measured."""
+    supersedes: tuple[str, ...] = ()
+    """The ids of the entries that are past from now on, because a stored one says something else of the same."""
 
     @property
     def ok(self) -> bool:
@@ -146,9 +153,8 @@ class Retained(View):
         return self.id is not None
 
     def format(self) -> str:
-        """Outcome, id and reason in one line: `stored e-2, nearest e-1 (similarity 0.93)`."""
-        shown = " ".join(part for part in (self.outcome, self.id, self.reason and f"({self.reason})") if part)
-        return one_line(shown if self.nearest is None else f"{shown}, nearest {self.nearest.format()}")
+        """Outcome, id and reason in one line: `duplicate of e-1 (equal)`, or `stored e-2, supersedes e-1`."""
+        return _format_outcome(self)
 
 
 class Comparison(View):
@@ -163,10 +169,20 @@ class Comparison(View):
     nearest: NearestEntry | None
     """The most similar entry. None: there is none, another rule decides before it, or no index answers."""
 
+    supersedes: tuple[str, ...] = ()
+    """The ids of the entries that would be past."""
+
     def format(self) -> str:
         """Outcome, id, reason and the nearest entry in one line: `stored, nearest e-1 (similarity 0.8)`."""
-        shown = " ".join(part for part in (self.outcome, self.id, self.reason and f"({self.reason})") if part)
-        return one_line(shown if self.nearest is None else f"{shown}, nearest {self.nearest.format()}")
+        return _format_outcome(self)
+
+
+def _format_outcome(view: Retained | Comparison) -> str:
+    outcome = "duplicate of" if view.outcome == "skipped" else view.outcome
+    shown = " ".join(part for part in (outcome, view.id, view.reason and f"({view.reason})") if part)
+    if view.supersedes:
+        shown += f", supersedes {', '.join(view.supersedes)}"
+    return one_line(shown if view.nearest is None else f"{shown}, nearest {view.nearest.format()}")
 
 
 class ExtractedFacts(View):
@@ -382,8 +398,8 @@ class NearDuplicate(View):
     """The id of the entry that stays."""
     archived: str
     """The id of the one that is archived."""
-    similarity: float
-    """The cosine of their texts."""
+    similarity: float | None
+    """The cosine of their texts. None: the model cannot read them, and their words are the same."""
     kept_text: str
     """The text of the entry that stays."""
     archived_text: str
@@ -392,8 +408,9 @@ class NearDuplicate(View):
     def format(self) -> str:
         """Both entries, one per line."""
         archived, kept = one_line(self.archived), one_line(self.kept)
+        similarity = "same words" if self.similarity is None else f"similarity {self.similarity:g}"
         return (
-            f"{archived} may duplicate {kept} (similarity {self.similarity:g})\n"
+            f"{archived} duplicates {kept} ({similarity})\n"
             f"  {archived}: {cut(one_line(self.archived_text), limits.PREVIEW_CHARS)}\n"
             f"  {kept}: {cut(one_line(self.kept_text), limits.PREVIEW_CHARS)}"
         )

@@ -14,11 +14,17 @@ def _retained(answer: Retained, given: Given) -> str:
     shown = cut(one_line(given["content"]), limits.PREVIEW_CHARS)
     match answer.outcome:
         case "stored" | "updated":
-            return one_line(f"Stored memory {answer.id}: {shown}{_near(answer)}")
+            return one_line(f"Stored memory {answer.id}: {shown}{_superseded(answer)}{_near(answer)}")
         case "skipped":
-            return one_line(f"Memory {answer.id} has this already: {shown}")
+            return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which has this already: {shown}")
         case _:
             return f"Not stored ({answer.reason}): {shown}"
+
+
+def _superseded(answer: Retained) -> str:
+    """A further line that names the memories that are past now."""
+    past = ", ".join(answer.supersedes)
+    return f"\nIt supersedes memory {past}, which is kept, and marked as past." if past else ""
 
 
 def _near(answer: Retained) -> str:

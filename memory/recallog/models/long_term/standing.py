@@ -1,0 +1,99 @@
+"""Whether what entries say still holds: the later value of one subject and predicate supersedes those before it.
+
+Values are ordered if they are of one owner, and have the same type, readers and person. Others contradict each other.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.reading.read_session import ReadSession
+from recallog.retrieval.query import RecallQuery
+from recallog_projections.models.long_term import linking, statements, tables
+from recallog_projections.models.long_term import reading as entry_reading
+from recallog_projections.models.long_term.tables import EntryRow, Said
+from recallog_schemas import Position
+from recallog_schemas.timestamps import moment_of
+from recallog_schemas.views import RecallHit
+
+
+class Place(NamedTuple):
+    """The place of a live entry among those that say something of the same."""
+
+    followed_by: Said | None = None
+    """The first later one that disagrees."""
+    now: str | None = None
+    """The id of the one that holds now, if it is another one."""
+    supersedes: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The fields of `Standing` that are not those of one answer."""
+        until = None if self.followed_by is None else moment_of(self.followed_by.at)
+        return {"superseded_by": self.now, "valid_until": until}
+
+
+async def places_of(reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, Place]:
+    """The places of live entries, by offset; of any other entry, that of one that is alone."""
+    found: defaultdict[int, Place] = defaultdict(Place)
+    keys = {row.offset: key for row in rows if (key := linking.statements_key(row)) is not None}
+    snapshot = await reading.snapshot(set(keys.values())) if keys else None
+    for row in rows:
+        known = snapshot and row.offset in keys and snapshot.row(tables.STATEMENTS, *keys[row.offset][1:])
+        if known:
+            found[row.offset] = _place(row.id, statements.superseded(known.entries))
+    return found
+
+
+def _place(id_: str, past: Mapping[str, Said]) -> Place:
+    now, by = None, past.get(id_)
+    while by is not None:
+        now, by = by.id, past.get(by.id)
+    return Place(past.get(id_), now, tuple(each for each, of in past.items() if of.id == id_))
+
+
+async def marked(
+    reading: ReadSession, query: RecallQuery, hits: Sequence[RecallHit], rows: Mapping[int, EntryRow]
+) -> Sequence[RecallHit]:
+    """`hits`, each entry with its standing, and none before the one that holds now instead of it.
+
+    If that one is not among the hits of a query without filters, it takes the place of the weakest.
+    """
+    shown = {hit.event.id: rows[hit.position.offset] for hit in hits if hit.is_entry and hit.position.offset in rows}
+    places = await places_of(reading, list(shown.values()))
+    against = _contradictions([row for row in shown.values() if places[row.offset].now is None])
+    now = {id_: first for id_, row in shown.items() if (first := places[row.offset].now) is not None}
+    missing = set() if query.is_filtered else set(now.values()) - shown.keys()
+    found = await entries_by_id(reading, query.space, missing) if missing else {}
+    by_id = {hit.event.id: hit for hit in hits}
+    for id_ in now.keys() | against.keys():
+        fields = {**places[shown[id_].offset].fields, "contradicts": tuple(against.get(id_, ()))}
+        by_id[id_] = by_id[id_].model_copy(update=fields)
+    ordered: dict[str, RecallHit] = {}
+    for id_, hit in by_id.items():
+        first = now.get(id_, id_)
+        entry = found.get(first)
+        if first in by_id:
+            ordered.setdefault(first, by_id[first])
+        elif entry is not None and entry.row is not None:
+            ordered.setdefault(first, _in_place_of(hit, entry.row))
+        ordered.setdefault(id_, hit)
+    return list(ordered.values())[: max(query.top_k, 1)]
+
+
+def _in_place_of(hit: RecallHit, row: EntryRow) -> RecallHit:
+    event, position = entry_reading.event_of(row), Position(hit.position.partition, row.offset)
+    more = {"similarity": None, "passage": None, "superseded_by": None, "valid_until": None, "contradicts": ()}
+    return hit.model_copy(update={"event": event, "text": event.text, "position": position, **more})
+
+
+def _contradictions(rows: Sequence[EntryRow]) -> Mapping[str, list[str]]:
+    """By id: the other entries that hold now and disagree with it."""
+    said = [(row, statement) for row in rows if (statement := statements.statement_of(row.text)) is not None]
+    found: dict[str, list[str]] = {}
+    for row, one in said:
+        for other, another in said:
+            if one.key == another.key and statements.disagree(one, another):
+                found.setdefault(row.id, []).append(other.id)
+    return found

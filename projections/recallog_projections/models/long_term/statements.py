@@ -1,0 +1,120 @@
+"""Statements: what a fact or lesson says of one subject and predicate, so that a later value can supersede it.
+
+The tables are of English and Chinese. A text that no pattern takes apart is about itself: only its negation says
+another thing of the same. A question, a guess, several sentences, and what happened once say nothing that a later text
+corrects: two payments are two facts.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from recallog_projections.models.long_term import texts
+from recallog_projections.models.long_term.tables import Said
+from recallog_projections.text_cache import cached_if_short
+
+TYPES = frozenset({"fact", "lesson"})
+"""The types of entries that are compared."""
+
+_QUANTITY = (
+    r"\b\d[\d.:]*(?:%| ?(?:kg|km|cm|mm|g|mg|ml|litre|metre|ms|s|min|h|day|week|month|year|euro|dollar|mile"
+    r"|[kmgt]i?b|°[cf]|hz|[kmg]hz|w|kwh?|v|times)\b)|(?:(?<=has )|(?<=have ))\d+ [a-z]+"
+)
+_UNSURE = re.compile(
+    r"[?;]|\b(?:if|unless|or|may|might|could|perhaps|maybe|either|respectively)\b|[.!] ", re.IGNORECASE
+)
+_NEGATIVE = re.compile(r"\b(?:(?:do|does|did) not|not|never|no longer) ", re.IGNORECASE)
+_CHINESE_QUANTITY = r"\d[\d.:]*(?:%|kg|km|秒|分钟|小时|天|周|个月|年|元|美元|欧元|名|个|岁|次)"
+_CHINESE_PAST = re.compile("[了过]|已")
+_CHINESE_UNSURE = re.compile("[?;]|如果|可能|也许|或者?|要是|。.")
+_CHINESE_NEGATIVE = re.compile("并?不再?|还?没有?|尚?未|别")
+_INDEFINITE = re.compile(r"(?:an?|some|one|every|each|all|no|many|most|few)\b", re.IGNORECASE)
+"""A text that begins so is about nothing in particular: two dogs may have two names."""
+_DETAIL = re.compile(r"[,和跟]| (?:with|since|and|as|for|near|at|in|on|but|because|until|from) ")
+"""What follows may say more of the same value: "lives in Rome" and "lives in Rome with Ann" are both true."""
+_HAN = re.compile("[\u4e00-\u9fff]")
+
+
+class Statement(NamedTuple):
+    """What a text says of what."""
+
+    key: str
+    """Digest of the subject and the predicate."""
+    value: str
+    """Digest of what is said of them; "" for a text that no pattern takes apart."""
+    negative: bool
+    """Whether the text says that it is not so."""
+
+
+@cached_if_short
+def statement_of(text: str) -> Statement | None:
+    """The statement of a text; None if a later text can correct it in no way that is recognised."""
+    said = texts.normal_text(text).rstrip(".!。 ")
+    is_chinese = _HAN.search(said) is not None
+    unsure, negative = (_CHINESE_UNSURE, _CHINESE_NEGATIVE) if is_chinese else (_UNSURE, _NEGATIVE)
+    if "\n" in text.strip() or unsure.search(said) or _INDEFINITE.match(text):
+        return None
+    positive = negative.sub("", said, count=1)
+    key, value = _parts(positive, is_chinese=is_chinese)
+    subject = key if is_chinese else " ".join(map(_stem, key.lower().split()))
+    sort = "#" if re.search(r"\d", value) else "A" if value[:1].isupper() else "a"
+    return Statement(texts.digest(subject, sort), value and texts.digest(value.lower().strip(" \"'")), positive != said)
+
+
+def _parts(said: str, *, is_chinese: bool) -> tuple[str, str]:
+    """The subject with the predicate, and the value; the whole text and "" if no pattern takes it apart."""
+    for pattern in _patterns("chinese_" if is_chinese else ""):
+        found = pattern.fullmatch(said)
+        if found is not None:
+            return f"{found['key']}§", _DETAIL.split(found["value"])[0]
+    past, quantity = (_CHINESE_PAST, _CHINESE_QUANTITY) if is_chinese else (_past(), _QUANTITY)
+    numbers = list(re.finditer(quantity, said, re.IGNORECASE))
+    if len(numbers) != 1 or past.search(said):
+        return said, ""
+    before, value, after = said[: numbers[0].start()], numbers[0][0], said[numbers[0].end() :]
+    return (said, "") if re.search(r"\d", before + after) else (f"{before}§{after}", value)
+
+
+@cache
+def _patterns(language: str) -> Sequence[re.Pattern[str]]:
+    """The patterns of what has one value at a time; `language` is "" or "chinese_"."""
+    from recallog_projections.models.long_term import vocabulary  # few commands need it
+
+    attribute = "|".join(vocabulary.lines(f"{language}attributes"))
+    lines = vocabulary.lines(f"{language}statements")
+    return [re.compile(line.replace("ATTRIBUTE", attribute), re.IGNORECASE) for line in lines]
+
+
+@cache
+def _past() -> re.Pattern[str]:
+    """Words of what happened at some time: it may have happened twice."""
+    from recallog_projections.models.long_term import vocabulary
+
+    return re.compile(rf"\b(?:{'|'.join(sorted(vocabulary.words('past')))})\b", re.IGNORECASE)
+
+
+def _stem(word: str) -> str:
+    return "have" if word == "has" else word.removesuffix("s")
+
+
+def superseded(said: Sequence[Said]) -> dict[str, Said]:
+    """By the id of each value that is past: the first later one that cannot be true with it.
+
+    The values are of one subject and predicate, in the order in which they were said. An entry of a rule before 3
+    supersedes none.
+    """
+    found = {}
+    for place, one in enumerate(said):
+        later = (each for each in said[place + 1 :] if each.rule >= texts.NORMALISING and disagree(one, each))
+        by = next(later, None)
+        if by is not None:
+            found[one.id] = by
+    return found
+
+
+def disagree(one: Said | Statement, other: Said | Statement) -> bool:
+    """Whether two values of the same subject and predicate cannot both be true now."""
+    if one.negative == other.negative:
+        return not one.negative and one.value != other.value
+    return one.value == other.value
