@@ -28,8 +28,9 @@ EVENTS = [
 ARGUMENTS: dict[str, Any] = {"event_id": "shared", "ids": ["shared"], "query": "Bread!"}
 """Of required parameters, beside the space and the agent."""
 
-OF_AGENT = {name: each for name, each in Memory.operations.items() if issubclass(each.answer, OfAgent)}
-OF_SPACE = {name: each for name, each in Memory.operations.items() if issubclass(each.answer, OfSpace)}
+READS = {name: each for name, each in Memory.operations.items() if each.read_only}
+OF_AGENT = {name: each for name, each in READS.items() if issubclass(each.answer, OfAgent)}
+OF_SPACE = {name: each for name, each in READS.items() if issubclass(each.answer, OfSpace)}
 IN_THE_PAST = {name: each for name, each in (OF_AGENT | OF_SPACE).items() if "as_of" in each.parameters}
 
 ANYBODY = [
@@ -76,7 +77,7 @@ def ask(operation: str, space: str, agent: str, **more: Any) -> bool:
 
 
 def test_every_operation_that_requires_a_space_says_whether_it_is_known() -> None:
-    required = {name: required_by(each) for name, each in Memory.operations.items()}
+    required = {name: required_by(each) for name, each in READS.items()}
     assert OF_AGENT.keys() == {name for name, each in required.items() if {"space", "agent"} <= each}
     assert OF_SPACE.keys() == {name for name, each in required.items() if "space" in each and "agent" not in each}
 

@@ -10,7 +10,7 @@ import pytest
 from recallog import Memory, Refused
 from support.events import run
 
-pytestmark = pytest.mark.models("conversations", "consensus")
+pytestmark = pytest.mark.models("conversations", "consensus", "long_term")
 
 CHAT = ("village", "baker", "s-1")
 CALLERS = 12
@@ -105,6 +105,27 @@ def test_of_several_successors_one_supersedes_and_the_others_are_refused(tmp_pat
         (won,) = (each for each in answers if each not in refused)
         assert won.superseded_by in {"c-1", "c-2", "c-3", "c-4"}
         assert "superseded already" in str(refused[0])
+        await closed(memories)
+
+    run(work())
+
+
+def test_of_many_pins_five_are_pinned_and_each_caller_learns_about_its_own(tmp_path: Path) -> None:
+    async def work() -> None:
+        memories = await opened(tmp_path, 4)
+        answers = await together(
+            *(
+                memories[number % 4].long_term.retain("village", "baker", f"Rule {number}.", priority="pinned")
+                for number in range(CALLERS)
+            )
+        )
+        outcomes = ["refused" if isinstance(each, Refused) else each.outcome for each in answers]
+        assert outcomes.count("stored") == 5
+        assert set(outcomes) <= {"stored", "unpinned", "refused"}
+        pinned = (await memories[0].long_term.stats("village", "baker")).pinned
+        assert {each.id for each in answers if not isinstance(each, Refused) and each.outcome == "stored"} == set(
+            pinned
+        )
         await closed(memories)
 
     run(work())

@@ -60,7 +60,7 @@ GOOD: dict[str, Any] = {
     "label": "Goals", "content": "x", "session": "s-1", "text": "{}", "entry_id": "e", "entry_ids": ["e"],
     "action_type": "bake", "summary": "x", "question": "bread", "topic": "bread prices", "type": "risk_warning",
     "consensus_id": "e-0", "by": "e-1", "conclusion": "x", "confidence": 0.5, "participating": ["baker"],
-    "agreeing": ["baker"], "messages": [{"role": "user", "content": "x"}],
+    "agreeing": ["baker"], "units": 1.0, "tier": "slow", "messages": [{"role": "user", "content": "x"}],
 }  # fmt: skip
 """A value of each parameter that must be given."""
 
@@ -70,7 +70,8 @@ NO_ARGUMENT = ["bytes", "a set", "an object", "a class", "a function", "a genera
 TAKES_NUMBERS = frozenset({
     "window", "limit", "top_k", "entries_before", "entries_after", "budget_tokens", "turn", "partition",
     "min_similarity", "value", "content", "base", "cost", "score", "rounds", "confidence",
-    "max_messages", "max_chars", "keep", "count", "workers", "throttle",
+    "max_messages", "max_chars", "keep", "count", "workers", "throttle", "reward", "salience_top_k",
+    "reflection_threshold", "units", "predicted", "actual",
 })  # fmt: skip
 
 

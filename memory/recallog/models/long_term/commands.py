@@ -241,7 +241,7 @@ def _retained(event: Event, ref: EntryRef, position: Position | None, nearest: N
         return Retained(id=None, outcome="refused", similarity=None, reason=ref.reason, position=position)
     return Retained(
         id=event.id,
-        outcome="stored",
+        outcome="unpinned" if ref.reason == tables.PINS else "stored",
         similarity=None if nearest is None else nearest.similarity,
         reason=ref.reason if ref.status == tables.LIVE else ref.status,
         position=position,

@@ -129,16 +129,17 @@ class Retained(View):
 
     id: str | None
     """The id of the entry that has the text now: a new one, or the one that it duplicates. None: there is none."""
-    outcome: Literal["stored", "updated", "skipped", "refused", "rejected"]
-    """"stored": it is a new entry. "skipped": an entry has the text already. "refused": a rule of entries does not
-    allow it. "rejected": the agent's quality gate does not let it pass. "updated": a fact that was nearly equal has
-    taken the text; only of events of earlier versions."""
+    outcome: Literal["stored", "unpinned", "updated", "skipped", "refused", "rejected"]
+    """"stored": it is a new entry. "unpinned": it is a new entry with priority normal, since others were pinned at the
+    same moment, and the agent may pin no more. "skipped": an entry has the text already. "refused": a rule of entries
+    does not allow it. "rejected": the agent's quality gate does not let it pass. "updated": a fact that was nearly
+    equal has taken the text; only of events of earlier versions."""
     similarity: float | None
     """The cosine to the nearest entry of the agent and type; 1 for an equal text. None: it was not measured."""
     reason: str | None
     """Why: of a skipped text "equal", or "similar" in events of earlier versions; of a refused one "balance",
-    "source_erased", "dependents" or "too_large"; of a rejected one "action" or "min_terms"; "pins" of a stored one that
-    could not be pinned, because other entries were pinned meanwhile. None where nothing needs a reason."""
+    "source_erased", "dependents" or "too_large"; of a rejected one "action" or "min_terms"; "pins" of an unpinned
+    one. None where nothing needs a reason."""
     position: Position | None
     """The position of the event. None: nothing was written."""
     nearest: NearestEntry | None = None

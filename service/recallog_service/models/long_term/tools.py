@@ -15,6 +15,8 @@ def _retained(answer: Retained, given: Given) -> str:
     match answer.outcome:
         case "stored" | "updated":
             return one_line(f"Stored memory {answer.id}: {shown}{_superseded(answer)}{_near(answer)}")
+        case "unpinned":
+            return one_line(f"Stored memory {answer.id}, but not pinned, since five are pinned already: {shown}")
         case "skipped":
             return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which has this already: {shown}")
         case _:
