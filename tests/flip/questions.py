@@ -45,7 +45,8 @@ class Question:
     @property
     def by_index(self) -> bool:
         """Whether the answer may depend on the index."""
-        return self.operation in OPERATIONS and OPERATIONS[self.operation].uses_index
+        operation = OPERATIONS.get(self.operation)
+        return operation is not None and (operation.uses_index or operation.maintains_index)
 
     async def put(self, memory: Memory, folder: Path) -> Any:
         """The answer as JSON has it."""
