@@ -161,12 +161,15 @@ VALUES = {
     "session": "s-1", "text": "{}", "entry_id": "kept", "entry_ids": ["kept"],
     "action_type": "bake", "summary": "Baked bread", "question": "bread",
     "topic": "bread", "conclusion": "Two crowns", "confidence": 1.0,
-    "messages": [{"role": "user", "content": "Bread!"}],
+    "messages": [{"role": "user", "content": "Bread!"}], "units": 10.0, "tier": "slow",
 }  # fmt: skip
 """Values of required parameters."""
 
 
-NEED_MORE = frozenset({"admin.abort_reindex", "long_term.deduplicate", "long_term.forget", "long_term.update"})
+NEED_MORE = frozenset({
+    "admin.abort_reindex", "configure_agent", "configure_space", "long_term.deduplicate", "long_term.forget",
+    "long_term.update",
+})  # fmt: skip
 """Operations that need an index, or one of several parameters."""
 
 
@@ -188,7 +191,7 @@ def test_answers_are_valid_for_their_schemas(name: str) -> None:
         async with Memory.in_memory() as memory:
             await memory.publish({**BREAD, "id": "e"})
             await memory.items.put("village", "baker", "notes", "miller", "sacks")
-            await memory.long_term.retain("village", "baker", "Sift the flour first.", entry_id="kept")
+            await memory.long_term.retain("village", "baker", "Sift the flour first.", entry_id="kept", tier="slow")
             return called.to_json(
                 await pipeline.call(memory, called, {name: VALUES[name] for name in required(called)})
             )
