@@ -103,6 +103,7 @@ def test_what_is_erased_at_present_is_in_no_graph_of_the_past(seed: int, size: i
     entries = ExpectedEntries()
     for row in View(past.store, past.source).rows(ROWS).values():
         content = {"type": row.type, "entity": row.entity, "text": row.text, "audience": row.audience}
-        known = ExpectedEntry(row.space, row.owner, row.id, row.offset, "live", content | {"shared": row.shared})
+        content |= {"shared": row.shared, "captured": row.captured}
+        known = ExpectedEntry(row.space, row.owner, row.id, row.offset, "live", content)
         entries.entries[row.space, row.id] = known
     check_graph(past.store, past.source, entries)

@@ -95,6 +95,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "priority": "important",
     "red_line": "true",
     "metadata": '{"oven": 2}',
+    "dedup": "exact",
     "tier": "slow",
     "based_on": ["e-7"],
     "subject": "anna",

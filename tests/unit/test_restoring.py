@@ -293,4 +293,4 @@ def test_publishing_states_the_rule_of_events_that_restore() -> None:
             found = [data async for batch in memory.admin.records() for _, data in batch.records]
             return [codec.decode(data).payload.get("rule") for data in found]
 
-    assert run(work()) == [2, None, 2, 2]
+    assert run(work()) == [3, None, 3, 3]

@@ -132,8 +132,12 @@ async def perform(made: Call) -> Any:
 
 
 async def _executed(made: Call, host: Host) -> Any:
-    with patient() if made.operation.is_patient else nullcontext():
-        answer = _fitted(await (host.delegate(made) or made.execute()))
+    delegated = host.delegate(made)
+    if delegated is not None:
+        answer = _fitted(await delegated)
+    else:
+        with patient() if made.operation.is_patient else nullcontext():
+            answer = _fitted(await made.execute())
     await host.count(made, answer)
     return answer
 
