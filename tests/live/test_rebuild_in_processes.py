@@ -2,20 +2,17 @@
 
 import asyncio
 import json
-import os
 import random
-import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from live.conftest import NewRedis
-from live.support import PARTITIONS, SECONDS, Cluster, wait_until
+from live.support import PARTITIONS, SECONDS, Cluster
 from live.test_operations import alter_row, events_numbered, generations, recallog
 from recallog.composition import compose
 from recallog_schemas.views import VerifyReport
-from support.processes import Process, begun, ended
+from support.processes import Process, begun, ended, kill_rebuilds
 
 EVENTS = 16_000
 KILLS = 3
@@ -71,22 +68,6 @@ def program(cluster: Cluster, text: str, workers: int) -> Process:
     return begun(text, cluster.settings.ledger, cluster.settings.views, workers)
 
 
-def workers_of(process: Process) -> list[int]:
-    """The processes that a rebuild has started."""
-    try:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    except FileNotFoundError:
-        return []
-    return [int(each) for each in children if is_worker(int(each))]
-
-
-def is_worker(process: int) -> bool:
-    try:
-        return b"recallog_streams.parallel.worker" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def all_rows(cluster: Cluster) -> Rows:
     """Every row and log entry of the active generations, by partition and table."""
 
@@ -132,24 +113,8 @@ def test_a_rebuild_in_three_processes_has_the_rows_of_one_and_reports_the_progre
 
 
 def test_a_killed_rebuild_goes_on_with_any_number_of_processes(cluster: Cluster) -> None:
-    chance, expected, killed = random.Random(), all_rows(cluster), 0
-    for _ in range(40):
-        if killed >= KILLS:
-            break
-        process = program(cluster, REBUILD, chance.choice((2, 3)))
-        assert process.stdout is not None
-        for _ in range(chance.randrange(1, 15)):
-            process.stdout.readline()
-        workers = workers_of(process)
-        if workers and chance.random() < 0.4:
-            os.kill(chance.choice(workers), signal.SIGKILL)
-            assert "done\n" in process.stdout.readlines()  # it goes on without this worker
-            assert ended(process) == 0
-        else:
-            process.kill()
-            killed += ended(process) == -signal.SIGKILL
-        wait_until(lambda workers=workers: not any(map(is_worker, workers)), "its workers have ended")
-    assert killed >= KILLS, "most kills come too late"
+    chance, expected = random.Random(), all_rows(cluster)
+    kill_rebuilds(lambda: program(cluster, REBUILD, chance.choice((2, 3))), chance, kills=KILLS, tries=40, lines=15)
     rebuilt(cluster, 2)
     assert all_rows(cluster) == expected
     cluster.assert_views_are_the_fold(EVENTS)

@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -23,6 +22,7 @@ from recallog_streams.projector import Projector
 from support.events import MOMENT, run
 from support.folding import all_rows
 from support.parallel import OPENED, NumberedLedger
+from support.processes import workers_of
 from support.registering import registered
 
 AllRows = dict[str, dict[tuple[str, str, str], bytes]]
@@ -117,22 +117,16 @@ def fold(
     return run(work())
 
 
-def workers_of_this_process() -> list[int]:
-    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-    commands = {int(each): Path(f"/proc/{each}/cmdline").read_bytes() for each in children}
-    return [process for process, command in commands.items() if b"recallog_streams.parallel.worker" in command]
-
-
 def test_workers_fold_large_ledgers_and_end_afterwards() -> None:
     found: list[int] = []
 
     def progress(done: int, total: int) -> None:
-        found.append(len(workers_of_this_process()))
+        found.append(len(workers_of(os.getpid())))
 
     rows = fold(ParallelCatchUp(own, workers=3), own, progress)
     assert rows == fold(ParallelCatchUp(None), own)
     assert set(found) == {3}
-    assert workers_of_this_process() == []
+    assert workers_of(os.getpid()) == []
 
 
 def test_progress_is_that_of_the_whole() -> None:
@@ -144,7 +138,7 @@ def test_progress_is_that_of_the_whole() -> None:
 def test_a_small_ledger_is_folded_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PARALLEL_RECORDS_MIN", 1_000)
     found: list[int] = []
-    fold(ParallelCatchUp(own, workers=2), own, lambda done, total: found.append(len(workers_of_this_process())))
+    fold(ParallelCatchUp(own, workers=2), own, lambda done, total: found.append(len(workers_of(os.getpid()))))
     assert set(found) == {0}
 
 
@@ -191,11 +185,11 @@ def test_workers_that_end_while_they_start_are_replaced_by_this_process(caplog: 
 def test_a_worker_that_is_killed_leaves_the_rest_to_this_process(caplog: pytest.LogCaptureFixture) -> None:
     def progress(done: int, total: int) -> None:
         if done == 60:
-            os.kill(workers_of_this_process()[0], signal.SIGKILL)
+            os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
 
     assert fold(ParallelCatchUp(own, workers=2), own, progress) == fold(ParallelCatchUp(None), own)
     assert "a worker process has ended with exit code -9; the fold goes on in one process" in caplog.text
-    assert workers_of_this_process() == []
+    assert workers_of(os.getpid()) == []
 
 
 def test_a_throttled_fold_pauses_that_share_of_the_time() -> None:

@@ -1,10 +1,10 @@
 """Whether two similar texts say the same in other words or in another order, so that one of them may be archived.
 
 Vectors hardly see the detail in which two facts differ. So two texts agree only if each word of one is a word of the
-other, or a synonym in the tables below: numbers, quantities, dates, identifiers, names, negations, comparatives and
-tenses are words like others. Their order is the same, but for a time or a phrase at the beginning that may stand at
-the end, a passive, "X is Y" and "Y is X", and two names around "and". In doubt two texts do not agree. The tables are
-of English and Chinese; words of other languages have no synonyms.
+other, or a synonym in the tables of `vocabulary`: numbers, quantities, dates, identifiers, names, negations,
+comparatives and tenses are words like others. Their order is the same, but for a time or a phrase at the beginning that
+may stand at the end, a passive, "X is Y" and "Y is X", and two names around "and". In doubt two texts do not agree. The
+tables are of English and Chinese; words of other languages have no synonyms.
 """
 
 import re
@@ -12,10 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from recallog_projections.models.long_term import texts, vocabulary
-
-_HAN = re.compile("[\u4e00-\u9fff]")
-_KANA = re.compile("[\u3040-\u30ff]")
-
+from recallog_projections.models.long_term.normalising import HAN, KANA
 
 _FUNCTION_WORDS = frozenset({"the", "please"})
 _CHINESE_TIME = re.compile(
@@ -31,7 +28,7 @@ def agree(one: str, other: str) -> bool:
     if "\n" in one.strip() or "\n" in other.strip():
         return texts.form_of(one) == texts.form_of(other)
     ours, theirs = texts.normal_text(one), texts.normal_text(other)
-    if _HAN.search(ours + theirs) or _KANA.search(ours + theirs):
+    if _is_chinese(ours + theirs):
         return _agree_in_chinese(ours, theirs)
     if (_NEGATIVE.search(ours) and ours.count(",") != theirs.count(",")) or not _names_agree(ours, theirs):
         return False
@@ -41,10 +38,15 @@ def agree(one: str, other: str) -> bool:
     return any(tuple(form) in forms for form in _forms(ours))
 
 
+def _is_chinese(text: str) -> bool:
+    """Whether a text is compared by characters: Chinese, or Japanese."""
+    return HAN.search(text) is not None or KANA.search(text) is not None
+
+
 def words_of(text: str) -> frozenset[str]:
     """The words, or characters, that all texts that agree with a text have too: most others have further ones."""
     normal = texts.normal_text(text)
-    if _HAN.search(normal) or _KANA.search(normal):
+    if _is_chinese(normal):
         return frozenset(_chinese(normal)) - frozenset("是的了")
     return frozenset(_words(normal))
 
@@ -89,10 +91,14 @@ def _rotated(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """The words with a phrase from their beginning at their end."""
     for length in range(1, min(len(words), 9)):
         ahead = words[:length]
-        if ahead[0] in vocabulary.words("marks") or (
-            length <= 3 and any(re.fullmatch("|".join(vocabulary.lines("times")), word) for word in ahead)
-        ):
+        if ahead[0] in vocabulary.words("marks") or (length <= 3 and any(_time().fullmatch(word) for word in ahead)):
             yield [*words[length:], *ahead]
+
+
+@cache
+def _time() -> re.Pattern[str]:
+    """A word of a time."""
+    return re.compile("|".join(vocabulary.lines("times")))
 
 
 def _agree_in_chinese(one: str, other: str) -> bool:

@@ -58,10 +58,11 @@ async def report_outcome(
     """Publish what came of using entries, and answer for which of them it counts. Raises `Refused` if for none."""
     given = {name: value for name, value in options.items() if value is not None}
     event = made(space, agent, "memory.outcome_reported", {"entries": list(dict.fromkeys(ids)), **given}, event_id)
-    unknown = await _uncounted(access, event, At())
-    if event_id is None and len(unknown) == len(event.payload["entries"]):
-        id_, reason = next(iter(unknown.items()))
-        raise Refused(_WHY[reason].format(agent=agent, id=id_), reason=reason)
+    if event_id is None:
+        unknown = await _uncounted(access, event, At())
+        if len(unknown) == len(event.payload["entries"]):
+            id_, reason = next(iter(unknown.items()))
+            raise Refused(_WHY[reason].format(agent=agent, id=id_), reason=reason)
     (position,) = await access.append([event])
     unknown = await _uncounted(access, event, At(after=position))
     counted = tuple(id_ for id_ in event.payload["entries"] if id_ not in unknown)

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from recallog_projections.models.long_term import migration, statements, tables, texts
+from recallog_projections.models.long_term.statements import Statement
 from recallog_projections.models.long_term.tables import (
     AgentEntries,
     AuditEntry,
@@ -86,9 +87,15 @@ def twin(rows: Rows, row: EntryRow, rule: int, dedup: str | None = None) -> str 
 
 def statements_key(row: EntryRow) -> RowKey | None:
     """The key of the row that lists what an entry says; None if no later entry can correct it."""
-    statement = statements.statement_of(row.text) if row.type in statements.TYPES else None
-    if statement is None:
-        return None
+    statement = _statement_of(row)
+    return None if statement is None else _statements_key(row, statement)
+
+
+def _statement_of(row: EntryRow) -> Statement | None:
+    return statements.statement_of(row.text) if row.type in statements.TYPES else None
+
+
+def _statements_key(row: EntryRow, statement: Statement) -> RowKey:
     key = texts.digest_key(row.type, statement.key, row.audience, shared=row.shared, subject=row.subject)
     return RowKey(tables.STATEMENTS.name, row.space, row.owner, key)
 
@@ -223,10 +230,12 @@ def _twins_key(row: EntryRow, form: TextForm) -> RowKey:
 
 def _twins_of(row: EntryRow) -> Mapping[RowKey, Twin]:
     """What is listed of an entry: its text as it is, and in its normal form if that has another key."""
-    found = {}
-    for form, normal in ((texts.normal_form_of(row.text), True), (texts.form_of(row.text), False)):
-        found[_twins_key(row, form)] = Twin(row.id, row.offset, form.exact, form.layout, form.case, normal)
-    return found
+    written, normal = texts.form_of(row.text), texts.normal_form_of(row.text)
+    forms = [(written, False)] if normal.key == written.key else [(normal, True), (written, False)]
+    return {
+        _twins_key(row, form): Twin(row.id, row.offset, form.exact, form.layout, form.case, is_normal)
+        for form, is_normal in forms
+    }
 
 
 def _add_twin(rows: Rows, row: EntryRow) -> None:
@@ -251,9 +260,10 @@ def _remove_twin(rows: Rows, row: EntryRow) -> None:
 
 
 def _add_statement(rows: Rows, row: EntryRow, rule: int, said: Said | None) -> None:
-    key, statement = statements_key(row), statements.statement_of(row.text)
-    if key is None or statement is None:
+    statement = _statement_of(row)
+    if statement is None:
         return
+    key = _statements_key(row, statement)
     known = rows.get(tables.STATEMENTS, *key[1:])
     others = () if known is None else known.entries
     if len(others) < long_term_limits.ENTRY_TWINS_MAX:

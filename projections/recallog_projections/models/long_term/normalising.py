@@ -13,8 +13,8 @@ from recallog_projections.models.long_term import vocabulary
 
 _CHARS_MAX = 1_000
 """A longer text is no single statement, and costs time."""
-_HAN = re.compile("[\u4e00-\u9fff]")
-_KANA = re.compile("[\u3040-\u30ff]")
+HAN = re.compile("[\u4e00-\u9fff]")
+KANA = re.compile("[\u3040-\u30ff]")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _NUMBER = r"\d+(?:\.\d+)?"
 _JOINED = r"(?:[kKMGT]i?[Bb]|°[CF]|[kMG]?Hz|[kM]?Wh?|m?Ah?|V|[ckm]?m2)"
@@ -30,10 +30,10 @@ def normalise(text: str) -> str:
     """`text` in the form that rule 3 compares; `text` has single spaces, and one form for each character."""
     if len(text) > _CHARS_MAX:
         return text
-    if _KANA.search(text):
+    if KANA.search(text):
         return _GROUPED.sub("", text)
     said = set(re.findall(r"\w+|[^\w\s]", text.lower()))
-    if _HAN.search(text):
+    if HAN.search(text):
         rules = _chinese_rules()
     elif (said & vocabulary.words("english") or text.isascii()) and not said & vocabulary.words("not_english"):
         rules = _english_rules()

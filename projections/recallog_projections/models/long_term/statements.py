@@ -17,23 +17,22 @@ from recallog_projections.text_cache import cached_if_short
 TYPES = frozenset({"fact", "lesson"})
 """The types of entries that are compared."""
 
+# These patterns are compiled when they are first used, which takes milliseconds: every command imports this module.
 _QUANTITY = (
     r"\b\d[\d.:]*(?:%| ?(?:kg|km|cm|mm|g|mg|ml|litre|metre|ms|s|min|h|day|week|month|year|euro|dollar|mile"
     r"|[kmgt]i?b|°[cf]|hz|[kmg]hz|w|kwh?|v|times)\b)|(?:(?<=has )|(?<=have ))\d+ [a-z]+"
 )
-_UNSURE = re.compile(
-    r"[?;]|\b(?:if|unless|or|may|might|could|perhaps|maybe|either|respectively)\b|[.!] ", re.IGNORECASE
-)
-_NEGATIVE = re.compile(r"\b(?:(?:do|does|did) not|not|never|no longer) ", re.IGNORECASE)
+_UNSURE = r"(?i:[?;]|\b(?:if|unless|or|may|might|could|perhaps|maybe|either|respectively)\b|[.!] )"
+_NEGATIVE = r"(?i:\b(?:(?:do|does|did) not|not|never|no longer) )"
 _CHINESE_QUANTITY = r"\d[\d.:]*(?:%|kg|km|秒|分钟|小时|天|周|个月|年|元|美元|欧元|名|个|岁|次)"
-_CHINESE_PAST = re.compile("[了过]|已")
-_CHINESE_UNSURE = re.compile("[?;]|如果|可能|也许|或者?|要是|。.")
-_CHINESE_NEGATIVE = re.compile("并?不再?|还?没有?|尚?未|别")
-_INDEFINITE = re.compile(r"(?:an?|some|one|every|each|all|no|many|most|few)\b", re.IGNORECASE)
+_CHINESE_PAST = "[了过]|已"
+_CHINESE_UNSURE = "[?;]|如果|可能|也许|或者?|要是|。."
+_CHINESE_NEGATIVE = "并?不再?|还?没有?|尚?未|别"
+_INDEFINITE = r"(?i:(?:an?|some|one|every|each|all|no|many|most|few)\b)"
 """A text that begins so is about nothing in particular: two dogs may have two names."""
-_DETAIL = re.compile(r"[,和跟]| (?:with|since|and|as|for|near|at|in|on|but|because|until|from) ")
+_DETAIL = r"[,和跟]| (?:with|since|and|as|for|near|at|in|on|but|because|until|from) "
 """What follows may say more of the same value: "lives in Rome" and "lives in Rome with Ann" are both true."""
-_HAN = re.compile("[\u4e00-\u9fff]")
+_HAN = "[\u4e00-\u9fff]"
 
 
 class Statement(NamedTuple):
@@ -51,11 +50,11 @@ class Statement(NamedTuple):
 def statement_of(text: str) -> Statement | None:
     """The statement of a text; None if a later text can correct it in no way that is recognised."""
     said = texts.normal_text(text).rstrip(".!。 ")
-    is_chinese = _HAN.search(said) is not None
+    is_chinese = re.search(_HAN, said) is not None
     unsure, negative = (_CHINESE_UNSURE, _CHINESE_NEGATIVE) if is_chinese else (_UNSURE, _NEGATIVE)
-    if "\n" in text.strip() or unsure.search(said) or _INDEFINITE.match(text):
+    if "\n" in text.strip() or re.search(unsure, said) or re.match(_INDEFINITE, text):
         return None
-    positive = negative.sub("", said, count=1)
+    positive = re.sub(negative, "", said, count=1)
     key, value = _parts(positive, is_chinese=is_chinese)
     subject = key if is_chinese else " ".join(map(_stem, key.lower().split()))
     sort = "#" if re.search(r"\d", value) else "A" if value[:1].isupper() else "a"
@@ -67,10 +66,10 @@ def _parts(said: str, *, is_chinese: bool) -> tuple[str, str]:
     for pattern in _patterns("chinese_" if is_chinese else ""):
         found = pattern.fullmatch(said)
         if found is not None:
-            return f"{found['key']}§", _DETAIL.split(found["value"])[0]
+            return f"{found['key']}§", re.split(_DETAIL, found["value"])[0]
     past, quantity = (_CHINESE_PAST, _CHINESE_QUANTITY) if is_chinese else (_past(), _QUANTITY)
     numbers = list(re.finditer(quantity, said, re.IGNORECASE))
-    if len(numbers) != 1 or past.search(said):
+    if len(numbers) != 1 or re.search(past, said):
         return said, ""
     before, value, after = said[: numbers[0].start()], numbers[0][0], said[numbers[0].end() :]
     return (said, "") if re.search(r"\d", before + after) else (f"{before}§{after}", value)
@@ -87,11 +86,11 @@ def _patterns(language: str) -> Sequence[re.Pattern[str]]:
 
 
 @cache
-def _past() -> re.Pattern[str]:
-    """Words of what happened at some time: it may have happened twice."""
+def _past() -> str:
+    """A pattern of words of what happened at some time: it may have happened twice."""
     from recallog_projections.models.long_term import vocabulary
 
-    return re.compile(rf"\b(?:{'|'.join(sorted(vocabulary.words('past')))})\b", re.IGNORECASE)
+    return rf"(?i:\b(?:{'|'.join(sorted(vocabulary.words('past')))})\b)"
 
 
 def _stem(word: str) -> str:
