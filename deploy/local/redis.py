@@ -33,6 +33,7 @@ class LocalRedis(LocalServer):
         *,
         fsync: Fsync = "everysec",
         snapshots: bool = False,
+        settings: dict[str, str] | None = None,
         preferred_port: int | None = None,
         dies_with_starter: bool = True,
     ) -> None:
@@ -42,12 +43,14 @@ class LocalRedis(LocalServer):
             fsync: when the append-only file is written to disk. "always" means before each answer, for crash tests.
             snapshots: use `data/dump.rdb` (written by `SAVE`) instead of an append-only file, so that a test can
                 replace it by an older one.
+            settings: further settings of the server, which replace those of this module.
             preferred_port: see `LocalServer`.
             dies_with_starter: see `LocalServer`.
         """
         super().__init__(folder, preferred_port=preferred_port, dies_with_starter=dies_with_starter)
         self._fsync = fsync
         self._snapshots = snapshots
+        self._settings = settings or {}
 
     @property
     def url(self) -> str:
@@ -63,6 +66,7 @@ class LocalRedis(LocalServer):
             "save": "",  # tests write dumps explicitly
             "maxmemory-policy": "noeviction",
             "daemonize": "no",
+            **self._settings,
         }
         return [str(redis_server()), *(word for name, value in settings.items() for word in (f"--{name}", value))]
 

@@ -39,7 +39,9 @@ class NewKafka(Protocol):
 class NewRedis(Protocol):
     """Starts a new Redis in a new folder; the arguments are those of `LocalRedis`."""
 
-    def __call__(self, *, fsync: Fsync = "always", snapshots: bool = False) -> LocalRedis: ...
+    def __call__(
+        self, *, fsync: Fsync = "always", snapshots: bool = False, settings: dict[str, str] | None = None
+    ) -> LocalRedis: ...
 
 
 @pytest.fixture(scope="session")
@@ -91,9 +93,11 @@ def own_redis(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
 
     with ExitStack() as running:
 
-        def start(*, fsync: Fsync = "always", snapshots: bool = False) -> LocalRedis:
+        def start(
+            *, fsync: Fsync = "always", snapshots: bool = False, settings: dict[str, str] | None = None
+        ) -> LocalRedis:
             folder = tmp_path_factory.mktemp("own-redis")
-            server = _started(LocalRedis(folder, fsync=fsync, snapshots=snapshots), request.config)
+            server = _started(LocalRedis(folder, fsync=fsync, snapshots=snapshots, settings=settings), request.config)
             running.callback(server.kill)
             return server
 

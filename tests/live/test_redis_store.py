@@ -3,15 +3,18 @@
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from deploy.local import LocalRedis
+from deploy.local.server import START_SECONDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +24,7 @@ from contract.store_contract import LOG, ROW, A, B, C, activate, at, build, comm
 from contract.store_contract import entries as log_entries
 from live.conftest import NewRedis
 from recallog_projections.breaker import OPEN_SECONDS
+from recallog_projections.patience import patient
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.redis import READ_ROWS_MAX, RedisStore
@@ -427,6 +431,49 @@ def test_acknowledged_commits_survive_a_kill(own: RedisStore, server: LocalRedis
 
 
 # An unsuitable or failing Redis.
+
+
+def wait_until_it_loads(server: LocalRedis) -> None:
+    give_up = time.monotonic() + START_SECONDS
+    with closing(redis.Redis.from_url(server.url)) as client:
+        while time.monotonic() < give_up:
+            with suppress(redis.ConnectionError):
+                if client.info("persistence")["loading"]:
+                    return
+    raise AssertionError("the server has not begun to load its data")
+
+
+async def patiently(work: Awaitable[Any]) -> Any:
+    with patient():
+        return await work
+
+
+def test_questions_are_refused_while_the_server_loads_its_data_and_long_work_waits_for_it(own_redis: NewRedis) -> None:
+    server = own_redis(
+        snapshots=True,
+        settings={
+            "key-load-delay": "20000",  # µs
+            "loading-process-events-interval-bytes": "1024",
+            "rdbcompression": "no",
+        },
+    )
+    values = {f"key-{number}": b"value" * 100 for number in range(100)}
+    with one_loop():
+        own = new_store(server.url)
+        for key, value in values.items():
+            run(ask(own, "SET", key, value))
+        run(ask(own, "SAVE"))
+        server.kill()
+        starting = threading.Thread(target=server.start)
+        starting.start()
+        try:
+            wait_until_it_loads(server)
+            with pytest.raises(StorageUnavailable, match="loading"):
+                run(ask(own, "GET", "key-0"))
+            assert run(patiently(ask(own, "MGET", *values))) == list(values.values())
+        finally:
+            starting.join()
+            run(own.close())
 
 
 def test_a_redis_that_evicts_is_refused(own: RedisStore, server: LocalRedis) -> None:

@@ -61,7 +61,7 @@ class Script:
 
 
 class Unreachable(Exception):
-    """The server cannot be reached, or a connection to it broke or timed out."""
+    """The server cannot be reached or still loads its data, or a connection to it broke or timed out."""
 
 
 def address_of(url: str) -> str:
@@ -239,8 +239,6 @@ class RedisServer:
             return StorageError(f"{here} refuses the user or the password of its URL ({text}): correct the URL")
         if isinstance(error, NoPermissionError):
             return StorageReadOnly(f"{here} denies its user a command that the store needs ({text}): extend its ACL")
-        if isinstance(error, BusyLoadingError):
-            return StorageUnavailable(f"{here} is still loading its data; try again later")
         if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in text:
             return StorageFull(f"{here} has no memory left, nothing was written: raise its maxmemory, then try again")
         if isinstance(error, ReadOnlyError):
@@ -254,9 +252,11 @@ class RedisServer:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Raise `Unreachable` for the errors of redis-py that are no answers of the server."""
+    """Raise `Unreachable` for the errors of redis-py after which the same call may succeed on another connection."""
     try:
         yield
+    except BusyLoadingError as error:  # after a start, until the append-only file has been read
+        raise Unreachable("is still loading its data") from error
     except NoAnswer as error:
         raise Unreachable(f"did not answer in time ({error})") from error
     except NoConnection as error:
