@@ -6,7 +6,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from recallog import mistakes
 from recallog.index import delegation, messages, remote
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recallog.components import Components
-    from recallog.queries.previews import AgentScope
     from recallog.reactors.asker import Asked, Asker
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
+    from recallog.reading.readings import AgentReading, SpaceReading
     from recallog.retrieval.memory_index import FedIndex, MemoryIndex
     from recallog.retrieval.searcher import Searcher
     from recallog.retrieval.sources import CandidateSource
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from recallog.settings import Settings
     from recallog_streams.tracing import Tracing
 
+Further = ParamSpec("Further")
 Result = TypeVar("Result")
+Reading = TypeVar("Reading", bound="SpaceReading")
 Verdict = TypeVar("Verdict")
 
 
@@ -178,13 +180,6 @@ class MemoryAccess(Host):
 
         return None if self.relevance is None else FedIndex(self.relevance)
 
-    def scope(self, space: str, agent: str, at: At) -> "AgentScope":
-        """The memory of an agent as it was at the moment that `at` names."""
-        from recallog.queries.previews import AgentScope
-
-        as_of = parameters.past_moment(at.get("as_of"))
-        return AgentScope(self.components.ledger, space, agent, self.log_events, as_of, self.progress)
-
     def check_events(self, path: str, events: int | None) -> None:
         """Raise `InvalidArgument` for more events than the logs of this memory retain."""
         if events is not None and events > self.log_events:
@@ -223,26 +218,82 @@ class MemoryAccess(Host):
         """Write events that an observer has made: it is not asked for others first, and no reactor is woken."""
         return await self.components.append([rules.with_newest_rule(event) for event in events])
 
+    async def of_agent(
+        self,
+        space: str,
+        agent: str,
+        at: At,
+        handler: "Callable[Concatenate[AgentReading, Further], Awaitable[Result]]",
+        /,
+        *further: Further.args,
+        **more: Further.kwargs,
+    ) -> Result:
+        """What `handler` answers about an agent, by the views that `at` names, and by what is `asked`."""
+        from recallog.reading.readings import AgentReading
+
+        return await self._routed(space, at, partial(AgentReading, agent=agent), handler, *further, **more)
+
     async def of_space(
         self,
         space: str,
-        query: "Callable[[ReadSession], Awaitable[Result]]",
         at: At,
-        views: "ProjectionGroup | None" = None,
+        handler: "Callable[Concatenate[SpaceReading, Further], Awaitable[Result]]",
+        /,
+        *further: Further.args,
+        **more: Further.kwargs,
     ) -> Result:
-        """The result of a query about one space, of the state of `views` that `at` names; None: the built-in ones."""
-        after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
-        return await self.router.of_space(space, query, after, as_of, views)
+        """What `handler` answers about a space, by the views that `at` names, and by what is `asked`."""
+        from recallog.reading.readings import SpaceReading
 
-    def views_of(self, table: Table[Any] | Log[Any]) -> "ProjectionGroup":
-        """The views that have a table or a log. Raises `ProjectionError` if no projection of this memory has it."""
+        return await self._routed(space, at, SpaceReading, handler, *further, **more)
+
+    def _routed(
+        self,
+        space: str,
+        at: At,
+        make_reading: "Callable[..., Reading]",
+        handler: "Callable[Concatenate[Reading, Further], Awaitable[Result]]",
+        /,
+        *further: Further.args,
+        **more: Further.kwargs,
+    ) -> "Awaitable[Result]":
+        after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
+
+        def query(session: "ReadSession") -> "Awaitable[Result]":
+            reading = make_reading(
+                session.store,
+                session.partition,
+                session.source,
+                space=space,
+                ledger=self.components.ledger,
+                log_events=self.log_events,
+                as_of=as_of,
+                progress=self.progress,
+                make_searcher=partial(self.searcher, at),
+            )
+            return handler(reading, *further, **more)
+
+        return self.router.of_space(space, query, after, as_of)
+
+    async def of_views(
+        self,
+        table: Table[Any] | Log[Any],
+        space: str,
+        at: At,
+        query: "Callable[[ReadSession], Awaitable[Result]]",
+    ) -> Result:
+        """The result of a query of the views that have a table or a log: the built-in ones, or those of the program.
+
+        Raises `ProjectionError` if no projection of this memory has it.
+        """
+        after, as_of = parameters.position(at.get("after")), parameters.past_moment(at.get("as_of"))
+        return await self.router.of_space(space, query, after, as_of, self._views_of(table))
+
+    def _views_of(self, table: Table[Any] | Log[Any]) -> "ProjectionGroup":
         for group in self.components.groups():
             if table in group.builder.fold.tables:
                 return group
         raise ProjectionError(f"{table.name!r} belongs to no projection that this memory was opened with")
-
-    async def at_present(self, space: str, query: "Callable[[ReadSession], Awaitable[Result]]", /) -> Result:
-        return await self.router.of_space(space, query)
 
     def delegate(self, call: Call) -> Awaitable[Any] | None:
         """The answer of the process that serves the index, if the call may need the index and it is served."""
@@ -330,7 +381,7 @@ class MemoryAccess(Host):
 
         if (space, agent) not in self._near_agents:
             try:
-                known = await self.at_present(space, lambda reading: spaces.agent_names(reading, space))
+                known = await self.of_space(space, At(), spaces.agent_names)
             except RecallogError:
                 return
             if agent in known:  # it has acted meanwhile
@@ -349,7 +400,7 @@ class MemoryAccess(Host):
             key = RowKey(settings.SPACES.name, space)
             try:
                 async with asyncio.timeout(_DECLARED_SECONDS):
-                    found = await self.at_present(space, lambda reading: reading.snapshot([key]))
+                    found = await self.of_space(space, At(), ReadSession.snapshot, [key])
             except (RecallogError, TimeoutError):
                 return False
             row = found.row(settings.SPACES, space)

@@ -43,8 +43,7 @@ class Components:
         """Append events to the ledger. Raises `LedgerMismatch` if it has lost records that the views have processed."""
         return await self.ledger.append_guarded(events, self.guard)
 
-    @property
-    def required_index(self) -> SemanticIndex:
+    def require_index(self) -> SemanticIndex:
         """The semantic index, for what cannot be done without it. Raises `SettingsError` if it is off."""
         if self.index is None:
             raise SettingsError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, Unpack
@@ -508,9 +508,7 @@ class Memory(Parts):
     ) -> "EpisodicView":
         """The recent events of an agent: its own, those addressed to it, and shared ones, oldest first."""
         self._access.check_events("window", window)
-        return await self._access.of_space(
-            space, lambda reading: queries.timeline.window(reading, space, agent, window), at
-        )
+        return await self._access.of_agent(space, agent, at, queries.timeline.window, window)
 
     @operation(
         example="recallog timeline village baker --kind agent.thought --limit 20", gen_ai=GenAi.SEARCH, records="items"
@@ -532,11 +530,7 @@ class Memory(Parts):
         """
         wanted = queries.timeline.EventFilter.of(options)
         first = parameters.position(before)
-        return await self._access.of_space(
-            space,
-            lambda reading: queries.timeline.page(reading, space, agent, wanted, limit, first, self._access.log_events),
-            options,
-        )
+        return await self._access.of_agent(space, agent, options, queries.timeline.page, wanted, limit, first)
 
     @operation(
         example="recallog timeline village baker --around e-17",
@@ -562,10 +556,7 @@ class Memory(Parts):
         """
         wanted = queries.timeline.EventFilter.of(options)
         request = queries.previews.AroundRequest(event_id, entries_before, entries_after, wanted.passes)
-        scope = self._access.scope(space, agent, options)
-        return await self._access.of_space(
-            space, lambda reading: queries.previews.around(reading, scope, request), options
-        )
+        return await self._access.of_agent(space, agent, options, queries.previews.around, request)
 
     @operation(
         example='recallog salient village baker "who owes the miller?" --top-k 5',
@@ -589,14 +580,8 @@ class Memory(Parts):
         weights; without a query relevance is 0. Relevance is semantic while the index is served (`recall` starts it)
         and has processed as much as the views; otherwise words are compared. `relevance_by` of the answer says which.
         """
-        salience_query, searcher = self._salience_query(query, top_k, options), self._access.searcher(options)
-        return await self._access.of_space(
-            space,
-            lambda reading: queries.salient.salient(
-                reading, searcher, space, agent, salience_query, self._access.log_events
-            ),
-            options,
-        )
+        salience_query = self._salience_query(query, top_k, options)
+        return await self._access.of_agent(space, agent, options, queries.salient.salient, salience_query)
 
     @operation(
         example='recallog recall village baker "who owes the miller?" --explain',
@@ -696,14 +681,9 @@ class Memory(Parts):
             preset=preset,
             weights=weights,
         )
-        searcher = self._access.searcher(options)
         if wait_index:
             await self.catch_up_index(partition=await self.admin.partition_of(space))
-        found = await self._access.of_space(
-            space,
-            lambda reading: retrieval.recall.recall(reading, searcher, recall_query, self._access.log_events),
-            options,
-        )
+        found = await self._access.of_agent(space, agent, options, retrieval.recall.recall, recall_query)
         if wait_index and found.index is None and found.degraded is not None:
             raise IndexUnavailable(f"the index was waited for, and cannot answer: {found.degraded}")
         return found
@@ -721,8 +701,7 @@ class Memory(Parts):
         Events that the agent may not see are left out. For events that the views have dropped, the space is folded up
         to the newest of them.
         """
-        scope = self._access.scope(space, agent, at)
-        return await self._access.of_space(space, lambda reading: queries.previews.entries(reading, scope, ids), at)
+        return await self._access.of_agent(space, agent, at, queries.previews.entries, ids)
 
     @checked
     async def catch_up_index(
@@ -753,16 +732,14 @@ class Memory(Parts):
 
         `space.configured {scene_kinds}` names the kinds; the default is `world.observed` and `run.started`.
         """
-        return await self._access.of_space(space, lambda reading: queries.scene.scene_of(reading, space), at)
+        return await self._access.of_space(space, at, queries.scene.scene_of)
 
     @operation(example="recallog agent-settings village baker")
     async def agent_settings(
         self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]
     ) -> "AgentSettingsView":
         """The settings of an agent, with defaults. `agent.configured` events change them."""
-        return await self._access.of_space(
-            space, lambda reading: queries.spaces.agent_settings(reading, space, agent), at
-        )
+        return await self._access.of_agent(space, agent, at, queries.spaces.agent_settings)
 
     @operation(example="recallog pending village")
     async def pending(
@@ -780,7 +757,7 @@ class Memory(Parts):
         process have failed. What other processes have tried is not known here.
         """
         access = self._access
-        found = await queries.due.of_memory(access.components, access.router, access.log_events, space, partition)
+        found = await queries.due.of_memory(access, space, partition)
         if found:
             loop = self._own_reactor()
             found = [each.model_copy(update={"why": loop.why(each.trigger, each.kind)}) for each in found]
@@ -795,7 +772,7 @@ class Memory(Parts):
     ) -> "SpacesView":
         """A page of the spaces with their counts, by name."""
         found = await self._access.router.of_all(
-            lambda reading: queries.spaces.spaces(reading, cursor, limit + 1)  # one more says whether there are more
+            partial(queries.spaces.spaces, cursor=cursor, most=limit + 1)  # one more says whether there are more
         )
         return views.SpacesView(**views.SpacesView.fields_of(sorted(found, key=lambda space: space.space), limit))
 
@@ -808,9 +785,7 @@ class Memory(Parts):
         cursor: parameters.Cursor = None,
     ) -> "AgentsView":
         """A page of the agents that have acted in a space, with their counts, by name."""
-        return await self._access.router.of_space(
-            space, lambda reading: queries.spaces.agents(reading, space, cursor, limit)
-        )
+        return await self._access.of_space(space, At(), queries.spaces.agents, cursor, limit)
 
     @operation(example="recallog sessions village")
     async def sessions(
@@ -821,9 +796,7 @@ class Memory(Parts):
         cursor: parameters.Cursor = None,
     ) -> "SessionsView":
         """A page of the sessions of a space with their counts, the one with the newest event first."""
-        return await self._access.router.of_space(
-            space, lambda reading: queries.spaces.sessions(reading, space, cursor, limit)
-        )
+        return await self._access.of_space(space, At(), queries.spaces.sessions, cursor, limit)
 
     @operation(example="recallog resume village --agent baker")
     async def resume(
@@ -835,14 +808,14 @@ class Memory(Parts):
         memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
         the shared events; without it, the memories of all agents count. Bookkeeping and entries do not.
         """
-        return await self._access.of_space(
-            space, lambda reading: queries.spaces.resume(reading, space, agent, self._access.log_events), at
-        )
+        if agent is None:
+            return await self._access.of_space(space, at, queries.spaces.resume)
+        return await self._access.of_agent(space, agent, at, queries.spaces.resume_of_agent)
 
     @operation(example="recallog status --space village", command="status --space")
     async def space(self, space: parameters.Space) -> "SpaceDetail":
         """The activity in a space: its agents, sessions and kinds, each with its counts."""
-        return await self._access.router.of_space(space, lambda reading: queries.spaces.space_detail(reading, space))
+        return await self._access.of_space(space, At(), queries.spaces.space_detail)
 
     @operation(example="recallog schema kinds --space village", command="schema kinds --space", shared=True)
     async def kinds(self, space: parameters.Space, **at: Unpack[At]) -> "KindsView":
@@ -850,7 +823,7 @@ class Memory(Parts):
 
         `space.configured {kinds}` declares them.
         """
-        return await self._access.of_space(space, lambda reading: queries.spaces.kinds_of(reading, space), at)
+        return await self._access.of_space(space, at, queries.spaces.kinds_of)
 
     @operation(example="recallog schema kinds", command="schema kinds", shared=True)
     async def catalogue(
@@ -874,7 +847,7 @@ class Memory(Parts):
         async def query(reading: "ReadSession") -> Row | None:
             return (await reading.snapshot([RowKey(table.name, space, owner, key)])).row(table, space, owner, key)
 
-        return await self._access.of_space(space, query, at, self._access.views_of(table))
+        return await self._access.of_views(table, space, at, query)
 
     @checked
     async def log_entries(
@@ -893,7 +866,7 @@ class Memory(Parts):
             snapshot = await reading.snapshot(logs=[(LogName(log.name, space, owner), newest)])
             return [log.decode(data) for data in snapshot.tail(log, space, owner).entries]
 
-        return await self._access.of_space(space, query, at, self._access.views_of(log))
+        return await self._access.of_views(log, space, at, query)
 
     async def _recall_for_prompt(
         self, query: "retrieval.query.RecallQuery", compared: int, *, past: bool
@@ -902,10 +875,7 @@ class Memory(Parts):
         partition = await self.admin.partition_of(query.space)
         position = None if query.offset_until is None else Position(partition, query.offset_until)
         at = At(as_of=query.at_until or position) if past else At(after=position)
-        searcher = self._access.searcher(at)
-        return await self._access.of_space(
-            query.space, lambda reading: retrieval.recall.recall(reading, searcher, query, compared), at
-        )
+        return await self._access.of_agent(query.space, query.agent, at, retrieval.recall.recall, query, compared)
 
     def _without_reranker(self) -> Self:
         plain = copy(self)

@@ -1,6 +1,7 @@
 """Similar entries: the plain cosine of two texts, over what an agent owns or may read, also behind the index."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from contract.test_index_entries import changed, retained
 from contract.test_index_store import Village, in_a_village
 from recallog.models.long_term.similar import SimilarEntries, similar
-from recallog.reading.read_session import ReadSession
+from recallog.operations.parameters import At
+from recallog.reading.readings import AgentReading
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.index.embedders.embedder import Passage
 from recallog_schemas.errors import IndexUnavailable
 from support.events import event
@@ -23,10 +26,11 @@ TEXT = "The rye needs water."
 async def asked(
     found: Village, agent: str = "baker", text: str = TEXT, *, owned: bool = True, types: Sequence[str] | None = None
 ) -> SimilarEntries:
-    async def query(reading: ReadSession) -> SimilarEntries:
-        return await similar(reading, found.asking, "village", agent, text, owned=owned, types=types, limit=5)
+    async def query(reading: AgentReading) -> SimilarEntries:
+        asking = replace(reading, make_searcher=lambda: Searcher(index=found.asking))
+        return await similar(asking, text, owned=owned, types=types, limit=5)
 
-    return await found.memory._access.router.of_space("village", query)
+    return await found.memory._access.of_agent("village", agent, At(), query)
 
 
 def ids(found: SimilarEntries) -> list[str]:

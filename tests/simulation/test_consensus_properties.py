@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog.models.consensus import queries as queries
-from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import SpaceReading
 from recallog_projections.models.consensus import projection as view
 from support.consensus_oracle import Debates, debates, hash_of
 from support.events import MOMENT
 from support.finishing import finish
-from support.folding import all_rows, folded, ledger_at, reading_of
+from support.folding import about, all_rows, folded, ledger_at, reading_of
 
 pytestmark = pytest.mark.models("consensus")
 
@@ -80,12 +80,12 @@ def _bytes(events: Sequence[dict[str, Any]]) -> list[bytes]:
     return [json.dumps(event).encode() for event in events]
 
 
-def check(reading: ReadSession, space: str, expected: Debates, rng: random.Random) -> None:
+def check(reading: SpaceReading, space: str, expected: Debates, rng: random.Random) -> None:
     """What each agent finds is what the oracle says: by similarity, by topic, by hash and by id."""
     for agent in (*AGENTS, "stranger"):
         for topic in (*TOPICS, "unheard of"):
             least, limit = rng.choice((0.0, 0.5)), rng.choice((1, 3, 1000))
-            found = finish(queries.find_similar(reading, space, agent, topic, limit, least)).found
+            found = finish(queries.find_similar(about(reading, space, agent), topic, limit, least)).found
             assert [(each.consensus.id, each.similarity) for each in found] == [
                 (id_, round(float(similarity), 4)) for id_, similarity in expected.similar(agent, topic, least)[:limit]
             ], (agent, topic)
@@ -93,13 +93,13 @@ def check(reading: ReadSession, space: str, expected: Debates, rng: random.Rando
                 links = list(each.consensus.supersedes), each.consensus.superseded_by
                 assert links == expected.linked(agent, each.consensus.id)
             wanted, asked = rng.choice((None, *TYPES)), rng.choice((topic, hash_of(topic)))
-            objections = finish(queries.dissents(reading, space, agent, asked, wanted, limit)).dissents
+            objections = finish(queries.dissents(about(reading, space, agent), asked, wanted, limit)).dissents
             assert [(each.id, each.consensus) for each in objections] == (
                 expected.objections(agent, topic, wanted)[:limit]
             ), (agent, topic)
         seen = {each.id for each in expected.seen(agent)}
         for said in expected.consensuses:
-            by_id = finish(queries.by_id(reading, space, agent, said.id))
+            by_id = finish(queries.by_id(about(reading, space, agent), said.id))
             assert (by_id is not None) is (said.id in seen)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from recallog import Conflict, Memory
 from recallog.models.items import queries as queries
 from recallog.models.working import queries as working
-from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import SpaceReading
 from recallog_projections.models.items import projection as items
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import LogName
@@ -24,7 +24,7 @@ from recallog_schemas import limits
 from recallog_schemas.models.items import limits as items_limits
 from recallog_schemas.timestamps import micros
 from recallog_streams.projector import Projector
-from support.folding import all_rows, finish, folded, ledger_at, reading_of
+from support.folding import about, all_rows, finish, folded, ledger_at, reading_of
 from support.items_oracle import QUEUE, Bounds, Shelf, shelves
 
 pytestmark = pytest.mark.models("prompt")
@@ -127,9 +127,9 @@ def _pads() -> list[tuple[str, ...]]:
     return [("session", "x1"), ("session", "x2")]
 
 
-def _check_agent(reading: ReadSession, space: str, agent: str, shelf: Shelf) -> None:
+def _check_agent(reading: SpaceReading, space: str, agent: str, shelf: Shelf) -> None:
     for (names, key), item in shelf.items.items():
-        found = finish(queries.get(reading, space, agent, names, key)).item
+        found = finish(queries.get(about(reading, space, agent), names, key)).item
         assert found is not None, (names, key)
         assert (found.value, found.version, found.sha256) == (item.value, item.version, item.sha256)
         assert (found.position.offset, micros(found.at)) == (item.offset, micros(datetime.fromisoformat(item.at)))
@@ -140,7 +140,7 @@ def _check_agent(reading: ReadSession, space: str, agent: str, shelf: Shelf) -> 
         assert sorted(by_key) == sorted(by_change)
         assert by_key == sorted(by_key, key=lambda each: items.path_of(*each))
     for session, names in ((None, ("working",)), ("x1", ("session", "x1"))):
-        blocks = finish(working.blocks(reading, space, agent, None, session)).blocks
+        blocks = finish(working.blocks(about(reading, space, agent), None, session)).blocks
         assert [block.label for block in blocks] == shelf.keys(names)
         assert [block.content for block in blocks] == [shelf.items[names, key].value for key in shelf.keys(names)]
     log = LogName(items.REFUSALS.name, space, agent)
@@ -149,11 +149,11 @@ def _check_agent(reading: ReadSession, space: str, agent: str, shelf: Shelf) -> 
 
 
 def _pages(
-    reading: ReadSession, space: str, agent: str, namespace: Sequence[str], *, newest_first: bool
+    reading: SpaceReading, space: str, agent: str, namespace: Sequence[str], *, newest_first: bool
 ) -> list[tuple[tuple[str, ...], str]]:
     found, cursor = [], None
     while True:
-        page = finish(queries.page(reading, space, agent, namespace, 4, cursor, newest_first=newest_first))
+        page = finish(queries.page(about(reading, space, agent), namespace, 4, cursor, newest_first=newest_first))
         found += [(item.namespace, item.key) for item in page.items]
         cursor = page.next
         if cursor is None:

@@ -18,10 +18,9 @@ from recallog.models.prompt import explain
 from recallog.models.prompt import queries as context
 from recallog.models.prompt.queries import ContextRequest
 from recallog.queries import salient, scene
-from recallog.queries.previews import AgentScope
 from recallog.queries.salient import SalienceQuery
 from recallog.reading.read_session import ReadSession
-from recallog.retrieval.searcher import Searcher
+from recallog.reading.readings import SpaceReading
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import builtin
 from recallog_schemas import Event, Position, codec, limits
@@ -34,7 +33,7 @@ from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from support.events import MOMENT, event
-from support.folding import NEVER_SEEN, all_rows, finish, folded, ledger_at, reading_of
+from support.folding import NEVER_SEEN, about, all_rows, finish, folded, ledger_at, reading_of
 from support.oracle import BOOKKEEPING, Expected, ExpectedEvent, ExpectedReflection, expect, trigger_of
 from support.random_events import AGENTS, SPACES, random_ledger
 
@@ -72,8 +71,8 @@ class Recorded:
         return ledger_at(self.values, unique_ids=self.unique_ids, batch_records=self.batch_records)
 
     @cached_property
-    def reading(self) -> ReadSession:
-        return reading_of(*folded(self.ledger, remember_until=self.happened_by))
+    def reading(self) -> SpaceReading:
+        return reading_of(*folded(self.ledger, remember_until=self.happened_by), as_of=self.happened_by)
 
     @cached_property
     def expected(self) -> Expected:
@@ -84,8 +83,7 @@ class Recorded:
         return self.explained(space, event_id, agent, request)
 
     def explained(self, space: str, event_id: str, agent: str, request: ContextRequest) -> Explanation:
-        scope = AgentScope(self.ledger, space, agent, KEPT, self.happened_by)
-        return finish(explain.explain(self.reading, Searcher(), scope, event_id, request))
+        return finish(explain.explain(about(self.reading, space, agent), event_id, request))
 
 
 @st.composite
@@ -106,7 +104,7 @@ def expected_at(wanted: Sequence[ExpectedEvent]) -> list[tuple[int, str]]:
 
 
 def check_salience(recorded: Recorded, space: str, agent: str, query: SalienceQuery) -> None:
-    view = finish(salient.salient(recorded.reading, Searcher(), space, agent, query, KEPT))
+    view = finish(salient.salient(about(recorded.reading, space, agent), query))
     wanted = recorded.expected.salient(space, agent, query.text, query.turn, query.top_k)
     assert shown_at(view.memories) == expected_at([one.event for one in wanted])
     for found, one in zip(view.memories, wanted, strict=True):
@@ -128,7 +126,7 @@ def check_all_reflections(recorded: Recorded) -> None:
     for space in sorted(SPACES):
         for agent in sorted(READERS):
             reflection = recorded.expected.reflection(space, agent)
-            view = finish(reflections.reflection_of(recorded.reading, space, agent, KEPT))
+            view = finish(reflections.reflection_of(about(recorded.reading, space, agent)))
             check_reflection(view, reflection, recorded.expected.clock(space))
             if reflection.due:
                 pending.append((space, agent, reflection.trigger, len(reflection.counted), reflection.threshold))
@@ -183,7 +181,7 @@ def test_a_trigger_is_answered_only_by_its_own_id(spelling: str) -> None:
     cause = spelling.format(trigger[:-1])
     reflected = [event("agent.reflected"), event("agent.reflected", causation_id=cause)]
     recorded = Recorded([codec.encode(each) for each in reflected], True, 1000)
-    view = finish(reflections.reflection_of(recorded.reading, "village", "baker", KEPT))
+    view = finish(reflections.reflection_of(about(recorded.reading, "village", "baker")))
     assert view.last == Position(0, 0 if cause == trigger else 1)
     check_reflection(view, recorded.expected.reflection("village", "baker"), 0)
 
@@ -199,7 +197,7 @@ def test_beliefs_are_an_agent_s_reflections_that_the_reader_could_see_when_they_
     for space in SPACES:
         for agent in AGENTS:
             for reader in (None, *READERS):
-                view = finish(reflections.beliefs_of(recorded.reading, space, agent, reader))
+                view = finish(reflections.beliefs_of(about(recorded.reading, space, agent), reader))
                 assert shown_at(view.beliefs) == expected_at(recorded.expected.beliefs(space, agent, reader))
 
 
@@ -207,7 +205,7 @@ def test_beliefs_are_an_agent_s_reflections_that_the_reader_could_see_when_they_
 @given(recordings())
 def test_the_scene_is_the_newest_shared_event_of_each_of_its_kinds(recorded: Recorded) -> None:
     for space in SPACES:
-        view = finish(scene.scene_of(recorded.reading, space))
+        view = finish(scene.scene_of(about(recorded.reading, space)))
         assert list(view.kinds) == recorded.expected.scene_kinds(space)
         assert shown_at(view.events) == expected_at(recorded.expected.scene(space))
 
@@ -217,9 +215,7 @@ def test_the_scene_is_the_newest_shared_event_of_each_of_its_kinds(recorded: Rec
 def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
-            prompt = finish(
-                context.context(recorded.reading, Searcher(), space, agent, ContextRequest(extra="END"), KEPT)
-            )
+            prompt = finish(context.context(about(recorded.reading, space, agent), ContextRequest(extra="END")))
             heard = recorded.expected.visitors(space, agent)
             lines = "\n".join(["VISITOR", *lines_of(heard, agent)] if heard else ["VISITOR", "(quiet)"])
             assert undated(prompt.text).partition("\n\nEND")[0].endswith(f"\n\n{lines}")
@@ -230,7 +226,7 @@ def test_a_prompt_shows_the_last_events_of_visitors(recorded: Recorded) -> None:
 def test_a_prompt_shows_the_last_actions_of_its_agent(recorded: Recorded) -> None:
     for space in SPACES:
         for agent in READERS:
-            prompt = finish(context.context(recorded.reading, Searcher(), space, agent, ContextRequest(), KEPT))
+            prompt = finish(context.context(about(recorded.reading, space, agent), ContextRequest()))
             done = recorded.expected.actions(space, agent)
             history = "\n".join(["", "ACTION HISTORY", *lines_of(done, agent), "", "VISITOR", ""])
             assert history in undated(prompt.text) if done else "ACTION HISTORY" not in prompt.text
@@ -301,7 +297,7 @@ def check_nothing_is_shown(found: Explanation, counted: Sequence[ExpectedEvent])
 def test_explanations_name_the_section_of_every_event_that_the_prompt_shows_and_of_no_other(
     recorded: Recorded, space: str, agent: str, request: ContextRequest
 ) -> None:
-    answer = context.context(recorded.reading, Searcher(), space, agent, request, KEPT)
+    answer = context.context(about(recorded.reading, space, agent), request)
     prompt = sections_of(finish(answer).text)
     shown: dict[str, list[str]] = {heading: [] for heading in prompt}
     for each in recorded.expected.counted:
@@ -349,10 +345,12 @@ def test_an_answer_as_of_a_time_contains_no_later_events(
     then = Recorded(recorded.values, recorded.unique_ids, recorded.batch_records, happened_by=by)
     check_all_reflections(then)
     for space in SPACES:
-        assert shown_at(finish(scene.scene_of(then.reading, space)).events) == expected_at(then.expected.scene(space))
+        assert shown_at(finish(scene.scene_of(about(then.reading, space))).events) == expected_at(
+            then.expected.scene(space)
+        )
         for agent in READERS:
             check_salience(then, space, agent, query)
-            beliefs = finish(reflections.beliefs_of(then.reading, space, agent, None)).beliefs
+            beliefs = finish(reflections.beliefs_of(about(then.reading, space, agent), None)).beliefs
             assert shown_at(beliefs) == expected_at(then.expected.beliefs(space, agent))
 
 
@@ -404,7 +402,7 @@ def test_beyond_the_retention_of_the_views_all_events_are_counted_without_the_fi
     long_run: Recorded,
 ) -> None:
     reflection = long_run.expected.reflection("village", "baker")
-    view = finish(reflections.reflection_of(long_run.reading, "village", "baker", KEPT))
+    view = finish(reflections.reflection_of(about(long_run.reading, "village", "baker")))
     assert (view.due, view.events, view.trigger) == (True, len(reflection.counted), reflection.trigger)
     assert (reflection.since, view.since) == (reflection.counted[2].offset, None)
     assert shown_at(view.on) == expected_at(reflection.counted[-20:])

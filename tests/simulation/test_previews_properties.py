@@ -10,17 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog.queries import previews
-from recallog.queries.previews import AgentScope, AroundRequest
-from recallog.reading.read_session import ReadSession
+from recallog.queries.previews import AroundRequest
+from recallog.reading.readings import SpaceReading
 from recallog.retrieval import recall as recalling
 from recallog.retrieval.query import RecallQuery
-from recallog.retrieval.searcher import Searcher
 from recallog_projections.views import builtin
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.views import AroundView, SearchPage
 from recallog_streams.ledgers.memory import MemoryLedger
 from support.events import MOMENT
-from support.folding import NEVER_SEEN, finish, folded, reading_of
+from support.folding import NEVER_SEEN, about, finish, folded, reading_of
 from support.oracle import Expected, ExpectedEvent, expect, understood
 from support.random_events import AGENTS, SPACES, random_ledger
 
@@ -49,8 +48,9 @@ class Recorded:
         return ledger
 
     @cached_property
-    def reading(self) -> ReadSession:
-        return reading_of(*folded(self.ledger, builtin.projections(self.kept), remember_until=self.happened_by))
+    def reading(self) -> SpaceReading:
+        generation = folded(self.ledger, builtin.projections(self.kept), remember_until=self.happened_by)
+        return reading_of(*generation, log_events=self.kept, as_of=self.happened_by)
 
     @cached_property
     def expected(self) -> Expected:
@@ -61,15 +61,12 @@ class Recorded:
         """The ids of all counted events of all spaces, and an unknown id."""
         return [*dict.fromkeys(str(said.fields["id"]) for said in self.expected.counted), "nosuch"]
 
-    def asker(self, space: str, agent: str) -> AgentScope:
-        return AgentScope(self.ledger, space, agent, self.kept, self.happened_by)
-
     def around(self, space: str, agent: str, request: AroundRequest) -> AroundView:
-        return finish(previews.around(self.reading, self.asker(space, agent), request))
+        return finish(previews.around(about(self.reading, space, agent), request))
 
     def search(self, space: str, agent: str, query: str) -> SearchPage:
         question = RecallQuery(space, agent, query, 100, at_until=self.happened_by)
-        return previews.page(finish(recalling.recall(self.reading, Searcher(), question, self.kept)), 100)
+        return previews.page(finish(recalling.recall(about(self.reading, space, agent), question)), 100)
 
 
 @st.composite
@@ -92,7 +89,7 @@ def test_entries_are_the_events_of_the_ids_that_the_agent_could_see(
     memory: Recorded, space: str, agent: str, dice: random.Random
 ) -> None:
     ids = dice.choices(memory.ids, k=30)
-    view = finish(previews.entries(memory.reading, memory.asker(space, agent), ids))
+    view = finish(previews.entries(about(memory.reading, space, agent), ids))
     seen = {str(said.fields["id"]): said for said in memory.expected.memories(space, agent)}
     expected = [(seen[each].offset, seen[each].text) for each in dict.fromkeys(ids) if each in seen]
     assert [(shown.position.offset, shown.text) for shown in view.entries] == expected

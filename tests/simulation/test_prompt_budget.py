@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from recallog.models.prompt import queries as context
 from recallog.models.prompt.queries import ContextRequest
-from recallog.retrieval.searcher import Searcher
-from recallog_schemas import Event, codec, limits
+from recallog_schemas import Event, codec
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.prompt.views import ContextView
 from recallog_schemas.shortening import MARK
 from recallog_schemas.token_estimate import estimate_tokens
 from support.events import MOMENT, event
-from support.folding import finish, folded, ledger_at, reading_of
+from support.folding import about, finish, folded, ledger_at, reading_of
 
 pytestmark = pytest.mark.models("prompt")
 
@@ -79,7 +78,7 @@ class Prompts:
 
     def on(self, budget_tokens: int | None) -> ContextView:
         request = replace(self._request, budget_tokens=budget_tokens)
-        answer = context.context(self._reading, Searcher(), "village", "baker", request, limits.LOG_EVENTS_KEPT)
+        answer = context.context(about(self._reading, "village", "baker"), request)
         return finish(answer)
 
     def on_or_refused(self, budget_tokens: int) -> ContextView | InvalidArgument:

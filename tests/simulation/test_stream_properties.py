@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog.models.stream import queries as queries
-from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import SpaceReading
 from support.events import MOMENT
 from support.finishing import finish
-from support.folding import all_rows, folded, ledger_at, reading_of
+from support.folding import about, all_rows, folded, ledger_at, reading_of
 
 pytestmark = pytest.mark.models("stream")
 
@@ -128,15 +128,15 @@ def insights(events: Sequence[Fields], space: str, agent: str, until: datetime |
     return found[-64:]
 
 
-def check(reading: ReadSession, events: Sequence[Fields], rng: random.Random, until: datetime | None = None) -> None:
+def check(reading: SpaceReading, events: Sequence[Fields], rng: random.Random, until: datetime | None = None) -> None:
     for space in ("village", "city"):
         for agent in (*AGENTS, "stranger"):
             own, marked = streams(events, space, agent, until), insights(events, space, agent, until)
-            shown = finish(queries.newest_insights(reading, space, agent, 64)).insights
+            shown = finish(queries.newest_insights(about(reading, space, agent), 64)).insights
             assert [(each.id, each.text) for each in shown] == [(each.event["id"], each.text) for each in marked]
             for query in (None, "rye", "the NINE sacks the", "面包 twice."):
                 now, limit = NOON + timedelta(minutes=rng.randrange(-6_000, 6_000)), rng.choice((1, 5, 1000))
-                hits = finish(queries.recall(reading, space, agent, query, limit, now, 2_000)).memories
+                hits = finish(queries.recall(about(reading, space, agent), query, limit, now)).memories
                 scores = sorted((each.score(query, now) for each in (*own, *marked)), reverse=True)[:limit]
                 assert [hit.score for hit in hits] == pytest.approx(scores, abs=1e-6)
                 known = {(each.offset, each.type, each.text): each for each in (*own, *marked)}
@@ -147,11 +147,11 @@ def check(reading: ReadSession, events: Sequence[Fields], rng: random.Random, un
             _check_summary(reading, space, agent, own, rng)
 
 
-def _check_summary(reading: ReadSession, space: str, agent: str, own: Sequence[Expected], rng: random.Random) -> None:
+def _check_summary(reading: SpaceReading, space: str, agent: str, own: Sequence[Expected], rng: random.Random) -> None:
     since, end = (NOON + timedelta(minutes=rng.randrange(-6_000, 6_000)) for _ in range(2))
     first, last = rng.choice((None, since, own[0].at if own else since)), rng.choice((None, end))
     within = [each for each in own if (first is None or first <= each.at) and (last is None or each.at < last)]
-    found = finish(queries.summarize(reading, space, agent, first, last, 2_000))
+    found = finish(queries.summarize(about(reading, space, agent), first, last))
     assert (found.memories, found.kept_from) == (len(within), None)
     assert bool(found.text) is bool(within)
     assert len(found.text) <= 400

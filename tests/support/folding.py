@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading, SpaceReading
 from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
@@ -45,9 +46,15 @@ def folded(
     return projector, generation
 
 
-def reading_of(projector: Projector, generation: Generation) -> ReadSession:
-    """A read session of the generation."""
-    return ReadSession(projector.store, generation.partition, generation)
+def reading_of(projector: Projector, generation: Generation, **more: Any) -> SpaceReading:
+    """A reading of the generation; `more` are fields of the reading."""
+    return SpaceReading(projector.store, generation.partition, generation, space="", ledger=projector.ledger, **more)
+
+
+def about(reading: SpaceReading, space: str, agent: str = "") -> AgentReading:
+    """The same generation, as handlers read it about an agent, or about a space."""
+    of_space = {name: getattr(reading, name) for name in ("ledger", "log_events", "as_of", "progress", "make_searcher")}
+    return AgentReading(reading.store, reading.partition, reading.source, space=space, agent=agent, **of_space)
 
 
 def all_rows(projector: Projector, generation: Generation) -> dict[str, dict[tuple[str, str, str], bytes]]:

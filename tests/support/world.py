@@ -26,7 +26,7 @@ from recallog_projections.tables import Table
 from recallog_projections.views import builtin, episodic
 from recallog_projections.views.activity import Activity
 from recallog_projections.views.due import Work
-from recallog_schemas import Event, Record, limits, timestamps
+from recallog_schemas import Event, Record, timestamps
 from recallog_schemas.errors import (
     LockTimeout,
     Rebuilding,
@@ -41,7 +41,7 @@ from recallog_streams import generations
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 from recallog_streams.verify import verify
-from support.folding import NEVER_SEEN, dead_letter_offsets, finish, remembered
+from support.folding import NEVER_SEEN, about, dead_letter_offsets, finish, reading_of, remembered
 from support.oracle import Expected, expect
 from support.random_entries import WorldEvents
 from support.random_events import AGENTS, SPACES, bytes_of_an_event, poison, random_answer
@@ -316,9 +316,9 @@ class World:
         projector = self.projector()
         try:
             generation = await generations.current(projector, 0)
-            reading = ReadSession(self._stepped_store, 0, generation)
+            reading = reading_of(projector, generation)
             for pending in [trigger async for trigger in due_reflections.pending(reading)]:
-                due = await reflections.reflection_of(reading, pending.space, pending.agent, limits.LOG_EVENTS_KEPT)
+                due = await reflections.reflection_of(about(reading, pending.space, pending.agent))
                 await Pause()  # stands for the time of the model
                 if due.due:
                     answer = due.answer(f"belief {self.rng.randrange(1000)}")

@@ -7,6 +7,7 @@ import pytest
 
 from recallog import Memory
 from recallog.models.facts import by_entities
+from recallog.operations.parameters import At
 from recallog_projections.models.facts import tables
 from recallog_projections.models.facts.tables import Counts, Entity, Fact, Link
 from recallog_schemas import Event
@@ -236,10 +237,7 @@ def test_a_past_has_no_link_of_an_erased_entry() -> None:
             positions = await memory.publish_many(chain())
             await memory.long_term.forget("village", "baker", ["r2"])
             access = memory.long_term._access
-            return await access.of_space(
-                "village",
-                lambda reading: by_entities.ranked(reading, "village", "baker", "Alpha", limit=9),
-                {"as_of": positions[-1]},
-            )
+            at = At(as_of=positions[-1])
+            return await access.of_space("village", at, by_entities.ranked, "village", "baker", "Alpha", limit=9)
 
     assert run(told()) == [by_entities.Found(0, "baker", 1.0)]

@@ -3,10 +3,10 @@
 import pytest
 
 from recallog import Event, Memory
+from recallog.operations.parameters import At
 from recallog.retrieval.persons import PRESUMED, Person, meant, subject
 from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.recall import recall
-from recallog.retrieval.searcher import Searcher
 from recallog_projections.views.outline import Participant
 from support.events import run
 
@@ -125,10 +125,7 @@ def test_a_scene_asks_nobody() -> None:
             ])  # fmt: skip
             for asked in (True, False):
                 query = RecallQuery.from_text("chat", "assistant", "Today you bake bread.", None, asked=asked)
-                view = await memory._access.router.of_space(
-                    "chat",
-                    lambda reading, query=query: recall(reading, Searcher(cache=memory._access.term_cache), query, 100),
-                )
+                view = await memory._access.of_agent("chat", "assistant", At(), recall, query, 100)
                 parts = {name for hit in view.hits for name in hit.parts}
                 assert {"person", "when"} & parts == ({"person", "when"} if asked else set())
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recallog import Memory
+from recallog.operations.parameters import At
 from recallog_projections.models.long_term import tables, uses
 from recallog_projections.tables import RowKey
 from recallog_projections.views import builtin, clock
@@ -210,7 +211,7 @@ async def _uses_as_of(memory: Memory, as_of: Any) -> tuple[int | None, datetime 
         counted, now = snapshot.row(uses.ROWS, *use_key[1:]), snapshot.row(clock.NOW, *now_key[1:])
         return counted and counted.accesses, None if now is None else timestamps.moment_of(now.at)
 
-    return await memory._access.of_space("village", ask, {"as_of": as_of} if as_of else {})
+    return await memory._access.of_space("village", At(as_of=as_of) if as_of else At(), ask)
 
 
 def test_as_of_counts_and_time_are_those_of_then() -> None:

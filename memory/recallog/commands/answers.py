@@ -5,6 +5,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from recallog.access import MemoryAccess
+from recallog.operations.parameters import At
 from recallog.queries import due, event_lookup
 from recallog_projections.views.due import Work
 from recallog_schemas import Event, Position
@@ -40,16 +41,14 @@ class AnsweredMemory:
         return None
 
     async def begun(self, space: str, trigger: str) -> Answer | None:
-        return await self._access.of_space(space, partial(due.begun, space=space, trigger=trigger), {})
+        return await self._access.of_space(space, At(), due.begun, space, trigger)
 
     async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
         ledger = self._access.components.ledger
-        find = partial(event_lookup.offsets_of, ledger=ledger, space=space, ids=[id_])
-        if not await self._access.of_space(space, find, {}):
+        if not await self._access.of_space(space, At(), event_lookup.offsets_of, ledger, space, [id_]):
             return False
         # Looked at afterwards: an event that has closed the trigger has done so in these views too.
-        still_due = partial(due.still_due, asked=[(space, trigger)])
-        if await self._access.of_space(space, still_due, {}):
+        if await self._access.of_space(space, At(), due.still_due, [(space, trigger)]):
             return True
         own = self._groups[1:]
         for views in own:

@@ -58,8 +58,7 @@ class Judge:
 
     async def foresee(self, access: MemoryAccess, events: Sequence[Event]) -> list[Reasons]:
         """For each event, in their order, why the views would refuse it now."""
-        views = access.views_of(self.refusals)
-        rows = await access.of_space(events[0].space, partial(self.folded, events=events), At(), views)
+        rows = await access.of_views(self.refusals, events[0].space, At(), partial(self.folded, events=events))
         log = (self.refusals.name, events[0].space, events[0].agent)
         return self._reasons(events, rows.changes().logs.get(log, ()))
 
@@ -71,8 +70,7 @@ class Judge:
         async def read(reading: "ReadSession") -> "Snapshot":
             return await reading.snapshot(rows, [(log, self.refusals.keep)])
 
-        views = access.views_of(self.refusals)
-        snapshot = await access.of_space(log.space, read, At(after=positions[-1]), views)
+        snapshot = await access.of_views(self.refusals, log.space, At(after=positions[-1]), read)
         tail = snapshot.tail(self.refusals, log.space, log.owner)
         return Verdict(positions, self._reasons(events, tail.entries), snapshot)
 

@@ -6,6 +6,7 @@ from typing import Any
 from recallog.access import MemoryAccess
 from recallog.commands.making import made
 from recallog.operations.parameters import At
+from recallog.reading.read_session import ReadSession
 from recallog_schemas.views import Recorded
 
 
@@ -19,5 +20,5 @@ async def record(
     given = {name: value for name, value in payload.items() if value is not None}
     event = made(space, agent, kind, given, **envelope)
     (position,) = await access.publish([event])
-    await access.of_space(space, lambda reading: reading.snapshot(()), At(after=position))
+    await access.of_space(space, At(after=position), ReadSession.snapshot, ())
     return Recorded(id=event.id, position=position)

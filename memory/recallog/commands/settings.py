@@ -1,13 +1,13 @@
 """Settings of agents and spaces: each change is published, and its answer has all settings as they are then."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from recallog.access import MemoryAccess
 from recallog.commands.making import made
 from recallog.operations.parameters import At
 from recallog.queries import spaces
+from recallog.reading.read_session import ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_schemas import Event
@@ -21,7 +21,7 @@ async def configure_agent(
     """Change settings of an agent. Raises `InvalidArgument`."""
     event = _event(space, agent, "agent.configured", options, event_id)
     (position,) = await access.publish([event])
-    return await access.of_space(space, partial(spaces.agent_settings, space=space, agent=agent), At(after=position))
+    return await access.of_agent(space, agent, At(after=position), spaces.agent_settings)
 
 
 async def configure_space(
@@ -30,13 +30,13 @@ async def configure_space(
     """Change settings of a space. Raises `InvalidArgument`, and `Refused` for too many declared kinds."""
     event = _event(space, by, "space.configured", options, event_id)
     key = RowKey(settings.SPACES.name, space)
-    known = await access.of_space(space, lambda reading: reading.snapshot([key]), At())
+    known = await access.of_space(space, At(), ReadSession.snapshot, [key])
     try:
         settings.configured(known.row(settings.SPACES, space) or settings.SpaceSettings(), event.payload)
     except ProjectionError as error:
         raise Refused(str(error), reason="full") from None
     (position,) = await access.publish([event])
-    return await access.of_space(space, partial(spaces.space_settings, space=space), At(after=position))
+    return await access.of_space(space, At(after=position), spaces.space_settings)
 
 
 def _event(space: str, agent: str, kind: str, options: Mapping[str, Any], event_id: str | None) -> Event:

@@ -7,7 +7,7 @@ from functools import partial
 from recallog.components import Components
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
-from recallog.reading.time_travel import AsOf
+from recallog.reading.readings import AgentReading
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation
 from recallog_projections.tables import RowKey, Tail
@@ -70,18 +70,16 @@ class PastMemory:
     It finds events that the views have dropped, under the visibility rules of their time.
     """
 
-    def __init__(
-        self, ledger: Ledger, partition: int, space: str, agent: str, as_of: AsOf | None, progress: Progress | None
-    ) -> None:
-        self._space, self._agent, self._progress = space, agent, progress
+    def __init__(self, reading: AgentReading) -> None:
+        self._space, self._agent, self._progress = reading.space, reading.agent, reading.progress
         self._projector = Projector(
-            ledger,
+            reading.ledger,
             MemoryStore(),
             [Episodic(), SettingsProjection()],
-            space=space,
-            remember_until=as_of if isinstance(as_of, datetime) else None,
+            space=reading.space,
+            remember_until=reading.as_of if isinstance(reading.as_of, datetime) else None,
         )
-        self._partition = partition
+        self._partition = reading.partition
         self._generation: Generation | None = None
 
     async def until(self, offset: int, newest: int = limits.LOG_EVENTS_KEPT) -> list[RememberedEvent]:

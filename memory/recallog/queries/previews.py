@@ -14,9 +14,9 @@ from recallog.queries import event_lookup
 from recallog.queries.event_lookup import PastMemory
 from recallog.queries.timeline import bytes_of
 from recallog.reading import time_travel
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent
-from recallog.reading.time_travel import AsOf
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, episodic, settings
 from recallog_projections.views.episodic import RememberedEvent
@@ -25,21 +25,6 @@ from recallog_schemas.errors import OutOfRange
 from recallog_schemas.shortening import tokens
 from recallog_schemas.views import AroundView, EntriesView, Preview, RecallView, Remembered, SearchHit, SearchPage
 from recallog_schemas.views.base import Standing, fitting
-from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.progress import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class AgentScope:
-    """One agent's memory, and the arguments of a fold of its past."""
-
-    ledger: Ledger
-    space: str
-    agent: str
-    log_events: int
-    """How many events each log of the views retains."""
-    as_of: AsOf | None = None
-    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,46 +59,46 @@ def page(found: RecallView, limit: int) -> SearchPage:
     return SearchPage(**shared, limit=limit, hits=hits)
 
 
-async def around(reading: ReadSession, scope: AgentScope, request: AroundRequest) -> AroundView:
+async def around(reading: AgentReading, request: AroundRequest) -> AroundView:
     """The events around an event that the agent may see, or around an entry, which is shown in its present form.
 
     Raises `OutOfRange` if it may not see that event or entry.
     """
-    visible = await _VisibleEvents.by(reading, scope)
-    offset = (await event_lookup.offsets_of(reading, scope.ledger, scope.space, [request.id])).get(request.id)
-    forms = await visible.present_forms(reading, scope, [request.id])
+    visible = await _VisibleEvents.by(reading)
+    offset = (await event_lookup.offsets_of(reading, reading.ledger, reading.space, [request.id])).get(request.id)
+    forms = await visible.present_forms(reading, [request.id])
     if request.id in forms:
         form = forms[request.id]
-        shown = None if form is None else await _around(visible, scope, request, form.offset, form)
+        shown = None if form is None else await _around(visible, reading, request, form.offset, form)
     elif offset is not None and offset <= visible.snapshot.processed:
-        shown = await _around(visible, scope, request, offset)
+        shown = await _around(visible, reading, request, offset)
     else:
         shown = None
     if shown is None:
         raise OutOfRange(
-            f"{scope.agent} may see no event {request.id!r} in {scope.space}. Search for the ids that it may see",
+            f"{reading.agent} may see no event {request.id!r} in {reading.space}. Search for the ids that it may see",
             path="event_id",
         )
     before, anchor, after = shown
     return AroundView(
-        **await of_agent(reading, visible.snapshot, scope.space, scope.agent),
+        **await of_agent(reading, visible.snapshot),
         before=tuple(visible.preview(memory) for memory in before),
         anchor=visible.preview(anchor, limits.PREVIEW_ANCHOR_CHARS),
         after=tuple(visible.preview(memory) for memory in after),
     )
 
 
-async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -> EntriesView:
+async def entries(reading: AgentReading, ids: Sequence[str]) -> EntriesView:
     """The events with these ids that the agent may see, and its entries in their present form, each once."""
-    visible = await _VisibleEvents.by(reading, scope)
-    forms = await visible.present_forms(reading, scope, ids)
+    visible = await _VisibleEvents.by(reading)
+    forms = await visible.present_forms(reading, ids)
     events = [id_ for id_ in ids if id_ not in forms]
-    offsets = await event_lookup.offsets_of(reading, scope.ledger, scope.space, events)
+    offsets = await event_lookup.offsets_of(reading, reading.ledger, reading.space, events)
     memories = {memory.offset: memory for memory in visible.all}
     past: PastMemory | None = None
     for offset in sorted(set(offsets.values()) - memories.keys()):
         if offset < visible.kept_from:
-            past = past or visible.past(scope)
+            past = past or visible.past(reading)
             newest = await past.until(offset, newest=1)
             memories |= {memory.offset: memory for memory in newest if memory.offset == offset}
     by_id = {id_: memories[offset] for id_, offset in offsets.items() if offset in memories}
@@ -122,7 +107,7 @@ async def entries(reading: ReadSession, scope: AgentScope, ids: Sequence[str]) -
     missing = [each for each in dict.fromkeys(ids) if each not in by_id]
     count = fitting(bytes_of(memory) for memory in found)
     return EntriesView(
-        **await of_agent(reading, visible.snapshot, scope.space, scope.agent),
+        **await of_agent(reading, visible.snapshot),
         entries=tuple(visible.snapshot.remembered(memory.offset, memory.data, memory.text) for memory in found[:count]),
         missing=tuple(missing),
         left_out=len(found) - count,
@@ -142,28 +127,26 @@ class _VisibleEvents:
     """Number of events of the space."""
 
     @classmethod
-    async def by(cls, reading: ReadSession, scope: AgentScope) -> "_VisibleEvents":
-        rows = [RowKey(activity.SPACES.name, scope.space), RowKey(settings.AGENTS.name, scope.space, scope.agent)]
-        rows += [row for module in _presenting() for row in module.rows(scope.space)]
-        snapshot = await reading.snapshot(rows, episodic.logs(scope.space, scope.agent, scope.log_events))
-        tails = snapshot.tail(episodic.OWN, scope.space, scope.agent), snapshot.tail(episodic.SHARED, scope.space)
-        row = snapshot.row(activity.SPACES, scope.space)
+    async def by(cls, reading: AgentReading) -> "_VisibleEvents":
+        rows = [RowKey(activity.SPACES.name, reading.space), RowKey(settings.AGENTS.name, reading.space, reading.agent)]
+        rows += [row for module in _presenting() for row in module.rows(reading.space)]
+        snapshot = await reading.snapshot(rows, episodic.logs(reading.space, reading.agent, reading.log_events))
+        tails = snapshot.tail(episodic.OWN, reading.space, reading.agent), snapshot.tail(episodic.SHARED, reading.space)
+        row = snapshot.row(activity.SPACES, reading.space)
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
 
-    async def present_forms(
-        self, reading: ReadSession, scope: AgentScope, ids: Sequence[str]
-    ) -> Mapping[str, RememberedEvent | None]:
+    async def present_forms(self, reading: AgentReading, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
         """By id, of those that stand for a text that a model keeps: the text as it is now; None if the agent may not
         read it."""
         found: dict[str, RememberedEvent | None] = {}
         for module in _presenting():
-            found |= await module.find(reading, self.snapshot, scope.space, scope.agent, ids)
+            found |= await module.find(reading, self.snapshot, reading.space, reading.agent, ids)
         return found
 
-    def past(self, scope: AgentScope) -> PastMemory:
+    def past(self, reading: AgentReading) -> PastMemory:
         """Access to older events. Raises `OutOfRange` if the space is too large to be folded for one query."""
-        time_travel.check_size(scope.space, self.events)
-        return PastMemory(scope.ledger, self.snapshot.partition, scope.space, scope.agent, scope.as_of, scope.progress)
+        time_travel.check_size(reading.space, self.events)
+        return PastMemory(reading)
 
     def preview(self, memory: RememberedEvent, chars: int = limits.PREVIEW_CHARS) -> Preview:
         return Preview(**_short(self.snapshot.remembered(memory.offset, memory.data, memory.text), chars))
@@ -179,7 +162,7 @@ _Shown = tuple[list[RememberedEvent], RememberedEvent, list[RememberedEvent]]
 
 async def _around(
     visible: _VisibleEvents,
-    scope: AgentScope,
+    reading: AgentReading,
     request: AroundRequest,
     offset: int,
     entry: RememberedEvent | None = None,
@@ -190,7 +173,7 @@ async def _around(
         shown = _cut([memory for memory in visible.all if memory.offset >= visible.kept_from], request, offset, entry)
     if not visible.kept_from or (offset >= visible.kept_from and (shown is None or len(shown[0]) == request.before)):
         return shown
-    past = visible.past(scope)
+    past = visible.past(reading)
     then = _cut(await past.until(offset), request, offset, entry)
     if then is None:
         return None

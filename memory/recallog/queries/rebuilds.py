@@ -91,7 +91,7 @@ async def groups(components: Components, what: str) -> list[ProjectionGroup]:
 
 
 async def _index(components: Components) -> IndexInProcess:
-    index = components.required_index
+    index = components.require_index()
     if not isinstance(index, IndexInProcess):
         raise InvariantViolation("the process that serves the index executes this operation")
     await index.begin()  # the engine of a folder is open in one process

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from recallog import retrieval
 from recallog.queries.timeline import bytes_of
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.memory_index import FedIndex
@@ -146,15 +147,14 @@ def clock(snapshot: Snapshot, space: str) -> int:
     return row.turn if row else 0
 
 
-async def salient(
-    reading: ReadSession, searcher: Searcher, space: str, agent: str, query: SalienceQuery, candidates: int
-) -> SalientView:
+async def salient(reading: AgentReading, query: SalienceQuery) -> SalientView:
     """The most salient of the newest `candidates` events that `agent` may see, in ledger order."""
-    snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, candidates))
-    ranking = rank(snapshot, space, agent, query, await related(snapshot, searcher, space, agent, query))
+    space, agent = reading.space, reading.agent
+    snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, reading.log_events))
+    ranking = rank(snapshot, space, agent, query, await related(snapshot, reading.searcher, space, agent, query))
     shown = ranking.fitted()
     return SalientView(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         query=ranking.query,
         turn=ranking.turn,
         top_k=ranking.top_k,

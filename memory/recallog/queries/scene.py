@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import SpaceReading
 from recallog.reading.subject import of_space
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, scene, settings
 from recallog_schemas.views import Remembered, SceneView
 
 
-async def scene_of(reading: ReadSession, space: str) -> SceneView:
+async def scene_of(reading: SpaceReading) -> SceneView:
     """The newest shared event of each of the space's scene kinds."""
+    space = reading.space
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     while True:
         snapshot = await reading.snapshot([*scene.rows(space, kinds), RowKey(activity.SPACES.name, space)])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
+from recallog.reading.readings import AgentReading, SpaceReading
 from recallog.reading.subject import of_agent, of_space, snapshot_of
 from recallog_projections.stores.store import StoredRow
 from recallog_projections.tables import RowKey, Table
@@ -51,9 +52,10 @@ async def spaces(reading: ReadSession, cursor: str | None, most: int) -> list[Sp
     return found
 
 
-async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
+async def space_detail(reading: SpaceReading) -> SpaceDetail:
     """One space by agents, sessions and kinds."""
-    found, (agent_spans, session_spans, kind_spans) = await _spans(reading, space, _COUNTED)
+    space = reading.space
+    found, (agent_spans, session_spans, kind_spans) = await _spans(reading, _COUNTED)
     row = found.row(activity.SPACES, space)
     return SpaceDetail(
         **of_space(found, space),
@@ -65,22 +67,24 @@ async def space_detail(reading: ReadSession, space: str) -> SpaceDetail:
     )
 
 
-async def agents(reading: ReadSession, space: str, cursor: str | None, limit: int) -> AgentsView:
+async def agents(reading: SpaceReading, cursor: str | None, limit: int) -> AgentsView:
     """The agents that have acted in `space`, by name."""
-    found, (spans,) = await _spans(reading, space, [activity.AGENTS])
+    space = reading.space
+    found, (spans,) = await _spans(reading, [activity.AGENTS])
     following = [agent for agent in spans if cursor is None or agent.name > cursor]
     return AgentsView(**of_space(found, space), **AgentsView.fields_of(following, limit))
 
 
-async def agent_names(reading: ReadSession, space: str) -> list[str]:
-    """The names of all agents that have acted in `space`."""
-    _, (spans,) = await _spans(reading, space, [activity.AGENTS])
+async def agent_names(reading: SpaceReading) -> list[str]:
+    """The names of all agents that have acted in the space."""
+    _, (spans,) = await _spans(reading, [activity.AGENTS])
     return [agent.name for agent in spans]
 
 
-async def sessions(reading: ReadSession, space: str, cursor: str | None, limit: int) -> SessionsView:
+async def sessions(reading: SpaceReading, cursor: str | None, limit: int) -> SessionsView:
     """The sessions of `space`, the one with the newest event first. Raises `InvalidArgument` for a cursor of others."""
-    found, (spans,) = await _spans(reading, space, [activity.SESSIONS])
+    space = reading.space
+    found, (spans,) = await _spans(reading, [activity.SESSIONS])
     newest_first = sorted(spans, key=lambda session: session.last, reverse=True)
     if cursor is not None:
         try:
@@ -92,12 +96,11 @@ async def sessions(reading: ReadSession, space: str, cursor: str | None, limit: 
     return SessionsView(**of_space(found, space), **SessionsView.fields_of(newest_first, limit))
 
 
-async def resume(reading: ReadSession, space: str, agent: str | None, log_events: int) -> ResumeView:
-    """Where `space` stopped; with `agent`, by the events that this agent may see and the views retain."""
-    if agent is not None:
-        return await _resume_of_agent(reading, space, agent, log_events)
+async def resume(reading: SpaceReading) -> ResumeView:
+    """Where a space stopped."""
+    space = reading.space
 
-    async def read(session: ReadSession) -> tuple[Snapshot, str | None, int | None]:
+    async def read(session: SpaceReading) -> tuple[Snapshot, str | None, int | None]:
         keys = [RowKey(table.name, space) for table in (activity.SPACES, outline.OUTLINES)]
         snapshot = await session.snapshot(keys)
         whole, sessions = snapshot.row(activity.SPACES, space), snapshot.row(outline.OUTLINES, space)
@@ -113,7 +116,9 @@ async def resume(reading: ReadSession, space: str, agent: str | None, log_events
     return _resumed(snapshot.computed_at, space, None, newest, turn, known=known)
 
 
-async def _resume_of_agent(reading: ReadSession, space: str, agent: str, log_events: int) -> ResumeView:
+async def resume_of_agent(reading: AgentReading) -> ResumeView:
+    """Where a space stopped, by the events that the agent may see and the views retain."""
+    space, agent, log_events = reading.space, reading.agent, reading.log_events
     snapshot = await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, agent)], episodic.logs(space, agent, log_events)
     )
@@ -125,7 +130,7 @@ async def _resume_of_agent(reading: ReadSession, space: str, agent: str, log_eve
             session, turn = event.session, event.turn
         elif event.session == session:
             turn = event.turn if turn is None else max(turn, event.turn)
-    known = (await of_agent(reading, snapshot, space, agent))["known"]
+    known = (await of_agent(reading, snapshot))["known"]
     return _resumed(snapshot.computed_at, space, agent, session, turn, known=known)
 
 
@@ -138,12 +143,12 @@ def _resumed(
     )
 
 
-async def _spans(
-    reading: ReadSession, space: str, tables: Sequence[_SpanTable]
-) -> tuple[Snapshot, list[list[AgentView]]]:
+async def _spans(reading: SpaceReading, tables: Sequence[_SpanTable]) -> tuple[Snapshot, list[list[AgentView]]]:
     """The row of `space`, and its rows of each of `tables`, by name."""
 
-    async def read(session: ReadSession) -> tuple[Snapshot, list[list[StoredRow]]]:
+    space = reading.space
+
+    async def read(session: SpaceReading) -> tuple[Snapshot, list[list[StoredRow]]]:
         snapshot = await session.snapshot([RowKey(activity.SPACES.name, space)])
         return snapshot, [[item async for item, _ in session.scan(table.name, space)] for table in tables]
 
@@ -154,12 +159,13 @@ async def _spans(
     ]
 
 
-async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentSettingsView:
+async def agent_settings(reading: AgentReading) -> AgentSettingsView:
     """The settings of `agent`, with defaults."""
-    snapshot = await snapshot_of(reading, space, agent)
+    space, agent = reading.space, reading.agent
+    snapshot = await snapshot_of(reading)
     own = snapshot.row(settings.AGENTS, space, agent) or AgentSettings()
     return AgentSettingsView(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         window=own.window or limits.WINDOW_EVENTS,
         use_salience=own.use_salience or False,
         salience_weights=SalienceWeights(**(own.salience_weights or {})),
@@ -179,8 +185,9 @@ async def agent_settings(reading: ReadSession, space: str, agent: str) -> AgentS
     )
 
 
-async def space_settings(reading: ReadSession, space: str) -> SpaceSettingsView:
+async def space_settings(reading: SpaceReading) -> SpaceSettingsView:
     """The settings of `space`, with defaults."""
+    space = reading.space
     snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space), RowKey(activity.SPACES.name, space)])
     set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()
     shared = kinds.shared_kinds() if set_to.shared_kinds is None else set_to.shared_kinds
@@ -192,8 +199,9 @@ async def space_settings(reading: ReadSession, space: str) -> SpaceSettingsView:
     )
 
 
-async def kinds_of(reading: ReadSession, space: str) -> KindsView:
+async def kinds_of(reading: SpaceReading) -> KindsView:
     """The kinds of the catalogue, and those that `space` declares: its declaration precedes that of a model."""
+    space = reading.space
     snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space), RowKey(activity.SPACES.name, space)])
     set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()
     others = [kind for name, kind in kinds.CATALOGUE.items() if name not in set_to.kinds]

@@ -7,7 +7,8 @@ from typing import Self
 
 from recallog.operations import parameters
 from recallog.operations.parameters import Filters
-from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog.reading.read_session import Snapshot, position
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, settings
@@ -45,8 +46,9 @@ class EventFilter:
         )
 
 
-async def window(reading: ReadSession, space: str, agent: str, size: int | None) -> EpisodicView:
+async def window(reading: AgentReading, size: int | None) -> EpisodicView:
     """The newest `size` events that `agent` may see; None: as many as its window holds."""
+    space, agent = reading.space, reading.agent
     row = RowKey(settings.AGENTS.name, space, agent)
     wanted = size or limits.WINDOW_EVENTS
     newest = min(wanted, _FIRST_READ_EVENTS)
@@ -62,7 +64,7 @@ async def window(reading: ReadSession, space: str, agent: str, size: int | None)
         newest = min(wanted, _MORE * newest)
     shown = memories[len(memories) - count :]
     return EpisodicView(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         window=wanted,
         memories=tuple(snapshot.remembered(memory.offset, memory.data, memory.text) for memory in shown),
         left_out=min(wanted, total) - count,
@@ -74,19 +76,12 @@ def bytes_of(memory: RememberedEvent) -> int:
     return 2 * len(memory.data)
 
 
-async def page(
-    reading: ReadSession,
-    space: str,
-    agent: str,
-    wanted: EventFilter,
-    limit: int,
-    before: Position | None,
-    log_events: int,
-) -> TimelinePage:
+async def page(reading: AgentReading, wanted: EventFilter, limit: int, before: Position | None) -> TimelinePage:
     """The newest `limit` events before `before` that are `wanted`, or fewer if these have no room in one answer.
 
     The logs retain `log_events` events.
     """
+    space, agent, log_events = reading.space, reading.agent, reading.log_events
     row = RowKey(settings.AGENTS.name, space, agent)
     newest = min(_FIRST_READ_EVENTS, log_events)
     while True:
@@ -101,7 +96,7 @@ async def page(
             break
         newest = min(log_events, _MORE * newest)
     return TimelinePage(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         items=tuple(reversed(found)),
         older=older,
         kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,

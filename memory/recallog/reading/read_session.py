@@ -1,8 +1,8 @@
 """Read sessions: consistent reads of one generation of the views, live or past."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypedDict, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Generic, Self, TypedDict, TypeVar
 
 import msgspec
 
@@ -69,14 +69,14 @@ class ReadSession:
         self.checkpoints.add(found.checkpoint.offset)
         return found
 
-    async def steady(self, query: Callable[["ReadSession"], Awaitable[Result]]) -> Result:
+    async def steady(self, query: Callable[[Self], Awaitable[Result]]) -> Result:
         """The result of `query`, all of whose reads were of one checkpoint. It reads the session that it is given.
 
         If the views have moved on between its reads, it runs again. After a few tries the last result is returned,
         whose reads were of successive checkpoints: a query that takes longer than a commit must have an answer too.
         """
         for _ in range(_STEADY_TRIES):
-            session = ReadSession(self.store, self.partition, self.source)
+            session = replace(self, checkpoints=set())
             result = await query(session)
             self.source = session.source
             if len(session.checkpoints) <= 1:

@@ -1,6 +1,7 @@
 """The fields with which answers about a space or an agent begin: the state, the subject, whether that is known."""
 
-from recallog.reading.read_session import ComputedAtFields, ReadSession, Snapshot
+from recallog.reading.read_session import ComputedAtFields, Snapshot
+from recallog.reading.readings import AgentReading
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity, episodic, settings
 from recallog_schemas.kinds import Dates
@@ -32,33 +33,34 @@ def own_log(space: str, agent: str) -> tuple[LogName, int]:
     return LogName(episodic.OWN.name, space, agent), 0
 
 
-async def snapshot_of(reading: ReadSession, space: str, agent: str) -> Snapshot:
-    """What `of_agent` needs of an agent, and no more."""
+async def snapshot_of(reading: AgentReading) -> Snapshot:
+    """What `of_agent` needs of the agent, and no more."""
+    space, agent = reading.space, reading.agent
     return await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)])
 
 
-async def of_agent(
-    reading: ReadSession, snapshot: Snapshot, space: str, agent: str, reader: str | None = None
-) -> OfAgentFields:
-    """The fields of an answer about `agent` for `reader` (default: the agent).
+async def of_agent(reading: AgentReading, snapshot: Snapshot, reader: str | None = None) -> OfAgentFields:
+    """The fields of an answer about the agent for `reader` (default: the agent).
 
     `snapshot` has the agent's own log, and the reader's row of `settings.AGENTS`.
     """
+    space, agent = reading.space, reading.agent
     shown_to = agent if reader is None else reader
     return {
         **snapshot.computed_at,
         "space": space,
         "agent": agent,
-        "known": await _is_known(reading, snapshot, space, agent),
+        "known": await _is_known(reading, snapshot),
         "dates": settings.dates_of(snapshot.row(settings.AGENTS, space, shown_to)),
     }
 
 
-async def _is_known(reading: ReadSession, snapshot: Snapshot, space: str, agent: str) -> bool:
-    """Whether any event of `space` is by `agent` or addressed to it.
+async def _is_known(reading: AgentReading, snapshot: Snapshot) -> bool:
+    """Whether any event of the space is by the agent or addressed to it.
 
     Most agents have events in their own log; only of others, such as narrators, one more row is read.
     """
+    space, agent = reading.space, reading.agent
     if snapshot.tail(episodic.OWN, space, agent).total:
         return True
     row = RowKey(activity.AGENTS.name, space, agent)

@@ -6,10 +6,12 @@ Candidates come from the index and, for records that the index has not processed
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.index.semantic_index import SemanticIndex
-from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog.reading.read_session import Snapshot, position
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import (
     by_index,
@@ -29,7 +31,6 @@ from recallog.retrieval.candidates import Candidate, RankingQuery, set_apart
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, now_of, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
-from recallog.retrieval.searcher import Searcher
 from recallog.retrieval.sources import Asked, CandidateSource, Kept
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.language import questions
@@ -57,31 +58,34 @@ class _Gathered:
     """The generation of the index that answered; None if none did."""
 
 
-async def recall(reading: ReadSession, searcher: Searcher, query: RecallQuery, log_events: int) -> RecallView:
+async def recall(reading: AgentReading, query: RecallQuery, compared: int | None = None) -> RecallView:
     """The memories that answer the query best. Without an index the result is not degraded.
 
-    If the index fails at any step, only words are compared, and `degraded` says why.
+    Words are compared of the newest `compared` events; None: of all that the views retain. If the index fails at any
+    step, only words are compared, and `degraded` says why.
     """
+    searcher, events = reading.searcher, reading.log_events if compared is None else compared
     if query.preset is not None:
         source = next(each for each in searcher.sources if query.preset in each.presets)
-        return await source.recall(reading, searcher.index, searcher.cache, query)
+        return await source.recall(reading, query)
     if searcher.index is None:
-        return await _recalled(reading, searcher, query, log_events)
-    answer = await attempted(searcher.index, reading.partition, lambda: _recalled(reading, searcher, query, log_events))
+        return await _recalled(reading, query, events)
+    answer = await attempted(searcher.index, reading.partition, partial(_recalled, reading, query, events))
     if not isinstance(answer, IndexUnavailable):
         return answer
-    view = await _recalled(reading, replace(searcher, index=None), query, log_events)
+    view = await _recalled(reading.without_index(), query, events)
     return view.model_copy(update={"degraded": f"only words were compared: {answer}"})
 
 
-async def _recalled(reading: ReadSession, searcher: Searcher, query: RecallQuery, log_events: int) -> RecallView:
+async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> RecallView:
+    searcher = reading.searcher
     index, sources = searcher.index, searcher.sources
     spellings = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
     rows += [RowKey(clock.NOW.name, query.space), RowKey(settings.AGENTS.name, query.space, query.agent)]
     rows += [row for source in sources for row in source.rows(query)]
-    logs = episodic.logs(query.space, query.agent, log_events)
+    logs = episodic.logs(query.space, query.agent, events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     times = dates.find(query.text) if query.asked and query.memories else []
     newest = episodic.logs(query.space, query.agent, 1) if times else [own_log(query.space, query.agent)]
@@ -138,7 +142,7 @@ async def _recalled(reading: ReadSession, searcher: Searcher, query: RecallQuery
         of_source = {offset: kept.text for offset, kept in gathered.texts.items() if kept.source is source}
         hits = await source.mark(reading, query, hits, of_source) if of_source else hits
     return RecallView(
-        **await of_agent(reading, snapshot, query.space, query.agent),
+        **await of_agent(reading, snapshot),
         query=query.text,
         top_k=query.top_k,
         channels=_used(gathered.candidates, query),

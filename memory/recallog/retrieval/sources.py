@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from recallog.index.indexer import IndexSnapshot
-from recallog.index.semantic_index import SemanticIndex
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.term_cache import TermCache
@@ -84,7 +84,7 @@ class Asked:
     """A query, and what answers it."""
 
     query: RecallQuery
-    reading: ReadSession
+    reading: AgentReading
     snapshot: Snapshot
     """Has the rows that the sources have named."""
     index: IndexSnapshot | None
@@ -160,14 +160,12 @@ class CandidateSource:
         raise NotImplementedError
 
     async def mark(
-        self, reading: ReadSession, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, Any]
+        self, reading: AgentReading, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, Any]
     ) -> Sequence[RecallHit]:
         """`hits`, best first, with what is to be said about those that show its `texts`, which are by offset."""
         return hits
 
-    async def recall(
-        self, reading: ReadSession, index: SemanticIndex | None, cache: TermCache, query: RecallQuery
-    ) -> RecallView:
+    async def recall(self, reading: AgentReading, query: RecallQuery) -> RecallView:
         """The answer to a query with one of `presets`."""
         raise NotImplementedError
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from recallog.models.beliefs import queries
 from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog_projections.models.beliefs import reflection
 from recallog_projections.stores.store import StoredRow
 from recallog_projections.tables import LogName, RowKey
@@ -98,9 +99,9 @@ async def _pending_of(reading: ReadSession, agents: Sequence[tuple[str, str]]) -
     return found
 
 
-async def since(reading: ReadSession, trigger: PendingTrigger, log_events: int) -> Position | None:
+async def since(reading: AgentReading) -> Position | None:
     """The record that made a reflection due; None if the views have dropped it."""
-    return (await queries.reflection_of(reading, trigger.space, trigger.agent, log_events)).since
+    return (await queries.reflection_of(reading)).since
 
 
 async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:

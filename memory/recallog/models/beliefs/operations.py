@@ -24,9 +24,7 @@ class Beliefs(FacadePart):
         """
         from recallog.models.beliefs import queries
 
-        return await self._access.of_space(
-            space, lambda reading: queries.reflection_of(reading, space, agent, self._access.log_events), at
-        )
+        return await self._access.of_agent(space, agent, at, queries.reflection_of)
 
     @operation(example="recallog beliefs village widow --reader smith", gen_ai=GenAi.SEARCH, records="beliefs")
     async def beliefs(
@@ -40,4 +38,4 @@ class Beliefs(FacadePart):
         """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
         from recallog.models.beliefs import queries
 
-        return await self._access.of_space(space, lambda reading: queries.beliefs_of(reading, space, agent, reader), at)
+        return await self._access.of_agent(space, agent, at, queries.beliefs_of, reader)

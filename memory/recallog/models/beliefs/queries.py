@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from recallog.queries.salient import clock
-from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog.reading.read_session import Snapshot, position
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
 from recallog_projections.models.beliefs import beliefs, reflection
 from recallog_projections.models.beliefs.reflection import Agent
@@ -38,8 +39,9 @@ def events_needed(snapshot: Snapshot, space: str, agent: str, log_events: int) -
     )
 
 
-async def view(reading: ReadSession, snapshot: Snapshot, space: str, agent: str) -> ReflectionView:
+async def view(reading: AgentReading, snapshot: Snapshot) -> ReflectionView:
     """Whether a reflection of `agent` is due, since when, and on which events."""
+    space, agent = reading.space, reading.agent
     row = snapshot.row(reflection.AGENTS, space, agent) or Agent()
     own_and_shared = totals(snapshot, space, agent)
     due = row.is_due(*own_and_shared)
@@ -48,7 +50,7 @@ async def view(reading: ReadSession, snapshot: Snapshot, space: str, agent: str)
     if back is not None and back < len(counted):
         since = counted[-1 - back].offset
     return ReflectionView(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         due=due,
         threshold=row.threshold,
         events=row.count(*own_and_shared),
@@ -67,14 +69,15 @@ def _shown(snapshot: Snapshot, memory: RememberedEvent) -> Counted:
     )
 
 
-async def reflection_of(reading: ReadSession, space: str, agent: str, log_events: int) -> ReflectionView:
+async def reflection_of(reading: AgentReading) -> ReflectionView:
     """Whether a reflection of `agent` is due, if the logs retain `log_events` events."""
+    space, agent, log_events = reading.space, reading.agent, reading.log_events
     newest = beliefs_limits.REFLECTION_EVENTS
     while True:
         snapshot = await reading.snapshot(rows(space, agent), episodic.logs(space, agent, newest))
         needed = events_needed(snapshot, space, agent, log_events)
         if needed <= newest:
-            return await view(reading, snapshot, space, agent)
+            return await view(reading, snapshot)
         newest = needed
 
 
@@ -97,15 +100,16 @@ def believed(snapshot: Snapshot, space: str, agent: str, reader: str | None = No
     return found
 
 
-async def beliefs_of(reading: ReadSession, space: str, agent: str, reader: str | None) -> BeliefsView:
+async def beliefs_of(reading: AgentReading, reader: str | None) -> BeliefsView:
     """The newest reflections of `agent` that `reader` may see."""
+    space, agent = reading.space, reading.agent
     shown_to = agent if reader is None else reader
     snapshot = await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, shown_to)],
         [belief_log(space, agent, beliefs_limits.BELIEFS_KEPT), own_log(space, agent)],
     )
     return BeliefsView(
-        **await of_agent(reading, snapshot, space, agent, reader),
+        **await of_agent(reading, snapshot, reader),
         reader=reader,
         beliefs=tuple(believed(snapshot, space, agent, reader)),
     )

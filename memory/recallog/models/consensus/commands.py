@@ -76,9 +76,7 @@ async def dissent(
         if unseen:
             raise Refused(_WHY[consensus.UNKNOWN].format(agent=agent, unseen=unseen), reason=consensus.UNKNOWN)
     (position,) = await access.append([event])
-    return await access.of_space(
-        space, lambda reading: queries.dissent(reading, agent, event, position), At(after=position)
-    )
+    return await access.of_agent(space, agent, At(after=position), queries.dissent, event, position)
 
 
 def _event(space: str, agent: str, kind: str, given: Mapping[str, Any], event_id: str | None) -> Event:
@@ -95,7 +93,7 @@ async def _rows(access: MemoryAccess, space: str, *ids: str) -> Mapping[str, Con
     async def read(reading: ReadSession) -> Mapping[str, ConsensusRow]:
         return await queries.rows_of(reading, space, ids)
 
-    return await access.of_space(space, read, At())
+    return await access.of_space(space, At(), read)
 
 
 async def _check(access: MemoryAccess, event: Event, id_: str, by: str) -> None:
@@ -121,7 +119,7 @@ def _unseen(agent: str, rows: Mapping[str, ConsensusRow], *ids: str) -> str:
 
 async def _found(access: MemoryAccess, space: str, agent: str, id_: str, after: Position | None) -> ConsensusView:
     at = At() if after is None else At(after=after)
-    found = await access.of_space(space, lambda reading: queries.by_id(reading, space, agent, id_), at)
+    found = await access.of_agent(space, agent, at, queries.by_id, id_)
     if found is None:
         raise InvariantViolation(f"the view of consensus has no row for {id_}")
     return found

@@ -158,10 +158,8 @@ class Consensus(FacadePart):
         The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
         with the same words. Superseded ones are found too: `superseded_by` names their successors.
         """
-        return await self._access.of_space(
-            space,
-            lambda reading: consensus.queries.find_similar(reading, space, agent, topic, limit, min_confidence),
-            at,
+        return await self._access.of_agent(
+            space, agent, at, consensus.queries.find_similar, topic, limit, min_confidence
         )
 
     @operation(
@@ -184,6 +182,4 @@ class Consensus(FacadePart):
 
         These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
         """
-        return await self._access.of_space(
-            space, lambda reading: consensus.queries.dissents(reading, space, agent, topic, type, limit), at
-        )
+        return await self._access.of_agent(space, agent, at, consensus.queries.dissents, topic, type, limit)

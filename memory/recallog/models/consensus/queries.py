@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, snapshot_of
 from recallog_projections.models.consensus import projection as view
 from recallog_projections.models.consensus.projection import ConsensusRow, DissentRow, Mention
@@ -36,16 +37,16 @@ def hash_of(topic: str) -> str:
     return topic if _HASH.fullmatch(topic) else view.topic_hash(topic)
 
 
-async def find_similar(
-    reading: ReadSession, space: str, agent: str, topic: str, limit: int, min_confidence: float
-) -> ConsensusFound:
+async def find_similar(reading: AgentReading, topic: str, limit: int, min_confidence: float) -> ConsensusFound:
     """The consensuses that `agent` may see whose topics are most similar.
 
     Those on an equal topic are all considered; of others, for each word the newest `limits.CONSENSUS_COMPARED`.
     """
 
-    async def read(session: ReadSession) -> ConsensusFound:
-        snapshot = await snapshot_of(session, space, agent)
+    space, agent = reading.space, reading.agent
+
+    async def read(session: AgentReading) -> ConsensusFound:
+        snapshot = await snapshot_of(session)
 
         def wanted(mention: Mention) -> bool:
             return view.may_read(agent, mention.readers) and mention.confidence >= min_confidence
@@ -62,7 +63,7 @@ async def find_similar(
         rows = await rows_of(session, space, similarities)
         shown = await _shown(session, space, agent, rows)
         return ConsensusFound(
-            **await of_agent(session, snapshot, space, agent),
+            **await of_agent(session, snapshot),
             topic=topic,
             topic_hash=hashed,
             found=tuple(
@@ -73,16 +74,16 @@ async def find_similar(
     return await reading.steady(read)
 
 
-async def dissents(
-    reading: ReadSession, space: str, agent: str, topic: str, dissent_type: str | None, limit: int
-) -> DissentsView:
+async def dissents(reading: AgentReading, topic: str, dissent_type: str | None, limit: int) -> DissentsView:
     """The dissents on a topic that `agent` may see, the one with the highest confidence first.
 
     One that only names a consensus is shown to those who may see that consensus.
     """
 
-    async def read(session: ReadSession) -> DissentsView:
-        snapshot = await snapshot_of(session, space, agent)
+    space, agent = reading.space, reading.agent
+
+    async def read(session: AgentReading) -> DissentsView:
+        snapshot = await snapshot_of(session)
         hashed = hash_of(topic)
 
         on_topic = await _on_topic(session, space, agent, hashed)
@@ -104,7 +105,7 @@ async def dissents(
         named = await rows_of(session, space, {row.consensus for row in best if row.consensus is not None})
         seen = {id_ for id_, row in named.items() if view.may_read(agent, row.readers)}
         return DissentsView(
-            **await of_agent(session, snapshot, space, agent),
+            **await of_agent(session, snapshot),
             topic_hash=hashed,
             dissents=tuple(
                 _dissent_view(session.partition, row.offset, codec.decode(row.data), on_topic, seen) for row in best
@@ -114,8 +115,9 @@ async def dissents(
     return await reading.steady(read)
 
 
-async def dissent(reading: ReadSession, agent: str, event: Event, position: Position) -> DissentView:
+async def dissent(reading: AgentReading, event: Event, position: Position) -> DissentView:
     """The dissent at `position`, which `agent` published with the content of `event`."""
+    agent = reading.agent
     space, named, topic = event.space, event.payload.get("consensus"), event.payload.get("topic")
     about = {} if named is None else await rows_of(reading, space, [named])
     owners = [row.topic_hash for row in about.values()] + [view.named_owner(id_) for id_ in about]
@@ -128,10 +130,12 @@ async def dissent(reading: ReadSession, agent: str, event: Event, position: Posi
     return _dissent_view(position.partition, position.offset, codec.decode(data), on_topic, about)
 
 
-async def by_id(reading: ReadSession, space: str, agent: str, id_: str) -> ConsensusView | None:
+async def by_id(reading: AgentReading, id_: str) -> ConsensusView | None:
     """The consensus with an id; None if there is none that `agent` may see."""
 
-    async def read(session: ReadSession) -> ConsensusView | None:
+    space, agent = reading.space, reading.agent
+
+    async def read(session: AgentReading) -> ConsensusView | None:
         rows = await rows_of(session, space, [id_])
         readable = {each: row for each, row in rows.items() if view.may_read(agent, row.readers)}
         return (await _shown(session, space, agent, readable)).get(id_)

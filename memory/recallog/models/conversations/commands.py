@@ -18,7 +18,7 @@ from recallog.models.conversations.reading import Shown
 from recallog.models.conversations.summarizer import Summarizer
 from recallog.operations.parameters import At
 from recallog.queries import event_lookup
-from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog_projections.models.conversations import projection, rendering, tables
 from recallog_projections.models.conversations.tables import ConversationKey, ConversationRow, MessageRef, MessageRow
 from recallog_projections.models.conversations.thresholds import Thresholds
@@ -29,7 +29,6 @@ from recallog_schemas.errors import IdConflict
 from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.models.conversations.views import CompactionView, MessagesAdded, MessagesRemoved
 from recallog_schemas.roles import ASSISTANT, USER
-from recallog_streams.ledgers.ledger import Ledger
 
 JUDGE = Judge(projection.Conversations, tables.REFUSALS)
 """Judges removals and compactions."""
@@ -95,10 +94,8 @@ async def add(
     tried: list[str] | None = None
     salt = 0
     while True:
-        present = await access.of_space(
-            conversation.space,
-            lambda reading: _present(reading, access, conversation, given, continues=continues),
-            At(after=after),
+        present = await access.of_agent(
+            conversation.space, conversation.agent, At(after=after), _present, conversation, given, continues=continues
         )
         events, ids = _events(conversation, given, present, salt, turn, subject)
         try:
@@ -118,7 +115,7 @@ async def add(
 async def _check_free(access: MemoryAccess, space: str, ids: Sequence[str]) -> None:
     """Raise `IdConflict` if the ledger takes events whose ids others have: the views would skip them."""
     if not access.components.ledger.unique_ids:
-        taken = await access.of_space(space, lambda reading: event_lookup.counted(reading, space, ids), At())
+        taken = await access.of_space(space, At(), event_lookup.counted, space, ids)
         if taken:
             raise IdConflict("another event has the id of a message", path="id", position=str(min(taken.values())))
 
@@ -167,15 +164,14 @@ def _events(
 
 
 async def _present(
-    reading: ReadSession,
-    access: MemoryAccess,
+    reading: AgentReading,
     conversation: ConversationKey,
     given: Sequence[_Given],
     *,
     continues: bool,
 ) -> _Present:
 
-    async def read(session: ReadSession) -> _Present:
+    async def read(session: AgentReading) -> _Present:
         by_id = _of_own_ids(conversation, {each.own_id for each in given if each.own_id is not None})
         keys = projection.keys_of(conversation)
         refs = [RowKey(tables.REFS.name, conversation.space, "", id_) for id_ in by_id]
@@ -187,14 +183,12 @@ async def _present(
         added = {by_id[id_] for id_, ref in refs_of.items() if _is_of(conversation, ref)}
         known = {number for number, each in enumerate(given) if each.own_id in added}
         if not continues and any(each.own_id is None for each in given):
-            known |= await _aligned(session, access.components.ledger, conversation, given)
+            known |= await _aligned(session, conversation, given)
         return _Present(
             state.ever,
             max(state.turn, 0 if span is None else span.turn),
             frozenset(known),
-            await _calls(
-                session, access, conversation, [each for number, each in enumerate(given) if number not in known]
-            ),
+            await _calls(session, conversation, [each for number, each in enumerate(given) if number not in known]),
         )
 
     return await reading.steady(read)
@@ -215,9 +209,7 @@ def _is_of(conversation: ConversationKey, ref: MessageRef | None) -> bool:
     return ref is not None and ref.session == conversation.session and conversation.agent in ref.owners
 
 
-async def _aligned(
-    session: ReadSession, ledger: Ledger, conversation: ConversationKey, given: Sequence[_Given]
-) -> set[int]:
+async def _aligned(session: AgentReading, conversation: ConversationKey, given: Sequence[_Given]) -> set[int]:
     """The indexes of the given messages that the conversation has: it begins as they do, or ends as they begin.
 
     Instructions are compared apart: a program may change them from call to call. The message with the summary of a
@@ -226,7 +218,7 @@ async def _aligned(
     said = [number for number, each in enumerate(given) if not each.instructs]
     digests = [given[number].digest for number in said]
     summaries = {number for number, each in enumerate(given) if compaction.is_summary(each.message)}
-    beginning = await _some(session, ledger, conversation, len(said), newest_first=False)
+    beginning = await _some(session, conversation, len(said), newest_first=False)
     everything = [each.digest for each in beginning[: len(given)]]
     if everything == [each.digest for each in given[: len(everything)]]:
         return set(range(len(everything)))
@@ -235,7 +227,7 @@ async def _aligned(
     if not summaries and begins == digests[: len(begins)]:
         count = len(begins)
     else:
-        end = await _some(session, ledger, conversation, len(said), newest_first=True)
+        end = await _some(session, conversation, len(said), newest_first=True)
         known = [*beginning, *end]
         count = _overlap([each.digest for each in end if not each.instructs], digests)
     instructions = {each.digest for each in known if each.instructs}
@@ -246,7 +238,7 @@ async def _aligned(
 
 
 async def _some(
-    session: ReadSession, ledger: Ledger, conversation: ConversationKey, count: int, *, newest_first: bool
+    session: AgentReading, conversation: ConversationKey, count: int, *, newest_first: bool
 ) -> list[_Compared]:
     """The first or the newest messages of a conversation, in their order: at least `count` besides instructions, and
     the instructions next to them."""
@@ -259,7 +251,7 @@ async def _some(
             break
         rows.append(row)
     rows = rows[::-1] if newest_first else rows
-    plain = await stored.shown(session, ledger, conversation, [row for row in rows if not row.digest])
+    plain = await stored.shown(session, conversation, [row for row in rows if not row.digest])
     of_plain: dict[int, list[str]] = {}
     for each in plain:
         of_plain.setdefault(each.offset, []).append(rendering.digest_of(each.message))
@@ -277,7 +269,7 @@ def _overlap(end: Sequence[str], begins: Sequence[str]) -> int:
 
 
 async def _calls(
-    session: ReadSession, access: MemoryAccess, conversation: ConversationKey, given: Sequence[_Given]
+    session: AgentReading, conversation: ConversationKey, given: Sequence[_Given]
 ) -> Mapping[str, ToolCall]:
     """The calls in the newest messages that results among the given ones answer."""
     wanted = {call for each in given if (call := adding.called_by(each.message)) is not None}
@@ -292,17 +284,17 @@ async def _calls(
         if row.role == ASSISTANT and row.author == conversation.agent:
             rows.append(row)
         if len(rows) == 8 or searched >= conversations_limits.MESSAGE_CALLS_SEARCHED:
-            found |= await _calls_in(session, access, conversation, rows)
+            found |= await _calls_in(session, conversation, rows)
             rows = []
             if wanted <= found.keys() or searched >= conversations_limits.MESSAGE_CALLS_SEARCHED:
                 return found
-    return found | await _calls_in(session, access, conversation, rows)
+    return found | await _calls_in(session, conversation, rows)
 
 
 async def _calls_in(
-    session: ReadSession, access: MemoryAccess, conversation: ConversationKey, rows: Sequence[MessageRow]
+    session: AgentReading, conversation: ConversationKey, rows: Sequence[MessageRow]
 ) -> dict[str, ToolCall]:
-    shown = await stored.shown(session, access.components.ledger, conversation, rows)
+    shown = await stored.shown(session, conversation, rows)
     return adding.calls_by_id([each.message for each in shown])
 
 
@@ -312,7 +304,7 @@ async def remove(
     """Take messages out of a conversation, by the ids of their events or their own. Others are left out."""
     wanted = {*ids, *_of_own_ids(conversation, ids)}
 
-    async def chosen(session: ReadSession) -> list[MessageRow]:
+    async def chosen(session: AgentReading) -> list[MessageRow]:
         return [row async for row in stored.rows_of(session, conversation) if row.id in wanted]
 
     return _removed([await _take(access, conversation, chosen, after)])
@@ -327,7 +319,7 @@ async def pop(
     """
     left = newest
 
-    async def chosen(session: ReadSession) -> list[MessageRow]:
+    async def chosen(session: AgentReading) -> list[MessageRow]:
         rows: list[MessageRow] = []
         async for row in stored.rows_of(session, conversation, newest_first=True, page=left or limits.SCAN_ITEMS):
             rows.append(row)
@@ -358,15 +350,16 @@ class _Taken:
 async def _take(
     access: MemoryAccess,
     conversation: ConversationKey,
-    chosen: Callable[[ReadSession], Awaitable[list[MessageRow]]],
+    chosen: Callable[[AgentReading], Awaitable[list[MessageRow]]],
     after: Position | None,
 ) -> _Taken:
     """Take the chosen messages out of a conversation, without those that another call takes out before."""
 
-    async def read(session: ReadSession) -> list[Shown]:
-        return await stored.shown(session, access.components.ledger, conversation, await chosen(session))
+    async def read(session: AgentReading) -> list[Shown]:
+        return await stored.shown(session, conversation, await chosen(session))
 
-    found = await access.of_space(conversation.space, lambda reading: reading.steady(read), At(after=after))
+    at = At(after=after)
+    found = await access.of_agent(conversation.space, conversation.agent, at, AgentReading.steady, read)
     ids = list(dict.fromkeys(each.id for each in found))
     taken, position = set[str](), None
     for start in range(0, len(ids), _APPENDED):
@@ -400,10 +393,8 @@ async def compact(
     after: Position | None,
 ) -> CompactionView:
     """Replace the beginning of a conversation by a summary if it is longer than `thresholds` allow."""
-    planned: Planned = await access.of_space(
-        conversation.space,
-        lambda reading: conversations.queries.planned(reading, access.components.ledger, conversation, thresholds),
-        At(after=after),
+    planned: Planned = await access.of_agent(
+        conversation.space, conversation.agent, At(after=after), conversations.queries.planned, conversation, thresholds
     )
     plan = planned.plan
     if planned.upto is None:

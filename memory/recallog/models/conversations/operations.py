@@ -108,11 +108,8 @@ class Conversation(FacadePart):
         from recallog_projections.models.conversations.tables import ConversationKey
 
         conversation = ConversationKey(space, agent, session)
-        ledger = self._access.components.ledger
-        return await self._access.of_space(
-            space,
-            lambda reading: conversations.queries.messages(reading, ledger, conversation, before, whole=whole),
-            at,
+        return await self._access.of_agent(
+            space, agent, at, conversations.queries.messages, conversation, before, whole=whole
         )
 
     @operation(

@@ -8,6 +8,7 @@ from recallog.models.conversations import reading as stored
 from recallog.models.conversations.compaction import Plan
 from recallog.models.conversations.reading import Shown
 from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
 from recallog_projections.models.conversations import projection, rendering
 from recallog_projections.models.conversations.tables import (
@@ -23,7 +24,6 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.models.conversations.views import ConversationView
-from recallog_streams.ledgers.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +40,23 @@ class Planned:
 
 
 async def messages(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, before: str | None, *, whole: bool
+    reading: AgentReading, conversation: ConversationKey, before: str | None, *, whole: bool
 ) -> ConversationView:
     """The conversation, or the part of it before the message with the id `before`; `whole`: with what a compaction has
     replaced, and without its summary. Raises `OutOfRange` if there is no message with that id."""
 
-    async def read(session: ReadSession) -> ConversationView:
+    async def read(session: AgentReading) -> ConversationView:
         keys = [*projection.keys_of(conversation), _settings_of(conversation)]
         snapshot = await session.snapshot(keys, [own_log(conversation.space, conversation.agent)])
         compacted = None if whole else snapshot.row(COMPACTIONS, *conversation)
-        found = await _shown(session, ledger, conversation, compacted)
+        found = await _shown(session, conversation, compacted)
         if before is not None:
             end = next((number for number, each in enumerate(found) if each.id == before), None)
             if end is None:
                 raise OutOfRange(f"the conversation has no message {before!r}", path="before")
             found = found[:end]
         return ConversationView(
-            **await of_agent(session, snapshot, conversation.space, conversation.agent),
+            **await of_agent(session, snapshot),
             session=conversation.session,
             messages=tuple(dict(each.message) for each in found),
             ids=tuple(each.id for each in found),
@@ -67,15 +67,13 @@ async def messages(
     return await reading.steady(read)
 
 
-async def planned(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, thresholds: Thresholds = DEFAULT
-) -> Planned:
+async def planned(reading: AgentReading, conversation: ConversationKey, thresholds: Thresholds = DEFAULT) -> Planned:
     """What a compaction would replace now."""
 
-    async def read(session: ReadSession) -> Planned:
+    async def read(session: AgentReading) -> Planned:
         snapshot = await session.snapshot(projection.keys_of(conversation))
         compacted = snapshot.row(COMPACTIONS, *conversation)
-        found = await _shown(session, ledger, conversation, compacted)
+        found = await _shown(session, conversation, compacted)
         later = None if compacted is None else sum(each.offset > compacted.offset for each in found)
         plan = compaction.plan([each.message for each in found], thresholds, later)
         # What was published or ingested stays, if no added message is behind it: a compaction names an added one.
@@ -100,20 +98,16 @@ def _last(found: Sequence[Shown], plan: Plan, fewer: int) -> Shown:
 
 
 async def _shown(
-    session: ReadSession, ledger: Ledger, conversation: ConversationKey, compacted: CompactionRow | None
+    session: AgentReading, conversation: ConversationKey, compacted: CompactionRow | None
 ) -> Sequence[Shown]:
     """The messages as a model reads them: where there is a compaction, instructions that stay, and its summary."""
     if compacted is None:
-        return await stored.shown(
-            session, ledger, conversation, [row async for row in stored.rows_of(session, conversation)]
-        )
-    instructions = await stored.shown(
-        session, ledger, conversation, await _instructions(session, conversation, compacted.upto)
-    )
+        return await stored.shown(session, conversation, [row async for row in stored.rows_of(session, conversation)])
+    instructions = await stored.shown(session, conversation, await _instructions(session, conversation, compacted.upto))
     rows = [row async for row in stored.rows_of(session, conversation, after=compacted.upto)]
     message = compaction.message_of(compacted.summary)
     summary = Shown(compacted.id, compacted.upto, message, True, compacted.subject)
-    return [*instructions, summary, *await stored.shown(session, ledger, conversation, rows)]
+    return [*instructions, summary, *await stored.shown(session, conversation, rows)]
 
 
 async def _instructions(session: ReadSession, conversation: ConversationKey, upto: int) -> list[MessageRow]:

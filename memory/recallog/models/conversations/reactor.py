@@ -10,6 +10,7 @@ from recallog.models.conversations import summarizer as summarizers
 from recallog.models.conversations.compaction import EXTRACTIVE, Plan, Summary
 from recallog.models.conversations.queries import Planned
 from recallog.models.conversations.summarizer import Summarizer
+from recallog.operations.parameters import At
 from recallog.reactors.asking import Sleep
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_projections.models.conversations import rendering
@@ -66,10 +67,7 @@ class Compaction(Reactor):
 
     async def _planned(self, conversation: ConversationKey) -> Planned:
         """What a compaction of a conversation would replace now."""
-        access, ledger = self._access, self._access.components.ledger
-        return await access.of_space(
-            conversation.space, lambda reading: queries.planned(reading, ledger, conversation), {}
-        )
+        return await self._access.of_agent(conversation.space, conversation.agent, At(), queries.planned, conversation)
 
 
 async def summarised(

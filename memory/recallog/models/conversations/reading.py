@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import SpaceReading
 from recallog_projections.models.conversations import projection, rendering, tables
 from recallog_projections.models.conversations.rendering import Message
 from recallog_projections.models.conversations.tables import MESSAGES, PARTS, REMOVED, ConversationKey, MessageRow
@@ -12,7 +13,6 @@ from recallog_projections.tables import RowKey
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import StorageCorrupt
 from recallog_schemas.roles import ASSISTANT
-from recallog_streams.ledgers.ledger import Ledger
 
 _GAP = 64
 """Records of a space between two messages that one read skips; beyond that the ledger is read twice."""
@@ -89,30 +89,24 @@ async def _present(reading: ReadSession, conversation: ConversationKey, rows: Se
     return [row for row in rows if snapshot.row(REMOVED, conversation.space, conversation.agent, row.id) is None]
 
 
-async def events_of(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, rows: Sequence[MessageRow]
-) -> list[Event]:
+async def events_of(reading: SpaceReading, conversation: ConversationKey, rows: Sequence[MessageRow]) -> list[Event]:
     """The events of `rows`, in their order."""
-    events = await _events(reading, ledger, conversation, [row.offset for row in rows])
+    events = await _events(reading, conversation, [row.offset for row in rows])
     return [events[row.offset] for row in rows]
 
 
-async def shown(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, rows: Sequence[MessageRow]
-) -> list[Shown]:
+async def shown(reading: SpaceReading, conversation: ConversationKey, rows: Sequence[MessageRow]) -> list[Shown]:
     """The messages in the events of `rows`, in their order; a call of a tool and its result are two."""
     found: list[Shown] = []
-    for row, event in zip(rows, await events_of(reading, ledger, conversation, rows), strict=True):
-        whole = await _whole(reading, ledger, conversation, row) if row.parts else None
+    for row, event in zip(rows, await events_of(reading, conversation, rows), strict=True):
+        whole = await _whole(reading, conversation, row) if row.parts else None
         messages = rendering.messages_of(event, conversation.agent) if whole is None else [whole]
         added = bool(row.digest)
         found += [Shown(row.id, row.offset, message, added, event.subject) for message in messages]
     return found
 
 
-async def _whole(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, row: MessageRow
-) -> Message | None:
+async def _whole(reading: SpaceReading, conversation: ConversationKey, row: MessageRow) -> Message | None:
     """A large message in the conversation of the agent that has written its parts; None if they are not those of this
     message. The other agents that see it see its beginning."""
     if row.role == ASSISTANT and row.author != conversation.agent:
@@ -127,13 +121,11 @@ async def _whole(
     offsets = [place.offset for place in places if place is not None]
     if len(offsets) < row.parts:
         return None
-    events = await _events(reading, ledger, conversation, offsets)
+    events = await _events(reading, conversation, offsets)
     return rendering.whole_of("".join(events[offset].payload["data"] for offset in offsets), row.digest)
 
 
-async def _events(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, offsets: Sequence[int]
-) -> dict[int, Event]:
+async def _events(reading: SpaceReading, conversation: ConversationKey, offsets: Sequence[int]) -> dict[int, Event]:
     """The events at `offsets`, read in as few ranges as possible."""
     found: dict[int, Event] = {}
     wanted = sorted(set(offsets))
@@ -143,7 +135,7 @@ async def _events(
             continue
         needed = set(wanted[first:end])
         partition = reading.partition
-        async for batch in ledger.read(partition, wanted[first], wanted[end - 1] + 1, space=conversation.space):
+        async for batch in reading.ledger.read(partition, wanted[first], wanted[end - 1] + 1, space=conversation.space):
             found |= {offset: codec.decode(data) for offset, data in batch.records if offset in needed}
     if missing := set(wanted) - found.keys():
         place = f"{reading.partition}:{min(missing)}"

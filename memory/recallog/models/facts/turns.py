@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recallog.access import MemoryAccess
+from recallog.operations.parameters import At
 from recallog.queries.event_lookup import PastMemory
 from recallog.reactors.reactor import DueTrigger
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog_projections.views import episodic
 from recallog_projections.views.episodic import RememberedEvent
 from recallog_schemas import kinds
 from recallog_schemas.models.facts import limits as facts_limits
 from recallog_schemas.views import Remembered
-from recallog_streams.ledgers.ledger import Ledger
-from recallog_streams.progress import Progress
 
 _FIRST_EVENTS = 2 * facts_limits.EXTRACTED_EVENTS
 """How many events the first read of each log returns: most turns are shorter, and end just before they are read."""
@@ -46,14 +46,13 @@ class Turn:
         return found[::-1]
 
 
-async def events_of(
-    reading: ReadSession, ledger: Ledger, turn: Turn, log_events: int, progress: Progress | None
-) -> Sequence[Remembered]:
+async def events_of(reading: AgentReading, turn: Turn) -> Sequence[Remembered]:
     """The newest events of a turn that its agent could see and that have a text, oldest first.
 
     There are at most `limits.EXTRACTED_EVENTS`. Reflections are left out: they rest on what was seen. If the views have
     dropped events of the turn, the space is folded up to its end.
     """
+    log_events = reading.log_events
     newest = min(_FIRST_EVENTS, log_events)
     while True:
         snapshot = await reading.snapshot(logs=episodic.logs(turn.space, turn.agent, newest))
@@ -65,14 +64,11 @@ async def events_of(
         if newest == log_events:
             break
         newest = min(8 * newest, log_events)
-    past = PastMemory(ledger, snapshot.partition, turn.space, turn.agent, None, progress)
+    past = PastMemory(reading)
     return turn.newest_of(snapshot, await past.until(turn.end, log_events))
 
 
 async def of_trigger(access: MemoryAccess, trigger: DueTrigger) -> Sequence[Remembered]:
     """What the agent of a trigger could see in the turn whose end made it due, oldest first."""
     turn = Turn(trigger.space, trigger.agent, trigger.session, trigger.since, trigger.offset)
-    ledger = access.components.ledger
-    return await access.of_space(
-        trigger.space, lambda reading: events_of(reading, ledger, turn, access.log_events, access.progress), {}
-    )
+    return await access.of_agent(trigger.space, trigger.agent, At(), events_of, turn)

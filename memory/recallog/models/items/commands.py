@@ -126,11 +126,7 @@ async def refusal(access: MemoryAccess, address: Address, changed: Event, reason
     if reason != items.CONFLICT:
         namespace = "/".join(address.namespace)
         return Refused(_WHY[reason].format(namespace=namespace, path=address.path), reason=reason)
-    found = await access.of_space(
-        address.space,
-        lambda reading: queries.get(reading, address.space, address.agent, address.namespace, address.key),
-        At(),
-    )
+    found = await access.of_agent(address.space, address.agent, At(), queries.get, address.namespace, address.key)
     base = changed.payload.get("base")
     now = f"has version {found.item.version} (SHA-256 {found.item.sha256})" if found.item else "does not exist"
     expected = "that there is none" if base == 0 else f"version {base}" if isinstance(base, int) else f"SHA-256 {base}"

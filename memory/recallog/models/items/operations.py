@@ -70,9 +70,7 @@ class Items(FacadePart):
     ) -> "ItemFound":
         """The item under a key, with its version."""
         names = items_parameters.names(namespace)
-        return await self._access.of_space(
-            space, lambda reading: items.queries.get(reading, space, agent, names, key), at
-        )
+        return await self._access.of_agent(space, agent, at, items.queries.get, names, key)
 
     @operation(
         example='recallog items append village baker notes diary "The miller came."',
@@ -179,8 +177,6 @@ class Items(FacadePart):
         `cursor` takes the `next` of a page and selects the page behind it.
         """
         below = () if namespace is None else items_parameters.names(namespace)
-        return await self._access.of_space(
-            space,
-            lambda reading: items.queries.page(reading, space, agent, below, limit, cursor, newest_first=newest_first),
-            at,
+        return await self._access.of_agent(
+            space, agent, at, items.queries.page, below, limit, cursor, newest_first=newest_first
         )

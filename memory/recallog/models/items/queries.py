@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log, snapshot_of
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import ItemRow
@@ -17,33 +18,28 @@ _FIELDS_BYTES = 512
 """About so many bytes of an item in an answer are not its value."""
 
 
-async def get(reading: ReadSession, space: str, agent: str, namespace: Sequence[str], key: str) -> ItemFound:
+async def get(reading: AgentReading, namespace: Sequence[str], key: str) -> ItemFound:
     """The item of an agent under a key."""
+    space, agent = reading.space, reading.agent
     snapshot = await reading.snapshot(
         [row_key(space, agent, namespace, key), RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)]
     )
     item = present(snapshot, space, agent, namespace, key)
-    return ItemFound(**await of_agent(reading, snapshot, space, agent), item=item)
+    return ItemFound(**await of_agent(reading, snapshot), item=item)
 
 
 async def page(
-    reading: ReadSession,
-    space: str,
-    agent: str,
-    namespace: Sequence[str],
-    limit: int,
-    cursor: str | None,
-    *,
-    newest_first: bool,
+    reading: AgentReading, namespace: Sequence[str], limit: int, cursor: str | None, *, newest_first: bool
 ) -> ItemsPage:
     """The items of an agent in `namespace` and below it, behind `cursor`. Raises `InvalidArgument` for a cursor of
     other pages."""
+    space, agent = reading.space, reading.agent
     prefix = items.newest_prefix(namespace) if newest_first else items.prefix_of(namespace)
     if cursor is not None and not cursor.startswith(prefix):
         raise InvalidArgument("cursor: is not the `next` of a page of these items", path="cursor", rule="cursor")
 
-    async def read(session: ReadSession) -> ItemsPage:
-        snapshot = await snapshot_of(session, space, agent)
+    async def read(session: AgentReading) -> ItemsPage:
+        snapshot = await snapshot_of(session)
         found: Sequence[tuple[str, ItemRow | None]]
         if newest_first:
             newest = await session.page(
@@ -58,7 +54,7 @@ async def page(
             by_key = by_key.fitted(_size)
             found, following = by_key.items, by_key.next
         return ItemsPage(
-            **await of_agent(session, snapshot, space, agent),
+            **await of_agent(session, snapshot),
             items=tuple(
                 item_view(session.partition, *items.names_of(path), row) for path, row in found if row is not None
             ),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from recallog.operations.parameters import At
 from recallog.retrieval.channels import EVENT
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event, timestamps
@@ -115,7 +116,7 @@ class AccessCounter:
             known = [agent for agent in agents if snapshot.row(activity.AGENTS, space, agent) is not None]
             return None if now is None else timestamps.moment_of(now.at), known
 
-        now, known = await self._access.at_present(space, time_and_known)
+        now, known = await self._access.of_space(space, At(), time_and_known)
         return [event for agent in known for event in _events_of(space, agent, collected[space, agent], now)]
 
     def _start(self) -> None:

@@ -6,14 +6,13 @@ ended, or that the agent may not read, is dropped, and one with a newer text is 
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import additions, entry_presence, live_entries, presets, standing
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import PRESETS
 from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.sources import Asked, CandidateSource, Shown
-from recallog.retrieval.term_cache import TermCache
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
@@ -64,14 +63,12 @@ class EntryCandidates(CandidateSource):
         return Shown(event, event.text, text.offset)
 
     async def mark(
-        self, reading: ReadSession, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, EntryRow]
+        self, reading: AgentReading, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, EntryRow]
     ) -> Sequence[RecallHit]:
         return await standing.marked(reading, query, hits, texts)
 
-    async def recall(
-        self, reading: ReadSession, index: SemanticIndex | None, cache: TermCache, query: RecallQuery
-    ) -> RecallView:
-        return await presets.recall(reading, index, cache, query)
+    async def recall(self, reading: AgentReading, query: RecallQuery) -> RecallView:
+        return await presets.recall(reading, query)
 
 
 SOURCE = EntryCandidates()

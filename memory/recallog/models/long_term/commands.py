@@ -3,14 +3,12 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import Any
 
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge, Reasons
 from recallog.commands.making import made
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import queries, standing
 from recallog.models.long_term.agreement import agree, words_of
 from recallog.models.long_term.entry_lookup import entries_by_id
@@ -18,6 +16,7 @@ from recallog.models.long_term.parameters import ExperienceOptions, RetainOption
 from recallog.models.long_term.similar import SimilarEntries, similar, similar_to_each
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog_projections.index.terms import terms
 from recallog_projections.models.long_term import tables, texts
 from recallog_projections.models.long_term.kinds import changed_ids
@@ -106,7 +105,7 @@ async def retain(
 ) -> Retained:
     """Publish a text as an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
     event = _entry_event(space, agent, text, entry_type, entry_id, options)
-    look = await _look(access, event, access.components.index)
+    look = await _look(access, event, compares=access.components.index is not None)
     if look.answer is not None:
         return look.answer
     return _retained(event, *await _published(access, event), look.nearest)
@@ -152,7 +151,7 @@ async def compare(
 ) -> Comparison:
     """What `retain` would answer now."""
     event = _entry_event(space, agent, text, entry_type, None, options)
-    look = await _look(access, event, access.components.index)
+    look = await _look(access, event, compares=access.components.index is not None)
     if look.answer is None:
         return Comparison(outcome="stored", id=None, reason=None, nearest=look.nearest, supersedes=look.supersedes)
     return Comparison(outcome=look.answer.outcome, id=look.answer.id, reason=look.answer.reason, nearest=None)
@@ -160,15 +159,15 @@ async def compare(
 
 async def would_store(access: MemoryAccess, event: Event) -> bool:
     """Whether `retain` would store the entry of an event now."""
-    return (await _look(access, event, None)).answer is None
+    return (await _look(access, event, compares=False)).answer is None
 
 
-async def _look(access: MemoryAccess, event: Event, index: SemanticIndex | None) -> _Look:
-    """What the views would make of an event now; the nearest entry is known if an `index` answers."""
-    return await access.of_space(event.space, partial(_look_at, event=event, index=index), At())
+async def _look(access: MemoryAccess, event: Event, *, compares: bool) -> _Look:
+    """What the views would make of an event now; with `compares` also the nearest entry, if the index answers."""
+    return await access.of_agent(event.space, event.agent, At(), _look_at, event, compares=compares)
 
 
-async def _look_at(reading: ReadSession, event: Event, index: SemanticIndex | None) -> _Look:
+async def _look_at(reading: AgentReading, event: Event, *, compares: bool) -> _Look:
     own = await reading.snapshot(
         [
             RowKey(settings.AGENTS.name, event.space, event.agent),
@@ -190,20 +189,17 @@ async def _look_at(reading: ReadSession, event: Event, index: SemanticIndex | No
     if ref.status != tables.LIVE:
         return _Look(_retained(event, ref, None, None))
     stored = rows.get(tables.ROWS, event.space, event.agent, tables.key_of(ref.offset))
-    if index is None or stored is None or stored.type in texts.NEVER_DEDUPLICATED:
+    if not compares or stored is None or stored.type in texts.NEVER_DEDUPLICATED:
         return _Look(None, supersedes=ref.supersedes)
-    return _Look(None, await _nearest(reading, index, stored), ref.supersedes)
+    return _Look(None, await _nearest(reading, stored), ref.supersedes)
 
 
-async def _nearest(reading: ReadSession, index: SemanticIndex, row: EntryRow) -> NearestEntry | None:
+async def _nearest(reading: AgentReading, row: EntryRow) -> NearestEntry | None:
     """The most similar live entry of the same owner, type, readers and subject; None if there is none, or no index
     answers."""
     try:
         found = await similar(
             reading,
-            index,
-            row.space,
-            row.owner,
             row.text,
             owned=True,
             types=[row.type],
@@ -306,7 +302,7 @@ async def grant(
     """Add units to the balance of an agent, or take them, and answer its numbers."""
     payload = {"units": units} if reason is None else {"units": units, "reason": reason}
     (position,) = await access.append([_event(space, agent, "metered", payload, event_id)])
-    return await access.of_space(space, partial(queries.stats, space=space, agent=agent), At(after=position))
+    return await access.of_agent(space, agent, At(after=position), queries.stats)
 
 
 async def transfer(access: MemoryAccess, space: str, agent: str, ids: Sequence[str], to: str) -> EntriesChange:
@@ -335,7 +331,7 @@ async def forget(
         if not payload["entries"]:
             raise InvalidArgument("entry_ids: give at least one id", path="entry_ids", rule="too_short")
         return await _change_owned(access, _event(space, agent, "erased", payload))
-    about = await access.of_space(space, lambda reading: _about(reading, space, agent, subject), At())
+    about = await access.of_agent(space, agent, At(), _about, subject)
     if not about:
         return _nothing({})
     parts = [about[first : first + limits.EVENT_IDS_MAX] for first in range(0, len(about), limits.EVENT_IDS_MAX)]
@@ -344,10 +340,10 @@ async def forget(
     )
 
 
-async def _about(reading: ReadSession, space: str, agent: str, subject: str) -> list[str]:
+async def _about(reading: AgentReading, subject: str) -> list[str]:
     """The ids of the entries of an agent about a person, retracted and archived ones among them."""
     length = len(tables.subject_key(subject, 0))
-    rows = await reading.every(tables.SUBJECTS, space, agent, f"{subject}/")
+    rows = await reading.every(tables.SUBJECTS, reading.space, reading.agent, f"{subject}/")
     return [row.id for key, row in rows if len(key) == length]
 
 
@@ -388,7 +384,7 @@ async def _refused(access: MemoryAccess, event: Event, id_: str, reason: str) ->
     """The error of a change that was refused."""
     agent = event.payload.get("to", event.agent) if reason == tables.PINS else event.agent
     key = RowKey(tables.AGENTS.name, event.space, agent)
-    snapshot = await access.of_space(event.space, lambda reading: reading.snapshot([key]), At())
+    snapshot = await access.of_space(event.space, At(), ReadSession.snapshot, [key])
     found = snapshot.row(tables.AGENTS, event.space, agent)
     return _refusal(event, id_, reason, () if found is None else found.pinned)
 
@@ -410,7 +406,7 @@ async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str
             seeding.event(space, agent, text, entry_type) for text in (seeding.LESSONS if given is None else given)
         )
     }
-    found = await access.of_space(space, lambda reading: entries_by_id(reading, space, events), At())
+    found = await access.of_space(space, At(), entries_by_id, space, events)
     missing = [event for id_, event in events.items() if id_ not in found]
     if not missing:
         return Seeded(ids=tuple(events), written=0, position=None)
@@ -454,15 +450,15 @@ async def deduplicate(
 
     Raises `SettingsError` if the index is off, and `IndexUnavailable`.
     """
-    index = access.components.required_index
-    rows = await access.of_space(space, lambda reading: _compared_rows(reading, space, agent), At())
-    found = await _near_duplicates(access, index, rows, progress)
+    access.components.require_index()
+    rows = await access.of_agent(space, agent, At(), _compared_rows)
+    found = await _near_duplicates(access, rows, progress)
     proposed = [pair for pair in found if only is None or pair.archived.id in only]
     merged: list[str] = []
     position: Position | None = None
     for pair in proposed if apply else ():
         # Another merge, or another program, may have ended or changed one of them.
-        live = await access.of_space(space, partial(_live, rows=(pair.kept, pair.archived)), _from(position))
+        live = await access.of_space(space, _from(position), _live, (pair.kept, pair.archived))
         if len(live) == 2 and not live[1].red_line:
             position = await _merge(access, *live)
             merged.append(pair.archived.id)
@@ -474,9 +470,7 @@ async def deduplicate(
     )
 
 
-async def _near_duplicates(
-    access: MemoryAccess, index: SemanticIndex, rows: Sequence[EntryRow], progress: Progress | None
-) -> list[_Pair]:
+async def _near_duplicates(access: MemoryAccess, rows: Sequence[EntryRow], progress: Progress | None) -> list[_Pair]:
     """The pairs of near-duplicates, in the order in which they can be merged: none has an entry that an earlier one has
     archived."""
     pairs: list[_Pair] = []
@@ -491,8 +485,8 @@ async def _near_duplicates(
 
     for first in range(0, len(rows), _COMPARED_ROWS):
         part = rows[first : first + _COMPARED_ROWS]
-        compare = partial(_similar_to, index=index, rows=part)
-        for number, row, similar_rows in await access.of_space(part[0].space, compare, At()):
+        owner = part[0].owner
+        for number, row, similar_rows in await access.of_agent(part[0].space, owner, At(), _similar_to, part):
             if progress is not None:
                 progress(first + number, len(rows))
             if not similar_rows.readable:
@@ -521,17 +515,12 @@ async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow
     return [row for row in live if places[row.offset].now is None]
 
 
-async def _similar_to(
-    reading: ReadSession, index: SemanticIndex, rows: Sequence[EntryRow]
-) -> list[tuple[int, EntryRow, SimilarEntries]]:
+async def _similar_to(reading: AgentReading, rows: Sequence[EntryRow]) -> list[tuple[int, EntryRow, SimilarEntries]]:
     """Those of `rows`, entries of one agent, that are live now, with their numbers and with what is similar to each."""
     live = {row.offset: row for row in await _live(reading, rows)}
     numbers = [number for number, row in enumerate(rows) if row.offset in live]
     found = await similar_to_each(
         reading,
-        index,
-        rows[0].space,
-        rows[0].owner,
         list(live.values()),
         least=long_term_limits.SIMILARITY_OF_ENTRIES,
         limit=_NEAREST,
@@ -570,8 +559,8 @@ def _compared(row: EntryRow) -> tuple[object, ...]:
     return row.audience, row.shared, row.subject
 
 
-async def _compared_rows(reading: ReadSession, space: str, agent: str) -> list[EntryRow]:
-    rows = await reading.every(tables.ROWS, space, agent)
+async def _compared_rows(reading: AgentReading) -> list[EntryRow]:
+    rows = await reading.every(tables.ROWS, reading.space, reading.agent)
     return [row for _, row in rows if row.type not in texts.NEVER_DEDUPLICATED]
 
 

@@ -320,9 +320,7 @@ class Entries(FacadePart):
         **at: Unpack[At],
     ) -> "EntryFound":
         """The entry with an id, if the agent may read it; a retracted or archived one only to its owner."""
-        return await self._access.of_space(
-            space, lambda reading: long_term.queries.get(reading, space, agent, entry_id), at
-        )
+        return await self._access.of_agent(space, agent, at, long_term.queries.get, entry_id)
 
     @operation(
         example="recallog long-term list village baker --order priority --type lesson",
@@ -347,7 +345,7 @@ class Entries(FacadePart):
         `type` if it is given, are ranked: pinned ones first, then by age and priority.
         """
         page = long_term.queries.newest if order == "newest" else long_term.queries.by_priority
-        return await self._access.of_space(space, lambda reading: page(reading, space, agent, type, limit, cursor), at)
+        return await self._access.of_agent(space, agent, at, page, type, limit, cursor)
 
     @operation(
         example='recallog long-term lessons village baker "the dough does not rise"',
@@ -370,10 +368,7 @@ class Entries(FacadePart):
         The similarity is the cosine of both texts; critical adds 0.3, important 0.15, and low takes 0.1 off. While the
         index is off, starting or down, words are compared instead; `relevance_by` of the answer says which.
         """
-        index = self._access.components.index
-        return await self._access.of_space(
-            space, lambda reading: long_term.queries.lessons(reading, index, space, agent, query, limit), at
-        )
+        return await self._access.of_agent(space, agent, at, long_term.queries.lessons, query, limit)
 
     @operation(
         example="recallog long-term seed village baker",
@@ -399,7 +394,7 @@ class Entries(FacadePart):
     @operation(example="recallog long-term stats village baker", command="long-term stats")
     async def stats(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "EntryStats":
         """How many entries an agent keeps, by type, which are pinned, and what it may still spend."""
-        return await self._access.of_space(space, lambda reading: long_term.queries.stats(reading, space, agent), at)
+        return await self._access.of_agent(space, agent, at, long_term.queries.stats)
 
     @operation(example="recallog long-term audit village baker --limit 20", command="long-term audit")
     async def audit(
@@ -412,9 +407,7 @@ class Entries(FacadePart):
         **at: Unpack[At],
     ) -> "AuditView":
         """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
-        return await self._access.of_space(
-            space, lambda reading: long_term.queries.audit(reading, space, agent, entry_id, limit), at
-        )
+        return await self._access.of_agent(space, agent, at, long_term.queries.audit, entry_id, limit)
 
     @operation(example="recallog long-term erasures village baker", command="long-term erasures")
     async def erasures(
@@ -430,9 +423,7 @@ class Entries(FacadePart):
 
         `cursor` takes the `next` of a page and selects the page behind it.
         """
-        return await self._access.of_space(
-            space, lambda reading: long_term.queries.erasures(reading, space, agent, limit, cursor), at
-        )
+        return await self._access.of_agent(space, agent, at, long_term.queries.erasures, limit, cursor)
 
     @operation(
         example="recallog long-term deduplicate village baker --apply --only l-7",

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import additions, by_recency, entry_presence, live_entries, standing
 from recallog.models.long_term import by_index as entries_by_index
 from recallog.models.long_term.by_index import EntriesByIndex
 from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
 from recallog.retrieval import by_index, by_words, closeness, index_lag, quoting, said_once
 from recallog.retrieval.attempts import note
@@ -53,23 +53,24 @@ class _Rankings:
     """By term of the query; None if no words were compared."""
 
 
-async def recall(reading: ReadSession, index: SemanticIndex | None, cache: TermCache, query: RecallQuery) -> RecallView:
+async def recall(reading: AgentReading, query: RecallQuery) -> RecallView:
     """The entries that best answer a query with a preset. All rows are read at one moment.
 
-    `index` is None if the index is off: `semantic` then finds nothing, and `keyword` compares the newest entries, which
-    is not degraded. Where the index fails, `degraded` names the channels that suffer.
+    If the index is off, `semantic` finds nothing, and `keyword` compares the newest entries, which is not degraded.
+    Where the index fails, `degraded` names the channels that suffer.
     """
+    index = reading.searcher.index
     is_chosen = query.types is not None or query.tiers is not None
     query = replace(query, apart=[entry_reading.KIND] if is_chosen else [], hidden=[entry_reading.CAPTURED])
     # The engine and the model work while the views are read.
     searching = asyncio.ensure_future(entries_by_index.find(index, reading.partition, query, _depth(query)))
     try:
-        return await _recalled(reading, cache, query, searching)
+        return await _recalled(reading, query, searching)
     except IndexUnavailable as error:
         note(index, reading.partition, error)
         failed: asyncio.Future[EntriesByIndex] = asyncio.get_running_loop().create_future()
         failed.set_result(EntriesByIndex.failed_with(query, error))
-        return await _recalled(reading, cache, query, failed)
+        return await _recalled(reading, query, failed)
     finally:
         searching.cancel()
 
@@ -79,13 +80,12 @@ def _depth(query: RecallQuery) -> int:
     return max(long_term_limits.PRESET_CANDIDATES, 2 * query.top_k)
 
 
-async def _recalled(
-    reading: ReadSession, cache: TermCache, query: RecallQuery, searching: asyncio.Future[EntriesByIndex]
-) -> RecallView:
+async def _recalled(reading: AgentReading, query: RecallQuery, searching: asyncio.Future[EntriesByIndex]) -> RecallView:
+    cache = reading.searcher.cache
     needs = [RowKey(settings.AGENTS.name, query.space, query.agent), RowKey(clock.NOW.name, query.space)]
     needs += entry_presence.rows(query.space)
 
-    async def read(session: ReadSession) -> tuple[Snapshot, _Rankings]:
+    async def read(session: AgentReading) -> tuple[Snapshot, _Rankings]:
         snapshot = await session.snapshot(needs, [own_log(query.space, query.agent)])
         if not query.text.strip() or not entry_presence.has_entries(snapshot, query.space):
             return snapshot, _Rankings()
@@ -97,7 +97,7 @@ async def _recalled(
     hits = await _hits(snapshot, cache, query, indexed, found)
     degraded = [*indexed.degraded, *([lag.degraded] if lag.degraded else [])]
     return RecallView(
-        **await of_agent(reading, snapshot, query.space, query.agent),
+        **await of_agent(reading, snapshot),
         query=query.text,
         top_k=query.top_k,
         channels=tuple(sorted(found.offsets)),

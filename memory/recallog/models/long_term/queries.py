@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import additions, live_entries, standing
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.similar import similar
 from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log, snapshot_of
 from recallog_projections.index.terms import terms
 from recallog_projections.models.items import projection as items
@@ -45,11 +45,13 @@ _COUNTED = ("fact", "experience", LESSON)
 _WORKING_PREFIX = items.prefix_of((items.WORKING,))
 
 
-async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> EntryFound:
+async def get(reading: AgentReading, entry_id: str) -> EntryFound:
     """The entry with an id, if `agent` may read it."""
 
-    async def read(session: ReadSession) -> EntryFound:
-        snapshot = await snapshot_of(session, space, agent)
+    space, agent = reading.space, reading.agent
+
+    async def read(session: AgentReading) -> EntryFound:
+        snapshot = await snapshot_of(session)
         found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
         row = None if found is None else found.readable_by(agent)
         tier = {} if row is None else await additions.tiers_of(session, [row])
@@ -57,23 +59,22 @@ async def get(reading: ReadSession, space: str, agent: str, entry_id: str) -> En
         if found is not None and row is not None:
             places = await standing.places_of(session, [row] if found.ref.status == LIVE else [])
             entry = entry_view(session.partition, row, tier.get(row.offset), places[row.offset], found.ref)
-        return EntryFound(**await of_agent(session, snapshot, space, agent), entry=entry)
+        return EntryFound(**await of_agent(session, snapshot), entry=entry)
 
     return await reading.steady(read)
 
 
-async def newest(
-    reading: ReadSession, space: str, agent: str, entry_type: str | None, limit: int, cursor: str | None
-) -> EntriesPage:
+async def newest(reading: AgentReading, entry_type: str | None, limit: int, cursor: str | None) -> EntriesPage:
     """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages."""
     if cursor is not None and not re.fullmatch("[0-9]{20}", cursor):
         raise _wrong_cursor()
+    space, agent = reading.space, reading.agent
 
-    async def read(session: ReadSession) -> EntriesPage:
-        snapshot = await snapshot_of(session, space, agent)
+    async def read(session: AgentReading) -> EntriesPage:
+        snapshot = await snapshot_of(session)
         page = (await live_entries.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
         return EntriesPage(
-            **await of_agent(session, snapshot, space, agent),
+            **await of_agent(session, snapshot),
             entries=await _entry_views(session, [row for _, row in page.items]),
             next=page.next,
         )
@@ -81,9 +82,7 @@ async def newest(
     return await reading.steady(read)
 
 
-async def by_priority(
-    reading: ReadSession, space: str, agent: str, entry_type: str | None, limit: int, cursor: str | None
-) -> EntriesPage:
+async def by_priority(reading: AgentReading, entry_type: str | None, limit: int, cursor: str | None) -> EntriesPage:
     """The newest `limits.RECALL_ENTRIES` live entries of an agent, of one type or of all: pinned ones first, then by
     their place and boost.
 
@@ -92,15 +91,15 @@ async def by_priority(
     """
     if cursor is not None and not re.fullmatch("[0-9]{1,4}", cursor):
         raise _wrong_cursor()
-    first = int(cursor or 0)
+    space, agent, first = reading.space, reading.agent, int(cursor or 0)
 
-    async def read(session: ReadSession) -> EntriesPage:
-        snapshot = await snapshot_of(session, space, agent)
+    async def read(session: AgentReading) -> EntriesPage:
+        snapshot = await snapshot_of(session)
         page = await live_entries.page_of(session, space, agent, entry_type, None, long_term_limits.RECALL_ENTRIES)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
         end = first + fitting(_size(row) for row in shown[first : first + limit])
         return EntriesPage(
-            **await of_agent(session, snapshot, space, agent),
+            **await of_agent(session, snapshot),
             entries=await _entry_views(session, shown[first:end]),
             next=str(end) if end < len(shown) else None,
         )
@@ -117,10 +116,9 @@ def _ranked(scored: Iterable[tuple[EntryRow, float]]) -> list[tuple[EntryRow, fl
     return sorted(scored, key=lambda one: (one[0].priority != PINNED, -one[1], -one[0].offset))
 
 
-async def lessons(
-    reading: ReadSession, index: SemanticIndex | None, space: str, agent: str, query: str, limit: int
-) -> LessonsView:
+async def lessons(reading: AgentReading, query: str, limit: int) -> LessonsView:
     """The lessons that `agent` may read and that fit `query`: its pinned ones first, then by cosine and boost."""
+    space, agent = reading.space, reading.agent
     snapshot = await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, agent), RowKey(tables.AGENTS.name, space, agent)], [own_log(space, agent)]
     )
@@ -131,10 +129,8 @@ async def lessons(
     rows = {offset: row for offset, row in rows.items() if row.type == LESSON}
     by: Literal["semantic", "words"] = "semantic"
     try:
-        if index is None:
-            raise IndexUnavailable("the index is off")
         wanted = _CANDIDATES * limit + len(rows)
-        found = await similar(reading, index, space, agent, query, owned=False, types=[LESSON], limit=wanted)
+        found = await similar(reading, query, owned=False, types=[LESSON], limit=wanted)
         compared = [(each.row, each.similarity) for each in found.found]
     except IndexUnavailable:
         by = "words"
@@ -146,7 +142,7 @@ async def lessons(
     tiers, places = await additions.tiers_of(reading, shown), await standing.places_of(reading, shown)
     ranked.sort(key=lambda one: places[one[0].offset].now is not None)
     return LessonsView(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         lessons=tuple(
             Lesson(
                 entry=entry_view(reading.partition, row, tiers.get(row.offset), places[row.offset]),
@@ -166,10 +162,12 @@ def _by_words(query: str, rows: Sequence[EntryRow]) -> list[tuple[EntryRow, floa
     return [(row, share) for row, share in scored if share or row.priority == PINNED]
 
 
-async def stats(reading: ReadSession, space: str, agent: str) -> EntryStats:
+async def stats(reading: AgentReading) -> EntryStats:
     """How many entries an agent keeps, and its account."""
 
-    async def read(session: ReadSession) -> EntryStats:
+    space, agent = reading.space, reading.agent
+
+    async def read(session: AgentReading) -> EntryStats:
         blocks = RowKey(items.NAMESPACES.name, space, agent, _WORKING_PREFIX)
         counts = [RowKey(tables.TYPES.name, space, agent, each) for each in _COUNTED]
         agents = [RowKey(settings.AGENTS.name, space, agent), RowKey(tables.AGENTS.name, space, agent)]
@@ -179,7 +177,7 @@ async def stats(reading: ReadSession, space: str, agent: str) -> EntryStats:
         account = snapshot.row(tables.AGENTS, space, agent) or AgentEntries()
         working = snapshot.row(items.NAMESPACES, *blocks[1:])
         return EntryStats(
-            **await of_agent(session, snapshot, space, agent),
+            **await of_agent(session, snapshot),
             fact_count=0 if facts is None else facts.entries,
             experience_count=0 if experiences is None else experiences.entries,
             lesson_count=0 if learned is None else learned.entries,
@@ -195,8 +193,9 @@ async def stats(reading: ReadSession, space: str, agent: str) -> EntryStats:
     return await reading.steady(read)
 
 
-async def audit(reading: ReadSession, space: str, agent: str, entry_id: str | None, limit: int) -> AuditView:
+async def audit(reading: AgentReading, entry_id: str | None, limit: int) -> AuditView:
     """The newest changes of the entries of an agent, or of one of them, of the 2,000 that are on record."""
+    space, agent = reading.space, reading.agent
     log = LogName(tables.AUDIT.name, space, agent)
     read = limit if entry_id is None else limits.LOG_EVENTS_KEPT
     snapshot = await reading.snapshot(
@@ -205,7 +204,7 @@ async def audit(reading: ReadSession, space: str, agent: str, entry_id: str | No
     changes = tables.AUDIT.decode_all(snapshot.tail(tables.AUDIT, space, agent).entries)
     chosen = [change for change in changes if entry_id is None or change.id == entry_id][-limit:]
     return AuditView(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         changes=tuple(
             EntryAudit(
                 operation=change.operation,
@@ -219,14 +218,16 @@ async def audit(reading: ReadSession, space: str, agent: str, entry_id: str | No
     )
 
 
-async def erasures(reading: ReadSession, space: str, agent: str, limit: int, cursor: str | None) -> ErasuresPage:
+async def erasures(reading: AgentReading, limit: int, cursor: str | None) -> ErasuresPage:
     """The erasures of the entries of an agent, by the id of the entry."""
 
-    async def read(session: ReadSession) -> ErasuresPage:
-        snapshot = await snapshot_of(session, space, agent)
+    space, agent = reading.space, reading.agent
+
+    async def read(session: AgentReading) -> ErasuresPage:
+        snapshot = await snapshot_of(session)
         page = await session.page(tables.ERASURES, space, agent, after=cursor, limit=limit)
         return ErasuresPage(
-            **await of_agent(session, snapshot, space, agent),
+            **await of_agent(session, snapshot),
             erasures=tuple(
                 EntryErasure(id=id_, at=moment_of(row.at), actor=row.actor, reason=row.reason)
                 for id_, row in page.items

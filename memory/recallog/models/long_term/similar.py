@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from recallog.index.indexer import IndexSnapshot
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import live_entries
-from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
 from recallog_projections.models.long_term import reading as entry_reading
@@ -60,10 +59,7 @@ class _Asked(NamedTuple):
 
 
 async def similar(
-    reading: ReadSession,
-    index: SemanticIndex,
-    space: str,
-    agent: str,
+    reading: AgentReading,
     text: str,
     *,
     owned: bool,
@@ -71,34 +67,28 @@ async def similar(
     wants: Callable[[EntryRow], bool] = lambda row: True,
     limit: int,
 ) -> SimilarEntries:
-    """The live entries most similar to `text`: those that `agent` owns, or all that it may read; of some types, or all.
+    """The live entries most similar to `text`: those that the agent owns, or all that it may read; of some types, or
+    all.
 
     Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them. A text that
     the model cannot read is similar to none. Entries that are not wanted are left out. Raises `IndexUnavailable`.
     """
-    opened = await index.open(reading.partition)
+    opened = await reading.open_index()
     vectors = await opened.questions.vectors(opened.embedder, [text])
-    compared = _Comparison(reading, opened, space, agent, owned, wants, limit, -1.0)
+    compared = _Comparison(reading, opened, owned, wants, limit, -1.0)
     (found,) = await compared.of([_Asked(text, vectors[text], types)])
     return found
 
 
 async def similar_to_each(
-    reading: ReadSession,
-    index: SemanticIndex,
-    space: str,
-    agent: str,
-    rows: Sequence[EntryRow],
-    *,
-    least: float,
-    limit: int,
+    reading: AgentReading, rows: Sequence[EntryRow], *, least: float, limit: int
 ) -> list[SimilarEntries]:
     """For each of `rows`, the other entries of the agent of its type that are most similar to it.
 
     Those whose similarity is below `least` may be missing. Raises `IndexUnavailable`.
     """
-    opened = await index.open(reading.partition)
-    compared = _Comparison(reading, opened, space, agent, True, lambda row: True, limit, least)
+    opened = await reading.open_index()
+    compared = _Comparison(reading, opened, True, lambda row: True, limit, least)
     vectors = await compared.stored(rows)
     return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], row.offset) for row in rows])
 
@@ -107,10 +97,8 @@ async def similar_to_each(
 class _Comparison:
     """Compares texts with the live entries of an agent, or with all that it may read, at one moment."""
 
-    reading: ReadSession
+    reading: AgentReading
     index: IndexSnapshot
-    space: str
-    agent: str
     owned: bool
     wants: Callable[[EntryRow], bool]
     limit: int
@@ -151,9 +139,9 @@ class _Comparison:
         searches = [
             Search(
                 Filter(
-                    self.space,
-                    (self.agent, EVERYBODY),
-                    [self.agent] if self.owned else None,
+                    self.reading.space,
+                    (self.reading.agent, EVERYBODY),
+                    [self.reading.agent] if self.owned else None,
                     [entry_reading.KIND, entry_reading.CAPTURED],
                     types=asked.types,
                 ),
@@ -167,7 +155,7 @@ class _Comparison:
             return []
         needs = [
             [
-                RowKey(tables.ROWS.name, self.space, hit.payload["agent"], tables.key_of(hit.payload["offset"]))
+                RowKey(tables.ROWS.name, self.reading.space, hit.payload["agent"], tables.key_of(hit.payload["offset"]))
                 for hit in hits
             ]
             for hits in await self.index.engine.search(self.index.collection, searches)
@@ -175,7 +163,9 @@ class _Comparison:
         snapshot = await self.reading.snapshot(need for of_text in needs for need in of_text)
         newest: Sequence[EntryRow] = ()
         if self.index.checkpoint != snapshot.processed:
-            rows = await live_entries.newest(self.reading, self.space, self.agent, long_term_limits.SIMILAR_ENTRIES)
+            rows = await live_entries.newest(
+                self.reading, self.reading.space, self.reading.agent, long_term_limits.SIMILAR_ENTRIES
+            )
             newest = [row for row in rows if row.offset > self.index.checkpoint]
         found = []
         for asked, of_text in zip(texts, needs, strict=True):
@@ -185,11 +175,11 @@ class _Comparison:
         return found
 
     def _wants(self, row: EntryRow, asked: _Asked) -> bool:
-        if row.offset == asked.offset or (self.owned and row.owner != self.agent):
+        if row.offset == asked.offset or (self.owned and row.owner != self.reading.agent):
             return False
         if asked.types is not None and row.type not in asked.types:
             return False
-        return entry_reading.may_read(self.agent, row) and self.wants(row)
+        return entry_reading.may_read(self.reading.agent, row) and self.wants(row)
 
     def _close(
         self, asked: _Asked, rows: Sequence[EntryRow], stored: Mapping[int, Vectors | None]

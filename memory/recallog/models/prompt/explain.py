@@ -9,10 +9,9 @@ from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
 from recallog.models.prompt.queries import MEMORY_HEADING, ContextRequest, compose
 from recallog.queries import event_lookup, salient
 from recallog.queries.event_lookup import PastMemory
-from recallog.queries.previews import AgentScope
 from recallog.queries.salient import Ranking
-from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.retrieval.searcher import Searcher
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading, SpaceReading
 from recallog_projections.models.long_term import tables
 from recallog_projections.tables import RowKey, Tail
 from recallog_projections.views import activity, episodic
@@ -22,7 +21,7 @@ from recallog_schemas.models.prompt.views import Explanation
 from recallog_schemas.validation import is_text
 from recallog_schemas.views import Salient
 from recallog_streams import dead_letters
-from recallog_streams.ledgers.ledger import Ledger, record_at
+from recallog_streams.ledgers.ledger import record_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,52 +40,44 @@ class _Seen:
     """How many newer events the agent may see; None: unknown, or the agent may not see it."""
 
 
-async def _found(reading: ReadSession, ledger: Ledger, space: str, event_id: str) -> Position | None:
+async def _found(reading: SpaceReading, event_id: str) -> Position | None:
     """The position of the event. A ledger without unique ids is searched only if the views do not know the id."""
     if not is_text(event_id):
         return None
-    if not ledger.unique_ids:
-        offset = (await event_lookup.counted(reading, space, [event_id])).get(event_id)
+    if not reading.ledger.unique_ids:
+        offset = (await event_lookup.counted(reading, reading.space, [event_id])).get(event_id)
         if offset is not None:
             return Position(reading.partition, offset)
-    return await ledger.find(space, event_id)
+    return await reading.ledger.find(reading.space, event_id)
 
 
-async def explain(
-    reading: ReadSession,
-    searcher: Searcher,
-    scope: AgentScope,
-    event_id: str,
-    request: ContextRequest,
-) -> Explanation:
+async def explain(reading: AgentReading, event_id: str, request: ContextRequest) -> Explanation:
     """Explain one event for an agent, by the prompt that `request` composes for it."""
-    space, agent, ledger = scope.space, scope.agent, scope.ledger
-    found = await _found(reading, ledger, space, event_id)
+    space, agent = reading.space, reading.agent
+    found = await _found(reading, event_id)
     rows = [RowKey(activity.SPACES.name, space), *entry_presence.rows(space)]
     if found is not None:
         rows.append(RowKey(dead_letters.TABLE.name, "", "", dead_letters.key_of(found.offset)))
-    composed = await compose(
-        reading, searcher, space, agent, request, scope.log_events, rows=rows, first_read=scope.log_events
-    )
+    composed = await compose(reading, request, rows=rows, first_read=reading.log_events)
     snapshot, query = composed.snapshot, composed.salience_query
-    related = composed.related or await salient.related(snapshot, searcher, space, agent, query)
-    ranking = salient.rank(snapshot, space, agent, query, related, more=scope.log_events)
+    related = composed.related or await salient.related(snapshot, reading.searcher, space, agent, query)
+    ranking = salient.rank(snapshot, space, agent, query, related, more=reading.log_events)
     window = composed.own.window or limits.WINDOW_EVENTS
     offset = found.offset if found is not None and found.offset <= snapshot.processed else None
     sections = () if offset is None else composed.prompt.sections_of(offset)
-    memory, rank = _scored(snapshot, scope, ranking, offset)
+    memory, rank = _scored(snapshot, reading, ranking, offset)
     entry = None
     if offset is not None and entry_presence.has_entries(snapshot, space):
         entry = (await entries_by_id(reading, space, [event_id])).get(event_id)
         entry = entry if entry is not None and entry.is_shown_to(agent) else None
     seen = _Seen(None, None)
     if entry is None:
-        seen = await _seen(snapshot, scope, offset, visible=memory is not None or bool(sections))
+        seen = await _seen(snapshot, reading, offset, visible=memory is not None or bool(sections))
     newer = seen.newer
     if entry is not None:
         verdict = _of_entry(agent, entry, sections)
     elif memory is None and not sections:
-        verdict = await _absent(snapshot, scope, found, seen)
+        verdict = await _absent(snapshot, reading, found, seen)
     elif composed.own.use_salience:
         verdict = _by_salience(ranking, rank, newer, sections)
     else:
@@ -129,15 +120,15 @@ def _of_entry(agent: str, entry: FoundEntry, sections: Sequence[str]) -> _Verdic
     return _Verdict("entry", "it is kept on purpose: in no window and without salience, and found by recall")
 
 
-def _tails(snapshot: Snapshot, scope: AgentScope) -> tuple[Tail, Tail]:
-    return snapshot.tail(episodic.OWN, scope.space, scope.agent), snapshot.tail(episodic.SHARED, scope.space)
+def _tails(snapshot: Snapshot, reading: AgentReading) -> tuple[Tail, Tail]:
+    return snapshot.tail(episodic.OWN, reading.space, reading.agent), snapshot.tail(episodic.SHARED, reading.space)
 
 
 def _scored(
-    snapshot: Snapshot, scope: AgentScope, ranking: Ranking, offset: int | None
+    snapshot: Snapshot, reading: AgentReading, ranking: Ranking, offset: int | None
 ) -> tuple[Salient | None, int | None]:
     """The event with its salience, and its rank; None if the logs do not have it, or if it is not among the scored."""
-    visible = episodic.merge(*_tails(snapshot, scope))
+    visible = episodic.merge(*_tails(snapshot, reading))
     list_index = next((number for number, memory in enumerate(visible) if memory.offset == offset), None)
     if list_index is None:
         return None, None
@@ -147,21 +138,21 @@ def _scored(
     return ranking.salient(snapshot, visible[list_index]), rank
 
 
-async def _seen(snapshot: Snapshot, scope: AgentScope, offset: int | None, *, visible: bool) -> _Seen:
+async def _seen(snapshot: Snapshot, reading: AgentReading, offset: int | None, *, visible: bool) -> _Seen:
     """How many events are newer than the one at `offset`, of which it may be known that it is `visible`.
 
     If the logs have dropped some of them, the space is folded up to the event, unless it is too large.
     """
     if offset is None:
         return _Seen(False, None)
-    tails = _tails(snapshot, scope)
+    tails = _tails(snapshot, reading)
     newer = episodic.newer_than(offset, *tails)
     if newer is not None:
         return _Seen(visible, newer if visible else None)
-    row = snapshot.row(activity.SPACES, scope.space)
+    row = snapshot.row(activity.SPACES, reading.space)
     if row is None or row.events > limits.AS_OF_RECORDS_MAX:
         return _Seen(True if visible else None, None)
-    past = PastMemory(scope.ledger, snapshot.partition, scope.space, scope.agent, scope.as_of, scope.progress)
+    past = PastMemory(reading)
     was_visible, total = await past.seen(offset)
     return _Seen(was_visible, sum(tail.total for tail in tails) - total if was_visible else None)
 
@@ -205,10 +196,10 @@ def _elsewhere(newer: int | None) -> str:
     return "a section of the prompt shows it" + ("" if newer is None else f", though {newer:,} are newer")
 
 
-async def _absent(snapshot: Snapshot, scope: AgentScope, found: Position | None, seen: _Seen) -> _Verdict:
+async def _absent(snapshot: Snapshot, reading: AgentReading, found: Position | None, seen: _Seen) -> _Verdict:
     """The verdict on an event that neither the prompt nor the logs of the agent have."""
-    space, agent, as_of = scope.space, scope.agent, scope.as_of
-    data = await record_at(scope.ledger, found.partition, found.offset) if found is not None else None
+    space, agent, as_of = reading.space, reading.agent, reading.as_of
+    data = await record_at(reading.ledger, found.partition, found.offset) if found is not None else None
     if found is None or data is None or found.offset > snapshot.processed:
         return _Verdict("unknown", f"there is no event of this id in {space}")
     letter = snapshot.row(dead_letters.TABLE, "", "", dead_letters.key_of(found.offset))
@@ -224,7 +215,7 @@ async def _absent(snapshot: Snapshot, scope: AgentScope, found: Position | None,
         return _Verdict(role, f"{event.kind} is a bookkeeping kind, which no agent remembers")
     if role == kinds.ENTRY:
         return _Verdict(role, f"{event.kind} is kept on purpose; it is in no window and has no salience")
-    kept_from = episodic.kept_from(*_tails(snapshot, scope))
+    kept_from = episodic.kept_from(*_tails(snapshot, reading))
     if kept_from is not None and found.offset < kept_from and seen.visible is not False:
         return _Verdict(
             "not_kept",

@@ -69,14 +69,7 @@ class Prompts(FacadePart):
             session=session,
             sections=[each for each in sections if each is not None],
         )
-        searcher = access.searcher(options)
-        return await access.of_space(
-            space,
-            lambda reading: queries.context(
-                reading, searcher, space, agent, request, access.log_events, access.count_tokens
-            ),
-            options,
-        )
+        return await access.of_agent(space, agent, options, queries.context, request, access.count_tokens)
 
     @operation(
         example='recallog explain village baker e-17 --query "who owes the miller?"',
@@ -104,7 +97,4 @@ class Prompts(FacadePart):
         self._access.check_events("top_k", top_k)
         as_of = parameters.past_moment(options.get("as_of"))
         request = queries.ContextRequest(query=query, turn=options.get("turn"), as_of=as_of, top_k=top_k)
-        searcher, scope = self._access.searcher(options), self._access.scope(space, agent, options)
-        return await self._access.of_space(
-            space, lambda reading: explain.explain(reading, searcher, scope, event_id, request), options
-        )
+        return await self._access.of_agent(space, agent, options, explain.explain, event_id, request)

@@ -16,9 +16,9 @@ from recallog.models.working import queries as working
 from recallog.queries import salient
 from recallog.queries.salient import Related, SalienceQuery
 from recallog.queries.scene import newest_of
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog.reading.time_travel import AsOf
-from recallog.retrieval.searcher import Searcher
 from recallog_projections.tables import RowKey
 from recallog_projections.views import episodic, scene, settings
 from recallog_projections.views.settings import AgentSettings
@@ -114,29 +114,21 @@ class Composition:
     degraded: str | None
 
 
-async def context(
-    reading: ReadSession,
-    searcher: Searcher,
-    space: str,
-    agent: str,
-    request: ContextRequest,
-    candidates: int,
-    count: CountTokens | None = None,
-) -> ContextView:
-    """The prompt of `agent`; salience scores the newest `candidates` events. An index recalls older memories.
+async def context(reading: AgentReading, request: ContextRequest, count: CountTokens | None = None) -> ContextView:
+    """The prompt of an agent; salience scores the newest events that the views retain. An index recalls older ones.
 
     `count` counts the tokens of a text; by default they are estimated.
 
     Raises `InvalidArgument` for a budget that is too small for what is never left out.
     """
-    composed = await compose(reading, searcher, space, agent, request, candidates)
+    composed = await compose(reading, request)
     count = count or estimate_tokens
     written, reflection = composed.prompt.fitted(request.budget_tokens, count), composed.reflection
     return ContextView(
         generation=reflection.generation,
         checkpoint=reflection.checkpoint,
-        space=space,
-        agent=agent,
+        space=reading.space,
+        agent=reading.agent,
         known=reflection.known,
         dates=reflection.dates,
         text=written.text,
@@ -151,20 +143,13 @@ async def context(
 
 
 async def compose(
-    reading: ReadSession,
-    searcher: Searcher,
-    space: str,
-    agent: str,
-    request: ContextRequest,
-    candidates: int,
-    *,
-    rows: Sequence[RowKey] = (),
-    first_read: int = _FIRST_READ_EVENTS,
+    reading: AgentReading, request: ContextRequest, *, rows: Sequence[RowKey] = (), first_read: int = _FIRST_READ_EVENTS
 ) -> Composition:
     """The prompt of `agent` and the snapshot that it was read from, which also has `rows`.
 
     The snapshot has the newest `first_read` events that the agent may see, or more.
     """
+    space, agent, candidates = reading.space, reading.agent, reading.log_events
     kinds: Sequence[str] = scene.DEFAULT_SCENE_KINDS
     newest = first_read
     labels: Sequence[str] = ()
@@ -196,33 +181,22 @@ async def compose(
             shown = _shown(snapshot, space, agent, request, kinds)
             salience_query = SalienceQuery(shown.query, request.top_k, request.turn, request.as_of)
             related = (
-                await salient.related(snapshot, searcher, space, agent, salience_query) if own.use_salience else None
+                await salient.related(snapshot, reading.searcher, space, agent, salience_query)
+                if own.use_salience
+                else None
             )
             memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
             rag = recalled.settings_of(own)
-            auto = (
-                await recalled.automatic(reading, snapshot, space, agent, request.session) if own.auto_recall else None
-            )
-            found = await recalled.recalled(
-                reading,
-                snapshot,
-                searcher,
-                space,
-                agent,
-                rag,
-                salience_query,
-                candidates,
-                asked=request.query is not None,
-                actions=shown.actions,
-                auto=auto,
-            )
+            auto = await recalled.automatic(reading, snapshot, request.session) if own.auto_recall else None
+            asked = recalled.Asked(salience_query.text, rag, request.query is not None, shown.actions, auto)
+            found = await recalled.recalled(reading, snapshot, asked)
             elsewhere = {
                 *shown.offsets(),
                 *(event.position.offset for event in memory.events),
                 *working.offsets_shown(snapshot, space, agent),
             }
             further = recalled.shown(found, rag, elsewhere, auto)
-            reflection = await reflections.view(reading, snapshot, space, agent)
+            reflection = await reflections.view(reading, snapshot)
             return Composition(
                 snapshot,
                 own,

@@ -21,9 +21,8 @@ from recallog import retrieval
 from recallog.index import delegation, messages, remote
 from recallog.index.served_index import ServedIndex
 from recallog.models.prompt.fitting import Line
-from recallog.queries.salient import SalienceQuery
-from recallog.reading.read_session import ReadSession, Snapshot
-from recallog.retrieval.searcher import Searcher
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog_projections.models.conversations import projection, rendering
 from recallog_projections.models.conversations import tables as conversations
 from recallog_projections.models.long_term import reading as entry_reading
@@ -77,9 +76,10 @@ def query_of(texts: Sequence[str]) -> str:
     return "\n".join(text for text in newest if text)[-prompt_limits.AUTO_RECALL_QUERY_CHARS :]
 
 
-async def automatic(reading: ReadSession, snapshot: Snapshot, space: str, agent: str, session: str | None) -> Automatic:
+async def automatic(reading: AgentReading, snapshot: Snapshot, session: str | None) -> Automatic:
     """What automatic recall asks in a session; None: in that of the user's newest message, among the memories of the
     snapshot."""
+    space, agent = reading.space, reading.agent
     said = [
         codec.decode(memory.data)
         for memory in reversed(snapshot.memories(space, agent))
@@ -109,56 +109,58 @@ def settings_of(own: AgentSettings) -> RagSettings:
     return _DEFAULTS if own.rag is None else RagSettings.model_validate(own.rag)
 
 
-async def recalled(
-    reading: ReadSession,
-    snapshot: Snapshot,
-    searcher: Searcher,
-    space: str,
-    agent: str,
-    rag: RagSettings,
-    query: SalienceQuery,
-    candidates: int,
-    *,
-    asked: bool,
-    actions: Sequence[Remembered],
-    auto: Automatic | None,
-) -> RecallView | None:
-    """Memories related to the prompt's query, or to that of automatic recall, best first; None if there is no query, or
-    no section.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the section RECALLED is asked."""
 
-    `asked` says whether the query was given: the scene stands in for one. With an index of the program for relevance
-    the prompt is composed in this process, also if another one serves the semantic index, which then answers this part.
+    query: str
+    """The query of the prompt."""
+    rag: RagSettings
+    is_given: bool
+    """Whether the caller gave the query: otherwise it is the scene."""
+    actions: Sequence[Remembered]
+    """The agent's own newest actions."""
+    auto: Automatic | None
+    """What automatic recall asks instead of `query`."""
+
+
+async def recalled(reading: AgentReading, snapshot: Snapshot, asked: Asked) -> RecallView | None:
+    """Memories related to what is asked, best first; None if there is no query, or no section.
+
+    With an index of the program for relevance the prompt is composed in this process, also if another one serves the
+    semantic index, which then answers this part.
     """
-    text = query.text if auto is None else auto.query
+    rag, auto, searcher = asked.rag, asked.auto, reading.searcher
+    text = asked.query if auto is None else auto.query
     if rag.enabled and rag.query_template is not None:
-        text = _filled(rag.query_template, text, snapshot, space, agent, actions)
+        text = _filled(rag.query_template, text, snapshot, reading, asked.actions)
     if not rag.enabled or snapshot.processed < 0 or not text.strip():
         return None
     # More than are shown: other sections of the prompt may show some of them.
     question = retrieval.query.RecallQuery.from_text(
-        space,
-        agent,
+        reading.space,
+        reading.agent,
         text,
-        query.as_of,
+        reading.as_of,
         top_k=rag.limit + (_ELSEWHERE if auto is None else _OWN_MESSAGES),
-        asked=asked or auto is not None,
+        asked=asked.is_given or auto is not None,
         documents=auto is not None,
     )
     if question.offset_until is None:  # one prompt, one checkpoint: the views may have moved on
         question = replace(question, offset_until=snapshot.processed)
     index = searcher.index
-    compared = candidates if index is not None else min(candidates, prompt_limits.PROMPT_RECALLED_EVENTS)
+    retained = reading.log_events
+    compared = retained if index is not None else min(retained, prompt_limits.PROMPT_RECALLED_EVENTS)
 
     async def answered() -> RecallView:
-        return await retrieval.recall.recall(reading, searcher, question, compared)
+        return await retrieval.recall.recall(reading, question, compared)
 
     if searcher.relevance is None or not isinstance(index, ServedIndex):
         return await answered()
 
     async def served() -> RecallView:
-        past = query.as_of is not None
-        asked = delegation.encoded(question)
-        message = messages.Recall(asked, compared, candidates, past, list(searcher.added))
+        past = reading.as_of is not None
+        message = messages.Recall(delegation.encoded(question), compared, retained, past, list(searcher.added))
         answer = await remote.call(index.home, message, deadline_seconds=index.deadline_seconds)
         return RecallView.model_validate_json(answer)
 
@@ -211,10 +213,9 @@ def _label(event: Event) -> str | None:
     return None if priority is None or priority == NORMAL else str(priority)
 
 
-def _filled(
-    template: str, state: str, snapshot: Snapshot, space: str, agent: str, actions: Sequence[Remembered]
-) -> str:
+def _filled(template: str, state: str, snapshot: Snapshot, reading: AgentReading, actions: Sequence[Remembered]) -> str:
     """The template with the values of its variables. Texts of variables are not searched for further ones."""
+    space, agent = reading.space, reading.agent
     own, span = snapshot.row(tables.AGENTS, space, agent), snapshot.row(activity.SPACES, space)
     balance = own.balance if own is not None else None
     values = {

@@ -52,11 +52,7 @@ class Stream(FacadePart):
         0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
         """
         when = parameters.moment(now)
-        return await self._access.of_space(
-            space,
-            lambda reading: stream.queries.recall(reading, space, agent, query, limit, when, self._access.log_events),
-            at,
-        )
+        return await self._access.of_agent(space, agent, at, stream.queries.recall, query, limit, when)
 
     @operation(
         example="recallog stream insights village baker",
@@ -73,9 +69,7 @@ class Stream(FacadePart):
         **at: Unpack[At],
     ) -> "InsightsView":
         """The newest insights of an agent, oldest first. The views retain 64."""
-        return await self._access.of_space(
-            space, lambda reading: stream.queries.newest_insights(reading, space, agent, limit), at
-        )
+        return await self._access.of_agent(space, agent, at, stream.queries.newest_insights, limit)
 
     @operation(
         example="recallog stream summarize village baker 2026-03-01T00:00:00Z 2026-03-02T00:00:00Z",
@@ -103,11 +97,7 @@ class Stream(FacadePart):
         the agent alone, also where the space shares its entries.
         """
         first, end = parameters.moment(since), parameters.moment(until)
-        found = await self._access.of_space(
-            space,
-            lambda reading: stream.queries.summarize(reading, space, agent, first, end, self._access.log_events),
-            At(after=after),
-        )
+        found = await self._access.of_agent(space, agent, At(after=after), stream.queries.summarize, first, end)
         if not store or not found.memories:
             return found
         span = {

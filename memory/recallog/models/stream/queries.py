@@ -15,7 +15,8 @@ from recallog.models.beliefs.queries import belief_log
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.tiers.queries import now_of
 from recallog.models.tiers.summary import summarized
-from recallog.reading.read_session import ReadSession, Snapshot, position
+from recallog.reading.read_session import Snapshot, position
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
 from recallog_projections.models.beliefs import beliefs
 from recallog_projections.models.long_term import linking
@@ -67,18 +68,17 @@ class _Score:
     relevance: float
 
 
-async def recall(
-    reading: ReadSession, space: str, agent: str, query: str | None, limit: int, now: datetime | None, log_events: int
-) -> StreamRecall:
+async def recall(reading: AgentReading, query: str | None, limit: int, now: datetime | None) -> StreamRecall:
     """The `limit` memories of the stream with the highest scores."""
-    snapshot = await _read(reading, space, agent, log_events)
+    space, agent, log_events = reading.space, reading.agent, reading.log_events
+    snapshot = await _read(reading)
     at = now_of(snapshot, space, now)
     memories = [*_events(snapshot, space, agent, log_events), *_insights(snapshot, space, agent)]
     words = None if query is None else words_of(query)
     scored = [(_score(memory, words, memory.at if at is None else micros(at)), memory) for memory in memories]
     best = nlargest(limit, scored, key=lambda one: (one[0].total, one[1].offset, one[1].importance))
     return StreamRecall(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         query=query,
         now=at,
         memories=tuple(
@@ -94,30 +94,30 @@ async def recall(
     )
 
 
-async def newest_insights(reading: ReadSession, space: str, agent: str, limit: int) -> InsightsView:
+async def newest_insights(reading: AgentReading, limit: int) -> InsightsView:
     """The newest `limit` insights of an agent, oldest first."""
+    space, agent = reading.space, reading.agent
     log = LogName(insights.INSIGHTS.name, space, agent)
     snapshot = await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent), (log, limit)]
     )
     found = _insights(snapshot, space, agent)
     return InsightsView(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         insights=tuple(StreamMemory(**_fields(snapshot.partition, memory)) for memory in found),
     )
 
 
-async def summarize(
-    reading: ReadSession, space: str, agent: str, since: datetime | None, until: datetime | None, log_events: int
-) -> StreamSummary:
+async def summarize(reading: AgentReading, since: datetime | None, until: datetime | None) -> StreamSummary:
     """The summary of what happened to an agent in a span of time, made without a model.
 
     A call of a tool whose entry is forgotten is left out.
     """
+    space, agent, log_events = reading.space, reading.agent, reading.log_events
     first, end = (None if moment is None else micros(moment) for moment in (since, until))
 
-    async def read(session: ReadSession) -> StreamSummary:
-        snapshot = await _read(session, space, agent, log_events)
+    async def read(session: AgentReading) -> StreamSummary:
+        snapshot = await _read(session)
         within = [
             memory
             for memory in _events(snapshot, space, agent, log_events)
@@ -131,7 +131,7 @@ async def summarize(
         tails = snapshot.tail(episodic.OWN, space, agent), snapshot.tail(episodic.SHARED, space)
         kept_from = episodic.kept_from(*tails)
         return StreamSummary(
-            **await of_agent(session, snapshot, space, agent),
+            **await of_agent(session, snapshot),
             since=since,
             until=until,
             text=summarized([(memory.text, memory.importance) for memory in memories]) if memories else "",
@@ -144,7 +144,8 @@ async def summarize(
     return await reading.steady(read)
 
 
-async def _read(reading: ReadSession, space: str, agent: str, log_events: int) -> Snapshot:
+async def _read(reading: AgentReading) -> Snapshot:
+    space, agent, log_events = reading.space, reading.agent, reading.log_events
     return await reading.snapshot(
         [RowKey(settings.AGENTS.name, space, agent), RowKey(clock.NOW.name, space)],
         [

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from recallog import queries
@@ -20,6 +19,7 @@ from recallog.models.tiers.queries import Planned
 from recallog.operations.parameters import At
 from recallog.reactors.answering import Answers, of_work
 from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading, SpaceReading
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.models.tiers import projection, rules, tables
 from recallog_projections.views import due
@@ -46,7 +46,7 @@ async def change(
     """Move an entry to another tier, or give it one, or restore it there. Raises `Refused`."""
     id_ = payload["entry"]
     if event_id is None:
-        now = await access.of_space(space, partial(_tiers_of, space=space, agent=agent, ids=[id_], owned=True), At())
+        now = await access.of_agent(space, agent, At(), _tiers_of, [id_], owned=True)
         if now[id_] == payload["to"]:
             return EntriesChange(changed=False, ids=(), refused={id_: _SAME_TIER}, position=None)
     return await entry_changes.change_one(access, space, agent, "tier_changed", payload, event_id)
@@ -72,15 +72,14 @@ async def report_outcome(
 async def _uncounted(access: MemoryAccess, event: Event, at: At) -> Mapping[str, str]:
     """Why a report does not count for entries that it names, by id: for those without a tier, and unknown ones."""
     ids = event.payload["entries"]
-    found = await access.of_space(event.space, partial(_tiers_of, space=event.space, agent=event.agent, ids=ids), at)
+    found = await access.of_agent(event.space, event.agent, at, _tiers_of, ids)
     return {id_: entries.UNKNOWN if tier is None else _NO_TIER for id_, tier in found.items() if not tier}
 
 
-async def _tiers_of(
-    reading: ReadSession, space: str, agent: str, ids: Sequence[str], *, owned: bool = False
-) -> Mapping[str, str | None]:
+async def _tiers_of(reading: AgentReading, ids: Sequence[str], *, owned: bool = False) -> Mapping[str, str | None]:
     """The tiers of live entries, by id: "" for one that carries none, None for one that the agent may not read, or with
     `owned` does not own."""
+    space, agent = reading.space, reading.agent
 
     async def read(session: ReadSession) -> Mapping[str, str | None]:
         found = await entries_by_id(session, space, ids)
@@ -102,9 +101,7 @@ async def consolidate(access: MemoryAccess, space: str, agent: str, now: datetim
     made: list[Consolidation] = []
     await access.publish_reads()  # else they would follow the plan, and prevent its moves
     while True:
-        planned = await access.of_space(
-            space, lambda reading: tiers.queries.planned(reading, space, agent, wanted), At()
-        )
+        planned = await access.of_agent(space, agent, At(), tiers.queries.planned, wanted)
         if planned is None:
             break
         if planned.unfinished or planned.plan.moves or planned.plan.archived:
@@ -162,16 +159,14 @@ async def _summarise(
 async def _parts_of(access: MemoryAccess, work: Work, after: Position | None) -> list[str]:
     """The ids of the events of the answer that counts, besides the closing one."""
     trigger = triggers.parse(work.trigger)
-    answer = await access.of_space(
-        work.space, lambda reading: queries.due.begun(reading, work.space, work.trigger), At(after=after)
-    )
+    answer = await access.of_space(work.space, At(after=after), queries.due.begun, work.space, work.trigger)
     if trigger is None or answer is None:
         raise InvariantViolation(f"{work.trigger!r} has no answer")
     return [trigger.part_id(answer.digest, number) for number in range(1, answer.parts + 1)]
 
 
 async def _summaries_due(access: MemoryAccess, space: str, agent: str, positions: Sequence[Position]) -> Sequence[Work]:
-    async def read(session: ReadSession) -> list[Work]:
+    async def read(session: SpaceReading) -> list[Work]:
         found = []
         for position in positions:
             prefix = due.now_prefix(position.offset, space, SUMMARY, agent)
@@ -179,4 +174,4 @@ async def _summaries_due(access: MemoryAccess, space: str, agent: str, positions
             found += [work for _, work in page.items]
         return found
 
-    return await access.of_space(space, read, At(after=positions[-1]))
+    return await access.of_space(space, At(after=positions[-1]), read)

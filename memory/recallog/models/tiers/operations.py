@@ -55,23 +55,8 @@ class Tiers(FacadePart):
         While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
         `relevance_by` of the answer says which.
         """
-        index, when = self._access.components.index, parameters.moment(now)
-        return await self._access.of_space(
-            space,
-            lambda reading: model.queries.retrieve(
-                reading,
-                index,
-                space,
-                agent,
-                query,
-                tiers=tiers,
-                limit=limit,
-                min_similarity=min_similarity,
-                strategy=strategy,
-                now=when,
-            ),
-            at,
-        )
+        asked = model.queries.TierQuery(query, tiers, limit, min_similarity, strategy, parameters.moment(now))
+        return await self._access.of_agent(space, agent, at, model.queries.retrieve, asked)
 
     @operation(
         example="recallog tiers entry village baker l-7", command="tiers entry", gen_ai=GenAi.SEARCH, records="found"
@@ -87,9 +72,7 @@ class Tiers(FacadePart):
     ) -> "TierEntryFound":
         """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
         when = parameters.moment(now)
-        return await self._access.of_space(
-            space, lambda reading: model.queries.entry(reading, space, agent, entry_id, when), at
-        )
+        return await self._access.of_agent(space, agent, at, model.queries.entry, entry_id, when)
 
     @operation(
         example="recallog tiers change village baker l-7 slow",
@@ -178,9 +161,9 @@ class Tiers(FacadePart):
     ) -> "TierStats":
         """How many entries of an agent are in each tier, how they have moved, and how often it finds what it seeks."""
         when = parameters.moment(now)
-        return await self._access.of_space(space, lambda reading: model.queries.stats(reading, space, agent, when), at)
+        return await self._access.of_agent(space, agent, at, model.queries.stats, when)
 
     @operation(example="recallog tiers pressure village baker", command="tiers pressure")
     async def pressure(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "TierPressure":
         """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
-        return await self._access.of_space(space, lambda reading: model.queries.pressure(reading, space, agent), at)
+        return await self._access.of_agent(space, agent, at, model.queries.pressure)

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, Literal
 
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import live_entries, standing
 from recallog.models.long_term import queries as long_term
 from recallog.models.long_term.entry_lookup import entries_by_id
@@ -14,8 +13,9 @@ from recallog.models.tiers import plan as planning
 from recallog.models.tiers import retrieval as in_tiers
 from recallog.models.tiers.entries import ADDITION
 from recallog.models.tiers.plan import Aging, Plan
-from recallog.models.tiers.retrieval import EntryInTier, Order
+from recallog.models.tiers.retrieval import EntryInTier, Order, Wanted
 from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
 from recallog_projections.index.terms import terms
 from recallog_projections.models.long_term import tables as entries
@@ -56,16 +56,18 @@ _DECIMALS = 6
 # One entry
 
 
-async def entry(reading: ReadSession, space: str, agent: str, entry_id: str, now: datetime | None) -> TierEntryFound:
+async def entry(reading: AgentReading, entry_id: str, now: datetime | None) -> TierEntryFound:
     """A live entry that carries a tier, if `agent` may read it."""
 
-    async def read(session: ReadSession) -> TierEntryFound:
-        snapshot = await _of_agent(session, space, agent)
+    space, agent = reading.space, reading.agent
+
+    async def read(session: AgentReading) -> TierEntryFound:
+        snapshot = await _of_agent(session)
         at = now_of(snapshot, space, now)
         found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
         row = None if found is None or found.ref.status != entries.LIVE else found.readable_by(agent)
         shown = None if row is None else await _tier_entry(session, row, at)
-        return TierEntryFound(**await of_agent(session, snapshot, space, agent), now=at, found=shown)
+        return TierEntryFound(**await of_agent(session, snapshot), now=at, found=shown)
 
     return await reading.steady(read)
 
@@ -105,38 +107,37 @@ _ORDERS: Mapping[Strategy, Order] = {
 }
 
 
-async def retrieve(
-    reading: ReadSession,
-    index: SemanticIndex | None,
-    space: str,
-    agent: str,
-    query: str,
-    *,
-    tiers: Sequence[str] | None,
-    limit: int,
-    min_similarity: float,
-    strategy: Strategy,
-    now: datetime | None,
-) -> TierHits:
-    """The entries with a tier that `agent` may read and that fit `query`, in the order of the strategy."""
-    wanted = rules.TIERS if tiers is None else tuple(tier for tier in rules.TIERS if tier in tiers)
-    snapshot = await _of_agent(reading, space, agent)
+@dataclass(frozen=True, slots=True)
+class TierQuery:
+    """A question to entries with a tier."""
+
+    text: str
+    tiers: Sequence[str] | None
+    """None: all."""
+    limit: int
+    min_similarity: float
+    strategy: Strategy
+    now: datetime | None
+    """None: the time of the space."""
+
+
+async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
+    """The entries with a tier that the agent may read and that fit a question, in the order of the strategy."""
+    space, strategy = reading.space, query.strategy
+    tiers = rules.TIERS if query.tiers is None else tuple(tier for tier in rules.TIERS if tier in query.tiers)
+    wanted = Wanted(tiers, query.min_similarity, _ORDERS[strategy], query.limit)
+    snapshot = await _of_agent(reading)
     by: Literal["semantic", "words"] = "semantic"
-    order = _ORDERS[strategy]
     try:
-        if index is None:
-            raise IndexUnavailable("the index is off")
-        found = await in_tiers.similar(
-            reading, index, space, agent, query, tiers=wanted, least=min_similarity, order=order, limit=limit
-        )
+        found = await in_tiers.similar(reading, query.text, wanted)
     except IndexUnavailable:
         by = "words"
-        found = await _by_words(reading, space, agent, query)
-        shown = (each for each in found if each.tier in wanted and each.similarity >= min_similarity)
-        found = sorted(shown, key=order)[:limit]
+        found = await _by_words(reading, query.text)
+        shown = (each for each in found if each.tier in tiers and each.similarity >= wanted.least)
+        found = sorted(shown, key=wanted.order)[: wanted.limit]
     places = await standing.places_of(reading, [each.row for each in found])
     return TierHits(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         hits=tuple(
             TierHit(
                 entry=long_term.entry_view(reading.partition, row, tier, places[row.offset]),
@@ -147,12 +148,13 @@ async def retrieve(
         ),
         strategy=strategy,
         relevance_by=by,
-        now=now_of(snapshot, space, now),
+        now=now_of(snapshot, space, query.now),
     )
 
 
-async def _by_words(reading: ReadSession, space: str, agent: str, query: str) -> list[EntryInTier]:
+async def _by_words(reading: AgentReading, query: str) -> list[EntryInTier]:
     """The newest entries with a tier, each with the share of the query's terms that it has."""
+    space, agent = reading.space, reading.agent
     page = await reading.page(tables.ROWS, space, agent, newest_first=True, limit=long_term_limits.RECALL_ENTRIES)
     keys = [RowKey(entries.ROWS.name, space, agent, key) for key, _ in page.items]
     snapshot = await reading.snapshot(keys)
@@ -185,12 +187,13 @@ class Planned:
     """Whether it is the rest of a plan that was interrupted: then it has the time of that one."""
 
 
-async def planned(reading: ReadSession, space: str, agent: str, now: datetime | None) -> Planned | None:
+async def planned(reading: AgentReading, now: datetime | None) -> Planned | None:
     """The plan for the entries of `agent` at the time `now`; None: none of its entries carries a tier.
 
     If only the first parts of a plan were written, the rest of it. A later change of an entry prevents its move.
     """
-    snapshot = await _of_agent(reading, space, agent)
+    space, agent = reading.space, reading.agent
+    snapshot = await _of_agent(reading)
     state = snapshot.row(tables.AGENTS, space, agent) or AgentTiers()
     unfinished = state.unfinished and state.planned_at is not None
     at = moment_of(state.planned_at) if unfinished and state.planned_at is not None else now_of(snapshot, space, now)
@@ -216,8 +219,9 @@ async def _all_of(reading: ReadSession, space: str, agent: str) -> list[Aging]:
     return found
 
 
-async def archived(reading: ReadSession, space: str, agent: str, ids: Sequence[str]) -> list[EntryRow]:
+async def archived(reading: AgentReading, ids: Sequence[str]) -> list[EntryRow]:
     """Those of the entries that `agent` owns and that are archived, in the order in which they were retained."""
+    space, agent = reading.space, reading.agent
     found = await entries_by_id(reading, space, ids)
     rows = [each.row for each in found.values() if each.ref.status == entries.ARCHIVED and each.ref.owner == agent]
     return sorted((row for row in rows if row is not None), key=attrgetter("offset"))
@@ -226,17 +230,18 @@ async def archived(reading: ReadSession, space: str, agent: str, ids: Sequence[s
 # Numbers
 
 
-async def stats(reading: ReadSession, space: str, agent: str, now: datetime | None) -> TierStats:
+async def stats(reading: AgentReading, now: datetime | None) -> TierStats:
     """How many entries of an agent are in each tier, and how they have moved."""
+    space, agent = reading.space, reading.agent
     moved = LogName(tables.MOVES.name, space, agent)
-    snapshot = await _of_agent(reading, space, agent, (moved, tiers_limits.MOVES_KEPT))
+    snapshot = await _of_agent(reading, (moved, tiers_limits.MOVES_KEPT))
     at = now_of(snapshot, space, now)
     state = snapshot.row(tables.AGENTS, space, agent) or AgentTiers()
     used = snapshot.row(uses.AGENTS, space, agent) or AgentUses(0, 0)
     recent = _recent(tables.MOVES.decode_all(snapshot.tail(tables.MOVES, space, agent).entries), at)
     due_at = scheduling.due_at(state, rules.settings_of(snapshot.row(settings.AGENTS, space, agent)))
     return TierStats(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         tier_counts=_counts(state),
         promotions_last_hour=sum(each.promoted for each in recent),
         demotions_last_hour=sum(each.demoted for each in recent),
@@ -257,15 +262,16 @@ def _recent(moves: Sequence[Moves], now: datetime | None) -> list[Moves]:
     return [each for each in moves if micros(now - _HOUR) <= each.at <= micros(now)]
 
 
-async def pressure(reading: ReadSession, space: str, agent: str) -> TierPressure:
+async def pressure(reading: AgentReading) -> TierPressure:
     """How full the tiers of an agent are."""
-    snapshot = await _of_agent(reading, space, agent)
+    space, agent = reading.space, reading.agent
+    snapshot = await _of_agent(reading)
     most = rules.settings_of(snapshot.row(settings.AGENTS, space, agent)).max
     counts = _counts(snapshot.row(tables.AGENTS, space, agent) or AgentTiers())
     loads = {tier: _load(count, getattr(most, tier)) for tier, count in counts.items()}
     share = max(load.share for load in loads.values())
     return TierPressure(
-        **await of_agent(reading, snapshot, space, agent),
+        **await of_agent(reading, snapshot),
         tiers=loads,
         share=share,
         status=next((status for below, status in _STATUS if share < below), "critical"),
@@ -291,7 +297,8 @@ def now_of(snapshot: Snapshot, space: str, now: datetime | None) -> datetime | N
     return None if row is None else moment_of(row.at)
 
 
-async def _of_agent(reading: ReadSession, space: str, agent: str, *logs: tuple[LogName, int]) -> Snapshot:
+async def _of_agent(reading: AgentReading, *logs: tuple[LogName, int]) -> Snapshot:
+    space, agent = reading.space, reading.agent
     keys = [
         RowKey(settings.AGENTS.name, space, agent),
         RowKey(tables.AGENTS.name, space, agent),

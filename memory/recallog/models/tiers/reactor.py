@@ -6,6 +6,7 @@ from typing import ClassVar
 from recallog.access import MemoryAccess
 from recallog.models.tiers import queries, summary
 from recallog.models.tiers.queries import Planned
+from recallog.operations.parameters import At
 from recallog.reactors.reactor import DueTrigger, Reactor
 from recallog_schemas import Event
 from recallog_schemas.models.tiers.triggers import CONSOLIDATION, SUMMARY, consolidation_of
@@ -33,9 +34,7 @@ class Consolidation(Reactor):
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event] | None:
         await self._access.publish_reads()
-        planned = await self._access.of_space(
-            trigger.space, lambda reading: queries.planned(reading, trigger.space, trigger.agent, None), {}
-        )
+        planned = await self._access.of_agent(trigger.space, trigger.agent, At(), queries.planned, None)
         if planned is None:
             return None
         events = events_of(trigger.space, trigger.agent, planned)
@@ -58,11 +57,7 @@ class Summaries(Reactor):
         self._access = access
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
-        rows = await self._access.of_space(
-            trigger.space,
-            lambda reading: queries.archived(reading, trigger.space, trigger.agent, trigger.entries),
-            {},
-        )
+        rows = await self._access.of_agent(trigger.space, trigger.agent, At(), queries.archived, trigger.entries)
         if len(rows) < 2:
             return []
         left = {row.id for row in rows}

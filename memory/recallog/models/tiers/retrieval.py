@@ -5,16 +5,15 @@ entries that are shown are embedded again, so that their similarities are exact;
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
 from recallog.index.indexer import IndexSnapshot
-from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import entry_presence, live_entries
 from recallog.models.long_term.similar import DECIMALS, STORED_ERROR, cosine
 from recallog.models.tiers.entries import ADDITION
-from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog_projections.index import passages
 from recallog_projections.index.embedders.embedder import Vectors
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
@@ -44,30 +43,29 @@ Order = Callable[[EntryInTier], Any]
 """A sorting key: the best entry has the least."""
 
 
-async def similar(
-    reading: ReadSession,
-    index: SemanticIndex,
-    space: str,
-    agent: str,
-    text: str,
-    *,
-    tiers: Sequence[str],
-    least: float,
-    order: Order,
-    limit: int,
-) -> list[EntryInTier]:
-    """The first `limit` live entries in `tiers` that `agent` may read and whose similarity to `text` is not below
-    `least`, in the order `order`.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries are wanted: the first `limit` in `tiers` whose similarity is not below `least`, in `order`."""
+
+    tiers: Sequence[str]
+    least: float
+    order: Order
+    limit: int
+
+
+async def similar(reading: AgentReading, text: str, wanted: Wanted) -> list[EntryInTier]:
+    """The live entries that are wanted, that the agent may read, and that are similar to `text`.
 
     Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them, and of those
     that have come to a tier since then the ones that are among the `_BEHIND` most similar entries of all. A text that
     the model cannot read is similar to none. Raises `IndexUnavailable`.
     """
-    opened = await index.open(reading.partition)
+    least, order, limit = wanted.least, wanted.order, wanted.limit
+    opened = await reading.open_index()
     asked = (await opened.questions.vectors(opened.embedder, [text]))[text]
     if asked is None:
         return []
-    candidates = await _candidates(reading, opened, space, agent, asked, tiers, limit)
+    candidates = await _candidates(reading, opened, asked, wanted)
     left = sorted((each for each in candidates if each.similarity >= least - STORED_ERROR), key=order)
     found: list[EntryInTier] = []
     while left and len(found) < limit:
@@ -79,16 +77,9 @@ async def similar(
     return sorted(found, key=order)
 
 
-async def _candidates(
-    reading: ReadSession,
-    index: IndexSnapshot,
-    space: str,
-    agent: str,
-    asked: Vectors,
-    tiers: Sequence[str],
-    limit: int,
-) -> list[EntryInTier]:
+async def _candidates(reading: AgentReading, index: IndexSnapshot, asked: Vectors, wanted: Wanted) -> list[EntryInTier]:
     """The best entries of each tier by their stored vectors, and those that the index does not know as they are."""
+    space, agent, tiers, limit = reading.space, reading.agent, wanted.tiers, wanted.limit
     readable = Filter(space, (agent, EVERYBODY), kinds=[entry_reading.KIND, entry_reading.CAPTURED])
     searched = {tier: (replace(readable, tiers=[tier]), limit + _CANDIDATES) for tier in tiers}
     present = await reading.snapshot(entry_presence.rows(space))

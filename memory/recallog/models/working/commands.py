@@ -42,7 +42,7 @@ async def write_document(access: MemoryAccess, space: str, agent: str, text: str
 
         return await reading.steady(rows)
 
-    before = await access.of_space(space, read, At())
+    before = await access.of_space(space, At(), read)
     document = working.queries.document_text({label: items.value_of(row) for label, row in before.items()})
     if base is not None and items.sha256_of(document) != base:
         raise _moved_on(agent)
@@ -76,9 +76,7 @@ async def drain(access: MemoryAccess, space: str, agent: str, session: str, key:
     """Take all elements of a queue: each is taken once, by whichever reader is the first in the ledger."""
     queue = Address(space, agent, items.session_namespace(session), key)
     for _ in range(_TRIES):
-        found = await access.of_space(
-            space, lambda reading: queries.get(reading, space, agent, queue.namespace, key), At()
-        )
+        found = await access.of_agent(space, agent, At(), queries.get, queue.namespace, key)
         if found.item is None or found.item.value == []:
             return Drained(values=(), position=None)
         event = changes.event(queue, "drained", upto=found.item.version)

@@ -104,9 +104,7 @@ class Working(FacadePart):
         **at: Unpack[At],
     ) -> "BlocksView":
         """The blocks of an agent with their versions, by label."""
-        return await self._access.of_space(
-            space, lambda reading: working.queries.blocks(reading, space, agent, labels, None), at
-        )
+        return await self._access.of_agent(space, agent, at, working.queries.blocks, labels, None)
 
     @operation(
         example="recallog working delete village baker Goals",
@@ -151,9 +149,7 @@ class Working(FacadePart):
 
         Contents are indented, so that none of their lines looks like a heading.
         """
-        return await self._access.of_space(
-            space, lambda reading: working.queries.render(reading, space, agent, labels), at
-        )
+        return await self._access.of_agent(space, agent, at, working.queries.render, labels)
 
     @operation(
         example="recallog working document village baker", command="working document", gen_ai=GenAi.SEARCH, records=None
@@ -163,7 +159,7 @@ class Working(FacadePart):
 
         A document of more than 4,000 bytes (the agent's `max_bytes`) is cut.
         """
-        return await self._access.of_space(space, lambda reading: working.queries.document(reading, space, agent), at)
+        return await self._access.of_agent(space, agent, at, working.queries.document)
 
     @operation(
         example="""recallog working write-document village baker '{"Goals": "Close 4 deals"}'""",
@@ -206,9 +202,7 @@ class Working(FacadePart):
         **at: Unpack[At],
     ) -> "BlocksView":
         """The keys of an agent's scratchpad of a session, with their contents. `set` and `delete` change it."""
-        return await self._access.of_space(
-            space, lambda reading: working.queries.blocks(reading, space, agent, keys, session), at
-        )
+        return await self._access.of_agent(space, agent, at, working.queries.blocks, keys, session)
 
     @operation(
         example="recallog working drain village baker s-1 todo",

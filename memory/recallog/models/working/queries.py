@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recallog.models.working.blocks import WORKING, block_rows, content_of, present, rows_of
-from recallog.reading.read_session import ReadSession, Snapshot
+from recallog.reading.read_session import Snapshot
+from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import ItemRow
@@ -23,16 +24,15 @@ _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 """What ends a line for some readers, and is no control character of JSON."""
 
 
-async def blocks(
-    reading: ReadSession, space: str, agent: str, labels: Sequence[str] | None, session: str | None
-) -> BlocksView:
+async def blocks(reading: AgentReading, labels: Sequence[str] | None, session: str | None) -> BlocksView:
     """The blocks of an agent, or the keys of the scratchpad of `session`; with `labels`, only these."""
+    space, agent = reading.space, reading.agent
     namespace = WORKING if session is None else items.session_namespace(session)
 
-    async def read(reads: ReadSession) -> BlocksView:
+    async def read(reads: AgentReading) -> BlocksView:
         snapshot, found = await rows_of(reads, space, agent, namespace, labels)
         return BlocksView(
-            **await of_agent(reads, snapshot, space, agent),
+            **await of_agent(reads, snapshot),
             session=session,
             blocks=tuple(
                 Block(label=label, content=items.value_of(row), version=row.version, at=moment_of(row.at))
@@ -43,26 +43,30 @@ async def blocks(
     return await reading.steady(read)
 
 
-async def render(reading: ReadSession, space: str, agent: str, labels: Sequence[str] | None) -> WorkingText:
+async def render(reading: AgentReading, labels: Sequence[str] | None) -> WorkingText:
     """The blocks of an agent as one text, as prompts show them; with `labels`, only these."""
 
-    async def read(reads: ReadSession) -> WorkingText:
+    space, agent = reading.space, reading.agent
+
+    async def read(reads: AgentReading) -> WorkingText:
         snapshot, found = await rows_of(reads, space, agent, WORKING, labels)
         text = f"{_HEADING}\n{_shown(found)}" if found else ""
-        return WorkingText(**await of_agent(reads, snapshot, space, agent), text=text)
+        return WorkingText(**await of_agent(reads, snapshot), text=text)
 
     return await reading.steady(read)
 
 
-async def document(reading: ReadSession, space: str, agent: str) -> WorkingDocument:
+async def document(reading: AgentReading) -> WorkingDocument:
     """The blocks of an agent as one document, cut to the agent's `max_bytes`."""
 
-    async def read(reads: ReadSession) -> WorkingDocument:
+    space, agent = reading.space, reading.agent
+
+    async def read(reads: AgentReading) -> WorkingDocument:
         snapshot, found = await rows_of(reads, space, agent, WORKING, None)
         whole = document_text({label: items.value_of(row) for label, row in found.items()})
         text = cut(whole, settings_of(snapshot.row(settings.AGENTS, space, agent)).max_bytes)
         return WorkingDocument(
-            **await of_agent(reads, snapshot, space, agent),
+            **await of_agent(reads, snapshot),
             text=text,
             bytes=len(whole.encode()),
             cut=text != whole,

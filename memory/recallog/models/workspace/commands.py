@@ -19,7 +19,8 @@ from recallog.models.workspace import deciding
 from recallog.models.workspace import folder as folders
 from recallog.models.workspace.folder import State, Unfit
 from recallog.operations.parameters import At
-from recallog.reading.read_session import Page, ReadSession
+from recallog.reading.read_session import Page
+from recallog.reading.readings import AgentReading, SpaceReading
 from recallog.reading.subject import of_agent, snapshot_of
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
@@ -113,9 +114,9 @@ async def export_folder(
 ) -> WorkspaceExport:
     """Write the documents of an agent's workspace to files, as far as these have another text."""
 
-    async def known(reading: ReadSession) -> bool:
-        snapshot = await snapshot_of(reading, space, agent)
-        return (await of_agent(reading, snapshot, space, agent))["known"]
+    async def known(reading: AgentReading) -> bool:
+        snapshot = await snapshot_of(reading)
+        return (await of_agent(reading, snapshot))["known"]
 
     if folder.exists() and not folder.is_dir():
         raise InvalidArgument(f"folder: {folder} is no folder", path="folder", rule="folder")
@@ -125,7 +126,7 @@ async def export_folder(
         await asyncio.to_thread(_export, folder, key, row, state, report, overwrite=overwrite)
     if report.new or report.changed or report.unchanged:
         await asyncio.to_thread(_keep, state, folder, report)
-    return WorkspaceExport(**report.fields(state, folder), known=await access.of_space(space, known, At()))
+    return WorkspaceExport(**report.fields(state, folder), known=await access.of_agent(space, agent, At(), known))
 
 
 def _export(folder: Path, key: str, row: ItemRow, state: State, report: _Report, *, overwrite: bool) -> None:
@@ -190,10 +191,10 @@ async def _documents(access: MemoryAccess, space: str, agent: str) -> AsyncItera
     prefix, after = items.prefix_of(fact_blocks.WORKSPACE), None
     while True:
 
-        async def page(reading: ReadSession, after: str | None = after) -> Page[ItemRow]:
+        async def page(reading: SpaceReading, after: str | None = after) -> Page[ItemRow]:
             return await reading.page(items.ROWS, space, agent, prefix=prefix, after=after, limit=_PART_DOCUMENTS)
 
-        found = await access.of_space(space, page, At())
+        found = await access.of_space(space, At(), page)
         for path, row in found.items:
             namespace, key = items.names_of(path)
             if tuple(namespace) == fact_blocks.WORKSPACE:

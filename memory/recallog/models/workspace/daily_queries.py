@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from recallog.access import MemoryAccess
 from recallog.models.conversations import reading as stored
+from recallog.operations.parameters import At
 from recallog.reactors.reactor import DueTrigger
-from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading
 from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.tables import ConversationKey, MessageRow
 from recallog_projections.models.workspace import daily
@@ -16,7 +17,6 @@ from recallog_schemas import Event
 from recallog_schemas.kinds.settings import CueLanguage
 from recallog_schemas.models.workspace import limits as workspace_limits
 from recallog_schemas.roles import ASSISTANT, USER
-from recallog_streams.ledgers.ledger import Ledger
 
 _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
 _SPEAKERS = frozenset({USER, ASSISTANT})
@@ -31,34 +31,28 @@ class Session(NamedTuple):
     """The language of the lines."""
 
 
-async def session_of(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, since: int, until: int
-) -> Session:
+async def session_of(reading: AgentReading, conversation: ConversationKey, since: int, until: int) -> Session:
     """What a daily log is written from: of a conversation, what was said behind one offset and before another.
 
     Messages that were taken out of the conversation are left out.
     """
 
-    async def read(session: ReadSession) -> Session:
+    async def read(session: AgentReading) -> Session:
         configured = RowKey(settings.AGENTS.name, conversation.space, conversation.agent)
         snapshot = await session.snapshot([configured])
         language = daily.settings_of(snapshot.row(settings.AGENTS, *configured[1:])).language
-        return Session(await _newest_said(session, ledger, conversation, since, until), language)
+        return Session(await _newest_said(session, conversation, since, until), language)
 
     return await reading.steady(read)
 
 
 async def of_trigger(access: MemoryAccess, trigger: DueTrigger, session: str) -> Session:
     """What the daily log of a trigger's agent is written from."""
-    of, ledger = ConversationKey(trigger.space, trigger.agent, session), access.components.ledger
-    return await access.of_space(
-        trigger.space, lambda reading: session_of(reading, ledger, of, trigger.since, trigger.offset), {}
-    )
+    of = ConversationKey(trigger.space, trigger.agent, session)
+    return await access.of_agent(trigger.space, trigger.agent, At(), session_of, of, trigger.since, trigger.offset)
 
 
-async def _newest_said(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, since: int, until: int
-) -> list[Event]:
+async def _newest_said(reading: AgentReading, conversation: ConversationKey, since: int, until: int) -> list[Event]:
     """The newest `workspace_limits.DAILY_SCANNED` of the events, oldest first."""
     most = workspace_limits.DAILY_SCANNED
     found: list[Event] = []
@@ -69,16 +63,14 @@ async def _newest_said(
         if row.role in _SPEAKERS:
             rows.append(row)
         if len(rows) == most:
-            found += await _said(reading, ledger, conversation, rows)
+            found += await _said(reading, conversation, rows)
             rows = []
             if len(found) >= most:
                 break
-    found += await _said(reading, ledger, conversation, rows)
+    found += await _said(reading, conversation, rows)
     return found[:most][::-1]
 
 
-async def _said(
-    reading: ReadSession, ledger: Ledger, conversation: ConversationKey, rows: Sequence[MessageRow]
-) -> list[Event]:
+async def _said(reading: AgentReading, conversation: ConversationKey, rows: Sequence[MessageRow]) -> list[Event]:
     """The events of `rows` in which somebody says something: not those that only call tools."""
-    return [each for each in await stored.events_of(reading, ledger, conversation, rows) if each.kind in _SAID]
+    return [each for each in await stored.events_of(reading, conversation, rows) if each.kind in _SAID]

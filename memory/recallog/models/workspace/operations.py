@@ -46,22 +46,8 @@ class Workspace(FacadePart):
         A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
         by their words. No character of a query has a meaning of its own.
         """
-        searcher, as_of, meant = self._access.searcher(at), parameters.past_moment(at.get("as_of")), mode
-        return await self._access.of_space(
-            space,
-            lambda reading: workspace.queries.search(
-                reading,
-                searcher,
-                space,
-                agent,
-                query,
-                mode=workspace.queries.mode_of(meant),
-                limit=limit,
-                as_of=as_of,
-                log_events=self._access.log_events,
-            ),
-            at,
-        )
+        meant = workspace.queries.mode_of(mode)
+        return await self._access.of_agent(space, agent, at, workspace.queries.search, query, meant, limit)
 
     @checked
     async def import_folder(

@@ -5,11 +5,9 @@ from dataclasses import replace
 from typing import Literal
 
 from recallog import retrieval
-from recallog.reading.read_session import ReadSession
-from recallog.reading.time_travel import AsOf
+from recallog.reading.readings import AgentReading
 from recallog.retrieval.channels import KEYWORD, LATE_INTERACTION, SEMANTIC, Channel
 from recallog.retrieval.query import RecallQuery
-from recallog.retrieval.searcher import Searcher
 from recallog_schemas.models.workspace.views import WorkspaceHit, WorkspaceHits
 from recallog_schemas.views import RecallHit
 
@@ -30,29 +28,25 @@ def mode_of(text: str) -> Mode:
     return next((mode for mode in CHANNELS if mode == text), HYBRID)
 
 
-async def search(
-    reading: ReadSession,
-    searcher: Searcher,
-    space: str,
-    agent: str,
-    text: str,
-    *,
-    mode: Mode,
-    limit: int,
-    as_of: AsOf | None,
-    log_events: int,
-) -> WorkspaceHits:
+async def search(reading: AgentReading, text: str, mode: Mode, limit: int) -> WorkspaceHits:
     """The parts of documents that match a query best. Where there are no vectors, words are compared in every mode."""
     query = RecallQuery.create(
-        space, agent, text, as_of, top_k=limit, memories=False, documents=True, channels=CHANNELS[mode]
+        reading.space,
+        reading.agent,
+        text,
+        reading.as_of,
+        top_k=limit,
+        memories=False,
+        documents=True,
+        channels=CHANNELS[mode],
     )
-    found = await retrieval.recall.recall(reading, searcher, query, log_events)
+    found = await retrieval.recall.recall(reading, query)
     degraded = found.degraded
     if mode == "semantic" and SEMANTIC not in found.channels:
         by_words = replace(query, channels=CHANNELS["fts"])
-        found = await retrieval.recall.recall(reading, replace(searcher, index=None), by_words, log_events)
+        found = await retrieval.recall.recall(reading.without_index(), by_words)
         if degraded is None and found.hits:
-            degraded = f"only words were compared: {_OFF if searcher.index is None else _NO_VECTORS}"
+            degraded = f"only words were compared: {_OFF if reading.searcher.index is None else _NO_VECTORS}"
     shared = {name: getattr(found, name) for name in WorkspaceHits.model_fields if name in type(found).model_fields}
     hits = tuple(_hit(each) for each in found.hits)
     return WorkspaceHits(**{**shared, "hits": hits, "degraded": degraded}, mode=mode, limit=limit)

@@ -1,0 +1,68 @@
+"""What handlers read by: the views of one space, or of one agent in it, and what else a query asks.
+
+A handler is a function of a `SpaceReading` or an `AgentReading`, and of what the caller asks. `MemoryAccess.of_space`
+and `of_agent` call it. Live and past views look the same to it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+from recallog.reading.read_session import ReadSession
+from recallog.reading.time_travel import AsOf
+from recallog_schemas import limits
+from recallog_schemas.errors import IndexUnavailable
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.progress import Progress
+
+if TYPE_CHECKING:
+    from recallog.index.indexer import IndexSnapshot
+    from recallog.retrieval.searcher import Searcher
+
+
+def _words_alone() -> "Searcher":
+    from recallog.retrieval.searcher import Searcher
+
+    return Searcher()
+
+
+@dataclass(slots=True, kw_only=True)
+class SpaceReading(ReadSession):
+    """Consistent reads about one space, as its views are at one moment."""
+
+    space: str
+    ledger: Ledger
+    """The ledger that the views were folded from."""
+    log_events: int = limits.LOG_EVENTS_KEPT
+    """How many events each log of the views retains."""
+    as_of: AsOf | None = None
+    """The moment that is read, if it is in the past."""
+    progress: Progress | None = None
+    """Called with (done, total) while records are folded for the query."""
+    make_searcher: "Callable[[], Searcher]" = _words_alone
+    _searcher: "Searcher | None" = field(default=None, init=False)
+
+    async def open_index(self) -> "IndexSnapshot":
+        """The generation of the index that answers. Raises `IndexUnavailable`, also if the index is off."""
+        if self.searcher.index is None:
+            raise IndexUnavailable("the index is off")
+        return await self.searcher.index.open(self.partition)
+
+    def without_index(self) -> Self:
+        """The same reading, whose searcher compares words alone."""
+        return replace(self, make_searcher=partial(replace, self.searcher, index=None))
+
+    @property
+    def searcher(self) -> "Searcher":
+        """What a query for memories searches: made when it is first asked for."""
+        if self._searcher is None:
+            self._searcher = self.make_searcher()
+        return self._searcher
+
+
+@dataclass(slots=True, kw_only=True)
+class AgentReading(SpaceReading):
+    """Consistent reads of the memory of one agent, as the views of its space are at one moment."""
+
+    agent: str
