@@ -190,9 +190,8 @@ class Admin(Facade):
         Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
         `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
         """
-        reports = await queries.rebuilds.rebuild(
-            self._components, what, progress, accept=accept, drop=drop, workers=workers, throttle=throttle
-        )
+        options = queries.rebuilds.RebuildOptions(accept, drop, workers, throttle)
+        reports = await queries.rebuilds.rebuild(self._components, what, options, progress)
         return views.RebuildReports(items=tuple(reports))
 
     @operation(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from recallog.reactors.reactor import DueTrigger as DueTrigger
     from recallog.reactors.reactor import Reactor as Reactor
     from recallog.reading.read_session import ReadSession as ReadSession
+    from recallog.reading.readings import AgentReading as AgentReading
+    from recallog.reading.readings import SpaceReading as SpaceReading
     from recallog.retrieval.memory_index import MemoryIndex as MemoryIndex
     from recallog.retrieval.reranker import Reranker as Reranker
     from recallog.retrieval.sources import CandidateSource as CandidateSource

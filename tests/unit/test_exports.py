@@ -71,12 +71,12 @@ PUBLIC = sorted(
 )
 
 EXTENDING = [
-    "At", "Batch", "CandidateSource", "Changes", "Checkpoint", "Chunk", "Components", "DocumentMaker", "Due",
-    "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact",
+    "AgentReading", "At", "Batch", "CandidateSource", "Changes", "Checkpoint", "Chunk", "Components", "DocumentMaker",
+    "Due", "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact",
     "FactExtractor", "Filter", "Generation", "Hit", "Judge", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
     "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage",
-    "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession", "Record",
-    "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scope", "Search",
+    "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession", "Record", "ReflectionAnswer",
+    "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scope", "Search", "SpaceReading",
     "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer", "Synthesizer",
     "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict", "View", "assemble",
     "bookkeeping", "check_repeat", "encode_events", "entry", "episode", "is_beyond", "log_of_refusals", "operation",

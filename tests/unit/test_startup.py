@@ -88,7 +88,7 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
     ("command", "ours_max", "all_max"),
     [
         (("publish", "village", "baker", "agent.spoke", "Bread!"), 279, 640),
-        (("episodic", "village", "baker"), 298, 670),
+        (("episodic", "village", "baker"), 299, 670),
         (("status",), 300, 710),
     ],
 )

@@ -83,7 +83,8 @@ def test_another_generation_gives_an_offset_another_text() -> None:
     cache = TermCache()
 
     def found(generation: str, text: str | None) -> float:
-        (candidate,) = by_words.candidates([remembered(7, text)], [], generation, cache, ["oven"]).candidates
+        compared = by_words.Compared([remembered(7, text)])
+        (candidate,) = by_words.candidates(compared, generation, cache, ["oven"]).candidates
         return candidate.keyword
 
     assert found("old", "The oven is cold.") > 0

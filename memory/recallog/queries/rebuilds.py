@@ -1,5 +1,6 @@
 """Rebuilds of the views and of the index: planning, running and cancelling them."""
 
+from dataclasses import dataclass
 from functools import partial
 
 from recallog.components import Components
@@ -35,34 +36,36 @@ async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
     return plans
 
 
-async def rebuild(
-    components: Components,
-    what: str,
-    progress: Progress | None,
-    *,
-    accept: bool = False,
-    drop: bool = False,
-    workers: int | None = None,
-    throttle: float = 0.0,
-) -> list[RebuildReport]:
-    """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions.
+@dataclass(frozen=True, slots=True)
+class RebuildOptions:
+    """How views or the index are built again."""
 
-    With `drop`, what was built before is deleted first, of whatever ledger it is. `workers` and `throttle` are those of
-    `ProjectionGroup.catching_up`.
-    """
+    accept: bool
+    """Whether the new generation may lack records that the live one has."""
+    drop: bool
+    """Whether what was built before is deleted first, of whatever ledger it is."""
+    workers: int | None
+    """As for `ProjectionGroup.catching_up`, like `throttle`."""
+    throttle: float
+
+
+async def rebuild(
+    components: Components, what: str, options: RebuildOptions, progress: Progress | None
+) -> list[RebuildReport]:
+    """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions."""
     concerned = await groups(components, what)
-    if drop:
+    if options.drop:
         await components.ledger.ends()  # a ledger that cannot be read must not cost the views
         for views in concerned:
             await views.store.clear()
     reports = []
     for views in concerned:
-        async with views.catching_up(workers, throttle) as catch_up:
+        async with views.catching_up(options.workers, options.throttle) as catch_up:
             reports += await rebuilding.rebuild(
                 views.name,
                 views.builder,
                 progress,
-                accept=accept,
+                accept=options.accept,
                 catch_up=catch_up,
                 at_once=catch_up.partitions_at_once,
             )

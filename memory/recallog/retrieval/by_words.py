@@ -34,24 +34,32 @@ class KeywordCandidates:
     """By offset: those of events."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared by its words."""
+
+    memories: Sequence[RememberedEvent] = ()
+    """Those of one generation, in ledger order. Their ordinals count only events that the agent may see."""
+    texts: Sequence[Text] = ()
+    """Those of models."""
+    beyond: int = -1
+    """Only memories after this offset are candidates."""
+    are_parts: bool = False
+    """Whether the texts are parts of longer ones, each below a heading."""
+
+
 def candidates(
-    memories: Sequence[RememberedEvent],
-    texts: Sequence[Text],
+    compared: Compared,
     generation: str,
     cache: TermCache,
     searched: Sequence[str],
-    beyond: int = -1,
     idf: Mapping[str, float] | None = None,
-    *,
-    are_parts: bool = False,
 ) -> KeywordCandidates:
-    """The `memories` after the offset `beyond`, and the `texts` of models, that have words, scored by the terms
-    `searched`.
+    """What of `compared` has words, scored by the terms `searched`.
 
-    `memories` are those of one generation, in ledger order. Their ordinals count only events that the agent may see.
-    `idf` has the idf of terms; that of others is the one among the memories and texts. With `are_parts`, the texts are
-    parts of longer ones, each below a heading.
+    `idf` has the idf of terms; that of others is the one among the memories and texts.
     """
+    memories, texts, beyond, are_parts = compared.memories, compared.texts, compared.beyond, compared.are_parts
     read: list[tuple[RememberedEvent | Text, MemoryTerms]] = [
         (memory, cache.get(generation, memory.offset) or _terms_of(memory, generation, cache)) for memory in memories
     ]

@@ -221,14 +221,12 @@ def _add_by_words(
     generation = asked.snapshot.computed_at["generation"]
     query = asked.query
     until = query.offset_until
-    newer = by_words.candidates(
+    compared = by_words.Compared(
         [memory for memory in memories if until is None or memory.offset <= until],
         [kept.text for kept in texts.values() if until is None or kept.text.offset <= until],
-        generation,
-        asked.cache,
-        words.terms,
         asked.index_checkpoint,
     )
+    newer = by_words.candidates(compared, generation, asked.cache, words.terms)
     if query.at_until is not None:
         newer.candidates = [each for each in newer.candidates if each.at <= micros(query.at_until)]
     known = {each.offset for each in gathered.candidates}

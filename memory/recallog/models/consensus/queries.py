@@ -52,10 +52,10 @@ async def find_similar(reading: AgentReading, topic: str, limit: int, min_confid
             return view.may_read(agent, mention.readers) and mention.confidence >= min_confidence
 
         hashed, words = view.topic_hash(topic), view.topic_words(topic)
-        found = dict.fromkeys(await _mentions(session, view.TOPICS, space, hashed, wanted, limit), 1.0)
+        found = dict.fromkeys(await _mentions(session, view.TOPICS, hashed, wanted, limit), 1.0)
         for word in words if len(found) < limit else ():
             owner, most = view.word_owner(word), consensus_limits.CONSENSUS_COMPARED
-            for mention in await _mentions(session, view.WORDS, space, owner, wanted, most):
+            for mention in await _mentions(session, view.WORDS, owner, wanted, most):
                 found.setdefault(mention, view.similarity(words, mention[1].words))
         similar = [keyed for keyed, similarity in found.items() if similarity > SIMILAR_BEYOND]
         ranked = sorted(similar, key=lambda keyed: (found[keyed], keyed[0]), reverse=True)[:limit]
@@ -86,7 +86,7 @@ async def dissents(reading: AgentReading, topic: str, dissent_type: str | None, 
         snapshot = await snapshot_of(session)
         hashed = hash_of(topic)
 
-        on_topic = await _on_topic(session, space, agent, hashed)
+        on_topic = await _on_topic(session, hashed)
         consensuses = {mention.id for _, mention in on_topic}
         owners = [hashed, *(view.named_owner(mention.id) for _, mention in on_topic if mention.has_early)]
 
@@ -99,7 +99,7 @@ async def dissents(reading: AgentReading, topic: str, dissent_type: str | None, 
 
         found: list[tuple[str, DissentRow]] = []
         for owner in owners:
-            found += await _rows(session, view.DISSENTS, space, owner, is_shown, limit, newest_first=False)
+            found += await _rows(session, view.DISSENTS, owner, is_shown, limit, newest_first=False)
         by_key = dict(found)  # one that precedes the consensus that it names may be listed under the topic too
         best = [by_key[key] for key in sorted(by_key)[:limit]]
         named = await rows_of(session, space, {row.consensus for row in best if row.consensus is not None})
@@ -117,7 +117,6 @@ async def dissents(reading: AgentReading, topic: str, dissent_type: str | None, 
 
 async def dissent(reading: AgentReading, event: Event, position: Position) -> DissentView:
     """The dissent at `position`, which `agent` published with the content of `event`."""
-    agent = reading.agent
     space, named, topic = event.space, event.payload.get("consensus"), event.payload.get("topic")
     about = {} if named is None else await rows_of(reading, space, [named])
     owners = [row.topic_hash for row in about.values()] + [view.named_owner(id_) for id_ in about]
@@ -126,7 +125,7 @@ async def dissent(reading: AgentReading, event: Event, position: Position) -> Di
     snapshot = await reading.snapshot(RowKey(view.DISSENTS.name, space, owner, key) for owner in owners)
     rows = [snapshot.row(view.DISSENTS, space, owner, key) for owner in owners]
     data = next(row.data for row in rows if row is not None)
-    on_topic = () if named is not None else await _on_topic(reading, space, agent, owners[0])
+    on_topic = () if named is not None else await _on_topic(reading, owners[0])
     return _dissent_view(position.partition, position.offset, codec.decode(data), on_topic, about)
 
 
@@ -223,30 +222,28 @@ def _consensus_view(partition: int, row: ConsensusRow, seen: Collection[str]) ->
     )
 
 
-async def _on_topic(session: ReadSession, space: str, agent: str, hashed: str) -> Sequence[_Keyed]:
+async def _on_topic(session: AgentReading, hashed: str) -> Sequence[_Keyed]:
     """The consensuses on a topic that `agent` may see, in the order of the ledger."""
 
     def wanted(mention: Mention) -> bool:
-        return view.may_read(agent, mention.readers)
+        return view.may_read(session.agent, mention.readers)
 
-    return (await _mentions(session, view.TOPICS, space, hashed, wanted, None))[::-1]
+    return (await _mentions(session, view.TOPICS, hashed, wanted, None))[::-1]
 
 
 async def _mentions(
-    session: ReadSession,
+    session: AgentReading,
     table: Table[Mention],
-    space: str,
     owner: str,
     wanted: Callable[[Mention], bool],
     limit: int | None,
 ) -> list[_Keyed]:
-    return await _rows(session, table, space, owner, wanted, limit, newest_first=True)
+    return await _rows(session, table, owner, wanted, limit, newest_first=True)
 
 
 async def _rows(
-    session: ReadSession,
+    session: AgentReading,
     table: Table[Row],
-    space: str,
     owner: str,
     wanted: Callable[[Row], bool],
     limit: int | None,
@@ -258,7 +255,7 @@ async def _rows(
     after, last = None, False
     size = limits.SCAN_ITEMS if limit is None else min(max(limit, limits.PAGE_ITEMS), limits.SCAN_ITEMS)
     while not last and (limit is None or len(found) < limit):
-        page = await session.page(table, space, owner, newest_first=newest_first, after=after, limit=size)
+        page = await session.page(table, session.space, owner, newest_first=newest_first, after=after, limit=size)
         found += [(key, row) for key, row in page.items if wanted(row)]
         last, after = page.last, page.items[-1][0] if page.items else None
     return found[:limit]

@@ -88,30 +88,33 @@ def called_by(message: Message) -> str | None:
     return nonempty(message.get("tool_call_id"))
 
 
-def events_of(
-    conversation: ConversationKey,
-    message: Message,
-    id_: str,
-    *,
-    turn: int,
-    calls: Mapping[str, ToolCall],
-    subject: str | None,
-    path: str,
-) -> list[Event]:
+@dataclass(frozen=True, slots=True)
+class MessageEvent:
+    """What the event of a message is made of."""
+
+    conversation: ConversationKey
+    message: Message
+    id: str
+    turn: int
+    subject: str | None
+
+
+def events_of(event: MessageEvent, calls: Mapping[str, ToolCall], path: str) -> list[Event]:
     """The event of a message, behind its parts if it is larger than an event. `calls` are those that it may answer.
 
     Raises `InvalidArgument`, which names the field below `path`, and `EventTooLarge` for more than 16 MiB.
     """
+    conversation, message = event.conversation, event.message
     draft = _draft(conversation, message, calls)
     moment = time_in(message, MESSAGE_TIMES)
     fields = {
-        "id": id_,
+        "id": event.id,
         "space": conversation.space,
         "agent": draft.agent,
         "kind": draft.kind,
         "session": conversation.session,
-        "turn": turn,
-        **({} if subject is None else {"subject": subject}),
+        "turn": event.turn,
+        **({} if event.subject is None else {"subject": event.subject}),
         **({} if moment is None else {"at": moment}),
         **({"audience": (conversation.agent,)} if draft.agent != conversation.agent else {}),
     }

@@ -76,28 +76,38 @@ class _Present:
     """The calls that the given results may answer, by id."""
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Messages that are to be added to a conversation."""
+
+    messages: Sequence[Mapping[str, Any]]
+    continues: bool
+    """Whether messages without an id are new, also if they repeat earlier ones."""
+    turn: int | None
+    subject: str | None
+
+
 async def add(
-    access: MemoryAccess,
-    conversation: ConversationKey,
-    messages: Sequence[Mapping[str, Any]],
-    after: Position | None,
-    *,
-    continues: bool,
-    turn: int | None,
-    subject: str | None,
+    access: MemoryAccess, conversation: ConversationKey, addition: Addition, after: Position | None
 ) -> MessagesAdded:
     """Add those messages to a conversation that it does not have. `after` is the position of an earlier adding.
 
     Raises `InvalidArgument`, and `EventTooLarge` for a message of more than 16 MiB.
     """
-    given = [_given(message, f"messages.{number}") for number, message in enumerate(messages)]
+    given = [_given(message, f"messages.{number}") for number, message in enumerate(addition.messages)]
     tried: list[str] | None = None
     salt = 0
     while True:
         present = await access.of_agent(
-            conversation.space, conversation.agent, At(after=after), _present, conversation, given, continues=continues
+            conversation.space,
+            conversation.agent,
+            At(after=after),
+            _present,
+            conversation,
+            given,
+            continues=addition.continues,
         )
-        events, ids = _events(conversation, given, present, salt, turn, subject)
+        events, ids = _events(conversation, given, present, salt, addition)
         try:
             await _check_free(access, conversation.space, ids)
             position = await _append(access, events)
@@ -137,10 +147,10 @@ def _events(
     given: Sequence[_Given],
     present: _Present,
     salt: int,
-    turn: int | None,
-    subject: str | None,
+    addition: Addition,
 ) -> tuple[list[Event], list[str]]:
     """The events of the new messages, and the ids of the messages' own."""
+    turn = addition.turn
     events: list[Event] = []
     ids: dict[str, None] = {}
     calls = dict(present.calls)
@@ -156,9 +166,8 @@ def _events(
         id_ = adding.id_of(conversation, *key, *_salted(salt))
         if id_ in ids:  # of two given messages with one id the first counts
             continue
-        events += adding.events_of(
-            conversation, each.message, id_, turn=now, calls=calls, subject=subject, path=each.path
-        )
+        event = adding.MessageEvent(conversation, each.message, id_, now, addition.subject)
+        events += adding.events_of(event, calls, each.path)
         ids[id_] = None
     return events, list(ids)
 

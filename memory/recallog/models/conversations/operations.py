@@ -76,11 +76,8 @@ class Conversation(FacadePart):
             await changes.add(
                 self._access,
                 ConversationKey(space, agent, session),
-                conversations_parameters.message_list(messages),
+                changes.Addition(conversations_parameters.message_list(messages), continues, turn, subject),
                 await self._newest(space),
-                continues=continues,
-                turn=turn,
-                subject=subject,
             )
         )
 

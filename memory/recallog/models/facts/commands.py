@@ -1,10 +1,11 @@
 """Facts drawn from a text, and answers drawn from facts."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from recallog.models.facts import extractor, synthesizer
 from recallog.models.facts import reactor as extraction
-from recallog.models.facts.extractor import ExtractionRequest, FactExtractor, Utterance
+from recallog.models.facts.extractor import ExtractionRequest, FactExtractor
 from recallog.models.facts.synthesizer import Synthesizer
 from recallog.models.long_term.parameters import ExtractOptions, RetainOptions
 from recallog.operations.parameters import After
@@ -23,51 +24,53 @@ Recall = Callable[..., Awaitable[RecallView]]
 
 
 async def extract(
-    retain: Retain,
-    given: FactExtractor,
-    space: str,
-    agent: str,
-    text: str,
-    source: str | None,
-    options: ExtractOptions,
+    retain: Retain, given: FactExtractor, request: ExtractionRequest, source: str | None, options: ExtractOptions
 ) -> ExtractedFacts:
-    """Retain the facts in a text, in their order. If the extractor fails there are none."""
-    request = ExtractionRequest(space, agent, [Utterance(text, agent)])
+    """Retain the facts in what was said, in their order. If the extractor fails there are none."""
     try:
         facts = await extractor.ask(given, request)
     except ModelFailed as failed:
         return ExtractedFacts(ids=(), retained=(), failed=failed.reason)
-    retained = [
-        await retain(space, agent, source=source, **extraction.payload_of(fact, given), **options) for fact in facts
-    ]
+    agent = request.space, request.agent
+    payloads = [extraction.payload_of(fact, given) for fact in facts]
+    retained = [await retain(*agent, source=source, **payload, **options) for payload in payloads]
     ids = dict.fromkeys(each.id for each in retained if each.id is not None)
     return ExtractedFacts(ids=tuple(ids), retained=tuple(retained), failed=None)
 
 
-async def reflect(
-    recall: Recall,
-    retain: Retain,
-    given: Synthesizer,
-    space: str,
-    agent: str,
-    question: str,
-    *,
-    store: bool,
-    after: After,
-) -> Synthesis:
-    """Answer a question from facts and experiences; with `store` keep the answer, unless there are none.
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that is answered from the facts and experiences of an agent."""
+
+    space: str
+    agent: str
+    text: str
+    store: bool
+    """Whether the answer is kept, unless there is nothing to answer it from."""
+    after: After
+
+
+async def reflect(recall: Recall, retain: Retain, given: Synthesizer, question: Question) -> Synthesis:
+    """Answer a question from facts and experiences.
 
     Also where the space shares its entries, the answer is for the agent alone: it may quote private ones.
     """
+    space, agent = question.space, question.agent
     found = await recall(
-        space, agent, question, top_k=facts_limits.SYNTHESIS_HITS, preset=FOUR_CHANNEL, types=_TYPES, after=after
+        space,
+        agent,
+        question.text,
+        top_k=facts_limits.SYNTHESIS_HITS,
+        preset=FOUR_CHANNEL,
+        types=_TYPES,
+        after=question.after,
     )
     # A broad question has weak hits only: a model may still find an answer in them.
     hits = [hit for hit in found.hits if not hit.weak] or found.hits
-    answer = await synthesizer.ask(given, question, hits)
+    answer = await synthesizer.ask(given, question.text, hits)
     sources = () if answer == synthesizer.NOTHING else tuple(hit.event.id for hit in hits)
     stored = None
-    if store and sources:
+    if question.store and sources:
         options = RetainOptions(source=_SOURCE, based_on=sources, audience=(agent,))
         stored = await retain(space, agent, answer, type=_INSIGHT, **options)
     return Synthesis(
@@ -76,7 +79,7 @@ async def reflect(
         known=found.known,
         generation=found.generation,
         checkpoint=found.checkpoint,
-        question=question,
+        question=question.text,
         answer=answer,
         sources=sources,
         degraded=found.degraded,

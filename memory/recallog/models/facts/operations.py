@@ -47,9 +47,10 @@ class LongTerm(Entries):
         """
         from recallog.models.facts import commands
         from recallog.models.facts.askers import EXTRACTOR
+        from recallog.models.facts.extractor import ExtractionRequest, Utterance
 
-        extractor = self._access.asker(EXTRACTOR)
-        return await commands.extract(self.retain, extractor, space, agent, text, source, options)
+        request = ExtractionRequest(space, agent, [Utterance(text, agent)])
+        return await commands.extract(self.retain, self._access.asker(EXTRACTOR), request, source, options)
 
     @operation(
         example='recallog long-term reflect village baker "What does Acme Corp prefer?"',
@@ -78,8 +79,5 @@ class LongTerm(Entries):
         from recallog.models.facts import commands
         from recallog.models.facts.askers import SYNTHESIZER
 
-        synthesizer = self._access.asker(SYNTHESIZER)
-        recall = self._access.memory.recall
-        return await commands.reflect(
-            recall, self.retain, synthesizer, space, agent, question, store=store, after=after
-        )
+        asked = commands.Question(space, agent, question, store, after)
+        return await commands.reflect(self._access.memory.recall, self.retain, self._access.asker(SYNTHESIZER), asked)

@@ -94,26 +94,18 @@ class _Look:
     """The entries that it would supersede."""
 
 
-async def retain(
-    access: MemoryAccess,
-    space: str,
-    agent: str,
-    text: str,
-    entry_type: str,
-    entry_id: str | None,
-    options: RetainOptions,
-) -> Retained:
-    """Publish a text as an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
-    event = _entry_event(space, agent, text, entry_type, entry_id, options)
+async def retain(access: MemoryAccess, event: Event) -> Retained:
+    """Publish an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
     look = await _look(access, event, compares=access.components.index is not None)
     if look.answer is not None:
         return look.answer
     return _retained(event, *await _published(access, event), look.nearest)
 
 
-def _entry_event(
+def entry_event(
     space: str, agent: str, text: str, entry_type: str, entry_id: str | None, options: RetainOptions
 ) -> Event:
+    """The event that keeps a text as an entry. Raises `InvalidArgument`."""
     if options.get("dedup") not in (None, "off") and entry_type in texts.NEVER_DEDUPLICATED:
         raise InvalidArgument(f"dedup: entries of the type {entry_type} are never compared", path="dedup", rule="type")
     given, envelope = _given(options)
@@ -130,19 +122,17 @@ def _given(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, 
     return given, {name: given.pop(name) for name in _ENVELOPE if name in given}
 
 
-async def record_experience(
-    access: MemoryAccess,
-    space: str,
-    agent: str,
-    action_type: str,
-    summary: str,
-    entry_id: str | None,
-    options: ExperienceOptions,
-) -> Retained:
-    """Publish an experience, and answer what became of it."""
+def experience_event(
+    space: str, agent: str, action_type: str, summary: str, entry_id: str | None, options: ExperienceOptions
+) -> Event:
+    """The event that keeps an experience. Raises `InvalidArgument`."""
     given, envelope = _given(options)
     payload = {"action_type": action_type, "summary": summary, **given}
-    event = made(space, agent, "experience.recorded", payload, entry_id, **envelope)
+    return made(space, agent, "experience.recorded", payload, entry_id, **envelope)
+
+
+async def record_experience(access: MemoryAccess, event: Event) -> Retained:
+    """Publish an experience, and answer what became of it."""
     return _retained(event, *await _published(access, event), None)
 
 
@@ -150,7 +140,7 @@ async def compare(
     access: MemoryAccess, space: str, agent: str, text: str, entry_type: str, options: RetainOptions
 ) -> Comparison:
     """What `retain` would answer now."""
-    event = _entry_event(space, agent, text, entry_type, None, options)
+    event = entry_event(space, agent, text, entry_type, None, options)
     look = await _look(access, event, compares=access.components.index is not None)
     if look.answer is None:
         return Comparison(outcome="stored", id=None, reason=None, nearest=look.nearest, supersedes=look.supersedes)

@@ -71,7 +71,8 @@ class Entries(FacadePart):
         """
         from recallog.models.long_term import commands as changes
 
-        return await changes.retain(self._access, space, agent, text, type, entry_id, options)
+        event = changes.entry_event(space, agent, text, type, entry_id, options)
+        return await changes.retain(self._access, event)
 
     @operation(
         example='recallog long-term compare village baker "Sift the flour first." --type lesson',
@@ -120,7 +121,8 @@ class Entries(FacadePart):
         """
         from recallog.models.long_term import commands as changes
 
-        return await changes.record_experience(self._access, space, agent, action_type, summary, entry_id, options)
+        event = changes.experience_event(space, agent, action_type, summary, entry_id, options)
+        return await changes.record_experience(self._access, event)
 
     @operation(
         example="recallog long-term update village baker l-7 --priority pinned",

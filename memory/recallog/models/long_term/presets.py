@@ -262,7 +262,7 @@ async def _weak(
     """
     terms, generation = query_terms(query.text, ()).terms, snapshot.computed_at["generation"]
     rows = [found.rows[offset] for offset in offsets]
-    measured = by_words.candidates((), rows, generation, cache, terms, idf=found.idf).candidates
+    measured = by_words.candidates(by_words.Compared(texts=rows), generation, cache, terms, found.idf).candidates
     set_apart(measured)
     for each in measured:
         each.id, each.semantic = found.points.get(each.offset, ""), found.cosines.get(each.offset)

@@ -185,7 +185,7 @@ async def compose(
                 if own.use_salience
                 else None
             )
-            memory = _memory(snapshot, space, agent, own, salience_query, related, shown.offsets())
+            memory = _memory(reading, snapshot, own, salience_query, related, shown.offsets())
             rag = recalled.settings_of(own)
             auto = await recalled.automatic(reading, snapshot, request.session) if own.auto_recall else None
             asked = recalled.Asked(salience_query.text, rag, request.query is not None, shown.actions, auto)
@@ -345,9 +345,8 @@ def _actions(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
 
 
 def _memory(
+    reading: AgentReading,
     snapshot: Snapshot,
-    space: str,
-    agent: str,
     own: AgentSettings,
     salience_query: SalienceQuery,
     related: Related | None,
@@ -357,6 +356,7 @@ def _memory(
 
     The newest ones or, where the agent is configured so, the most salient ones; the budget removes the weakest first.
     """
+    space, agent = reading.space, reading.agent
     if related is None:
         newest = [memory for memory in snapshot.memories(space, agent) if memory.offset not in shown]
         window = episodic.window(newest, own.window or limits.WINDOW_EVENTS)

@@ -65,7 +65,8 @@ class ChunkCandidates(CandidateSource):
             known = {chunk.offset for chunk in chunks}
             others = [chunk for chunk in await _newest(asked, beyond) if chunk.offset not in known]
             generation = asked.snapshot.computed_at["generation"]
-            newer = by_words.candidates((), others, generation, asked.cache, words.terms, idf=idf, are_parts=True)
+            compared = by_words.Compared(texts=others, are_parts=True)
+            newer = by_words.candidates(compared, generation, asked.cache, words.terms, idf)
             candidates += newer.candidates
             chunks += others
             idf = {**newer.idf, **idf}  # of memories, names of agents are no terms
