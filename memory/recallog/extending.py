@@ -1,6 +1,6 @@
 """What a user implements or builds to extend Recallog: ports, their messages, and adapters to build on.
 
-See docs/extending.md. What tests a projection or a reactor is in `recallog.testing`.
+See docs/extending.md. What tests a projection or a reactor is in the package `recallog-testing`.
 """
 
 from typing import TYPE_CHECKING

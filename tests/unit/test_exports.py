@@ -17,7 +17,6 @@ import pytest
 
 import recallog
 import recallog.extending
-import recallog.testing
 import recallog_schemas
 from recallog import Memory, models
 from recallog.admin import Admin
@@ -113,7 +112,7 @@ MODULES = {
     "recallog.remote": sorted(["Gap", "Remote", "Tailed", *REMOTE_PARTS]),
     "recallog.sync": sorted(["Remote", *REMOTE_PARTS, *(each.__name__ for each in PLAIN)]),
     "recallog.extending": EXTENDING,
-    "recallog.testing": TESTING,
+    "recallog_testing": TESTING,
 }
 
 
