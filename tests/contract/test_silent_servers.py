@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 from recallog.index.questions import EmbeddedQuestions
-from recallog_projections.index.embedders.endpoint import EndpointEmbedder
+from recallog_embedding_endpoint.embedder import EndpointEmbedder
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
 from recallog_projections.stores.redis_server import breaker_of

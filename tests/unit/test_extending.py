@@ -231,7 +231,6 @@ async def main():
     await build(index="http://127.0.0.1:1")
     await build(ledger="kafka://127.0.0.1:1/recallog", views="redis://127.0.0.1:1/0", index="http://127.0.0.1:1")
     embedder("minilm").close()
-    embedder("http://127.0.0.1:1/v1#model").close()
     print("own schemes:", len(scans))
     await build(views="other://", index="off")
     print("another scheme:", len(scans))
