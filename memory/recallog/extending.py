@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from recallog_projections.stores.store import Outcome as Outcome
     from recallog_projections.stores.store import Pointer as Pointer
     from recallog_projections.stores.store import ReadResult as ReadResult
+    from recallog_projections.stores.store import Scan as Scan
     from recallog_projections.stores.store import Store as Store
     from recallog_projections.stores.store import StoredRow as StoredRow
     from recallog_projections.stores.store import is_beyond as is_beyond

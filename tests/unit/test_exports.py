@@ -75,11 +75,11 @@ EXTENDING = [
     "FactExtractor", "Filter", "Generation", "Hit", "Judge", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
     "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage",
     "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession", "Record",
-    "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scope", "Search",
-    "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer", "Synthesizer",
-    "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict", "View", "assemble",
-    "bookkeeping", "check_repeat", "encode_events", "entry", "episode", "is_beyond", "log_of_refusals", "operation",
-    "ordinal_key", "outcome_of", "parameters",
+    "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan", "Scope",
+    "Search", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer",
+    "Synthesizer", "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict", "View",
+    "assemble", "bookkeeping", "check_repeat", "encode_events", "entry", "episode", "is_beyond", "log_of_refusals",
+    "operation", "ordinal_key", "outcome_of", "parameters",
 ]  # fmt: skip
 
 TESTING = ["ProjectionDriver", "ReactorDriver"]
@@ -104,7 +104,7 @@ PLAIN: dict[type[Facade], set[str]] = {
     Stream: {"attribute", "facades", "operations"},
 }  # fmt: skip
 
-REMOTE_PARTS = [f"Remote{each.__name__}" for each in PLAIN if each is not Memory]
+REMOTE_PARTS = ["RemoteAdmin", "RemoteWorkspace"]
 
 MODULES = {
     "recallog": PUBLIC,
