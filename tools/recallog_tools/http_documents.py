@@ -8,7 +8,6 @@ from recallog_schemas.views import Published, Remembered
 from recallog_service.http import cloudevents, disclosure, events, problems, requests, sse
 from recallog_service.http.documents import (
     REF,
-    TEXT,
     TROUBLE,
     Models,
     Schema,
@@ -22,12 +21,13 @@ from recallog_service.http.documents import (
 )
 from recallog_service.http.jobs import Job, JobsPage
 
+_TEXT: Schema = {"type": "string"}
 _PROBLEM: Schema = {
     "description": "Why a request was not answered (RFC 9457). `title` is the class of the error in Python.",
     **object_of(
         {
             "type": {"type": "string", "pattern": "^urn:recallog:"},
-            "title": TEXT,
+            "title": _TEXT,
             "status": {"type": "integer"},
             "detail": {"type": "string", "description": "What happened, and what to do next."},
             "retryable": {"type": "boolean", "description": "Whether the same request can succeed later."},
@@ -38,13 +38,13 @@ _PROBLEM: Schema = {
         "rule",
     ),
 }
-_ITEM = object_of({"position": TEXT, "event": {"$ref": REF.format(model="Event")}})
+_ITEM = object_of({"position": _TEXT, "event": {"$ref": REF.format(model="Event")}})
 _NEXT: Schema = {
     "type": ["string", "null"],
     "description": "Pass it as `start` to get the next page; null at the end. A page may be short, or empty.",
 }
 _PAGE = object_of({"items": {"type": "array", "items": _ITEM}, "next": _NEXT})
-_READY = object_of({"status": TEXT})
+_READY = object_of({"status": _TEXT})
 _TROUBLE = {
     400: "The request is malformed.",
     401: "A key or a token is needed, or the given one is not valid.",
@@ -72,7 +72,7 @@ def generated() -> str:
 def openapi() -> Schema:
     """The OpenAPI document without operations."""
     models = Models()
-    text = {"description": "Metrics", "content": {"text/plain": {"schema": TEXT}}}
+    text = {"description": "Metrics", "content": {"text/plain": {"schema": _TEXT}}}
     metrics = {"200": text, **problems_of((404,))}
     healthy = answers_of(200, _READY, (503,))
     health = (("healthz", "Whether the process lives."), ("readyz", "Whether the memory can answer."))
@@ -131,11 +131,11 @@ def asyncapi() -> Schema:
                 ),
                 "Begin": _message(
                     "The event `begin`: where the stream begins. Come back with `start` if none came since.",
-                    object_of({"start": TEXT}),
+                    object_of({"start": _TEXT}),
                 ),
                 "Gap": _message(
                     "The event `gap`: the views retain no events before `kept_from`; the ledger does.",
-                    object_of({"kept_from": TEXT}),
+                    object_of({"kept_from": _TEXT}),
                 ),
             },
         },
@@ -156,7 +156,7 @@ def _info() -> Schema:
 
 def _publish(models: Models) -> Schema:
     event = models.of(Event, "validation")
-    cloud = object_of({"specversion": {"const": "1.0"}, "id": TEXT, "source": TEXT, "type": TEXT})
+    cloud = object_of({"specversion": {"const": "1.0"}, "id": _TEXT, "source": _TEXT, "type": _TEXT})
     one_or_more = {"anyOf": [event, {"type": "array", "items": event}]}
     summary = "Publish one event, a list of them, or CloudEvents: all or none."
     answers = answers_of(201, models.of(Published, "serialization"), TROUBLE)

@@ -22,7 +22,6 @@ from recallog_service.http.jobs import Job
 Schema = dict[str, Any]
 
 REF = "#/components/schemas/{model}"
-TEXT: Schema = {"type": "string"}
 
 
 def object_of(properties: Mapping[str, Schema], *optional: str) -> Schema:
@@ -71,7 +70,6 @@ class Models:
     """The schemas of models, with one definition of each."""
 
     def __init__(self) -> None:
-        self._inputs: dict[tuple[Any, str], TypeAdapter[Any]] = {}
         self._definitions: dict[str, Schema] = {}
 
     def of(self, model: Any, mode: str) -> Schema:
