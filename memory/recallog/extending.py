@@ -1,6 +1,6 @@
 """What a user implements or builds to extend Recallog: ports, their messages, and adapters to build on.
 
-See docs/extending.md. What tests a projection or a reactor is in `recallog.testing`.
+See docs/extending.md. What tests a projection or a reactor is in the package `recallog-testing`.
 """
 
 from typing import TYPE_CHECKING
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from recallog_projections.stores.store import Outcome as Outcome
     from recallog_projections.stores.store import Pointer as Pointer
     from recallog_projections.stores.store import ReadResult as ReadResult
+    from recallog_projections.stores.store import Scan as Scan
     from recallog_projections.stores.store import Store as Store
     from recallog_projections.stores.store import StoredRow as StoredRow
     from recallog_projections.stores.store import is_beyond as is_beyond

@@ -77,8 +77,8 @@ class Settings(BaseSettings):
     """The semantic index: `embedded` (in the folder, served by a separate process), `off`, or the URL of a Qdrant
     server (`http://host:6333`). Default: embedded for a memory in a folder, off on a cluster."""
     embedder: str = "minilm"
-    """The embedder of a new index: `minilm`, `sentence-transformers[:<folder>]`, `onnx:<folder>`, or
-    `http(s)://host/v1#model`, to which the texts are sent; a folder or model may be followed by its prefixes,
+    """The embedder of a new index: `minilm`, `onnx:<folder>`, or that of a package: `sentence-transformers[:<folder>]`,
+    or `http(s)://host/v1#model`, to which the texts are sent. A folder or model may be followed by its prefixes,
     `?query=query:+&passage=passage:+`. `recallog reindex` changes that of an existing index. A URL has 30 s for
     a batch of texts, and `deadline_seconds` for a question."""
     embedder_api_key: SecretStr | None = None

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from recallog_embedding_endpoint.embedder import EndpointEmbedder
 from recallog_projections.index.embedders import onnx
 from recallog_projections.index.embedders.embedder import Passage
-from recallog_projections.index.embedders.endpoint import EndpointEmbedder
 from recallog_projections.index.embedders.onnx import OnnxEmbedder, located
 from recallog_projections.index.embedders.prefixes import NO_PREFIXES, Prefixes, model_prefixes, split_name
 from recallog_projections.index.embedders.registry import embedder as embedder_named

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recallog_embedding_endpoint.embedder import EndpointEmbedder
 from recallog_projections.index.embedders import onnx
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
-from recallog_projections.index.embedders.endpoint import EndpointEmbedder
 from recallog_projections.index.embedders.onnx import OnnxEmbedder
 from recallog_projections.index.embedders.registry import embedder as embedder_named
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 from recallog_sentence_transformers.embedder import SentenceTransformersEmbedder
 from support import chat_server
 from support.chat_server import ChatServer, Reply, Request, status
+from support.installed import without_ours
 from support.models import sentence_transformers_embedder
 
 KEY = "sk-very-secret"
@@ -556,10 +557,19 @@ def test_an_embedder_is_made_from_its_name_without_loading_it(tmp_path: Path) ->
     assert endpoint.model == "text-small@api.example.com"
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", "minilm:x", "onnx", "onnx:", "bert", "https://api.example.com/v1", "ftp://x#y"],
-)
+def test_a_url_without_a_model_is_refused_and_not_repeated() -> None:
+    with pytest.raises(SettingsError, match=r"must end with # and the model's name") as refused:
+        embedder_named("https://api.example.com/v1?key=secret")
+    assert "secret" not in str(refused.value)
+
+
+def test_without_its_package_a_url_is_refused_and_not_repeated_and_the_package_is_named() -> None:
+    with without_ours(), pytest.raises(SettingsError, match=r"package\s+recallog-embedding-endpoint") as refused:
+        embedder_named("https://api.example.com/v1?key=secret#small")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["", "minilm:x", "onnx", "onnx:", "bert", "ftp://x#y"])
 def test_an_unknown_name_is_refused_with_the_valid_spellings(name: str) -> None:
     with pytest.raises(SettingsError, match=r"onnx:<folder>(.|\n)*https://<host>/v1#<model>"):
         embedder_named(name)

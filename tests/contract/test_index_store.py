@@ -22,7 +22,7 @@ from recallog_projections.index.engines.engine import Point, Sparse, StoredPoint
 from recallog_projections.index.store import IndexStore
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome
+from recallog_projections.stores.store import Checkpoint, Chunk, Generation, Outcome, Scan
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
 from recallog_schemas.views import Difference
@@ -52,11 +52,11 @@ class CrashingRows(MemoryStore):
     crashes = False
     damaged = False
 
-    async def scan(self, generation: Generation, table: str, **what: Any) -> Chunk:
+    async def scan_chunk(self, generation: Generation, scan: Scan, damaged: Any) -> Chunk:
         if self.damaged:
             MemoryStore.__init__(self)
             self.damaged = False
-        return await super().scan(generation, table, **what)
+        return await super().scan_chunk(generation, scan, damaged)
 
     async def commit(self, generation: Generation, expected: Checkpoint, new: Checkpoint, changes: Changes) -> Outcome:
         if self.crashes:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from recallog_projections.stores.memory import MemoryStore
-from recallog_projections.stores.store import Chunk, Generation, ReadResult
+from recallog_projections.stores.store import Chunk, Generation, ReadResult, Scan
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import Event, Position
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest
@@ -75,30 +75,8 @@ class CountingStore(MemoryStore):
         self.rows += len(rows) + len(logs)
         return await super().read(partition, rows, logs, generation)
 
-    async def scan(
-        self,
-        generation: Generation,
-        table: str,
-        *,
-        space: str | None = None,
-        owner: str | None = None,
-        prefix: str = "",
-        newest_first: bool = False,
-        after: tuple[str, str, str] | None = None,
-        limit: int,
-        damaged: list[tuple[str, str, str]] | None = None,
-    ) -> Chunk:
-        chunk = await super().scan(
-            generation,
-            table,
-            space=space,
-            owner=owner,
-            prefix=prefix,
-            newest_first=newest_first,
-            after=after,
-            limit=limit,
-            damaged=damaged,
-        )
+    async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
+        chunk = await super().scan_chunk(generation, scan, damaged)
         self.calls += 1
         self.rows += len(chunk.items)
         return chunk

@@ -17,6 +17,7 @@ from recallog_projections.stores.store import (
     Outcome,
     Pointer,
     ReadResult,
+    Scan,
     Store,
 )
 from recallog_projections.tables import LogName, RowKey
@@ -212,32 +213,8 @@ class SteppedStore(Store):
             return None
         return found if is_current(found.generation, found.checkpoint) else None
 
-    async def scan(
-        self,
-        generation: Generation,
-        table: str,
-        *,
-        space: str | None = None,
-        owner: str | None = None,
-        prefix: str = "",
-        newest_first: bool = False,
-        after: tuple[str, str, str] | None = None,
-        limit: int,
-        damaged: list[tuple[str, str, str]] | None = None,
-    ) -> Chunk:
-        return await self._touch(
-            lambda: self._inner.scan(
-                generation,
-                table,
-                space=space,
-                owner=owner,
-                prefix=prefix,
-                newest_first=newest_first,
-                after=after,
-                limit=limit,
-                damaged=damaged,
-            )
-        )
+    async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
+        return await self._touch(lambda: self._inner.scan_chunk(generation, scan, damaged))
 
     async def size_bytes(self) -> int:
         return await self._inner.size_bytes()

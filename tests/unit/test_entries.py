@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from recallog.testing import ProjectionDriver
 from recallog_projections.models.long_term import tables, texts
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.reading import event_of, may_read
@@ -17,6 +16,7 @@ from recallog_schemas import Event, codec, limits, timestamps
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
+from recallog_testing import ProjectionDriver
 from support.events import MOMENT, event
 from support.folding import finish, folded
 

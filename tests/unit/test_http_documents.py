@@ -11,6 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from recallog import Memory, Settings
 from recallog_service.http import documents
+from recallog_tools import http_documents
 from support.events import event, numbered, one_loop, run
 from support.http import ROUTES, Door
 
@@ -49,6 +50,11 @@ def references(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from references(each)
+
+
+def test_what_all_servers_describe_alike_is_generated_from_the_code() -> None:
+    written = documents.ALIKE.read_text(encoding="utf-8")
+    assert written == http_documents.generated(), "run: make generate"
 
 
 @pytest.mark.parametrize("document", [OPENAPI, ASYNCAPI], ids=["openapi", "asyncapi"])
@@ -102,7 +108,9 @@ def test_answers_are_as_the_document_says(door: Door, name: str, arguments: dict
     schema = described["responses"][str(answer.status_code)]["content"]["application/json"]["schema"]
     validator(schema, OPENAPI).validate(answer.json())
     wrong = door.call(name, **arguments, unknown="x")
-    schema = described["responses"][str(wrong.status_code)]["content"]["application/problem+json"]["schema"]
+    problem = described["responses"][str(wrong.status_code)]
+    assert problem == {"$ref": f"#/components/responses/{wrong.status_code}"}
+    schema = OPENAPI["components"]["responses"][str(wrong.status_code)]["content"]["application/problem+json"]["schema"]
     validator(schema, OPENAPI).validate(wrong.json())
 
 

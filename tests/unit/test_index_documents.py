@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog.testing import ProjectionDriver
 from recallog_projections.index import documents, points
 from recallog_projections.index.documents import DOCUMENTS, Document, Index, point_id
 from recallog_projections.views import builtin
 from recallog_schemas import Event, limits
 from recallog_schemas.kinds import CATALOGUE
+from recallog_testing import ProjectionDriver
 from support.events import event
 from support.folding import folded, ledger_at, rows_of
 from support.oracle import expect

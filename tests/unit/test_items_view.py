@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from recallog.testing import ProjectionDriver
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import Items
 from recallog_schemas import Event, limits
 from recallog_schemas.models.items import limits as items_limits
+from recallog_testing import ProjectionDriver
 from support.events import MOMENT, event
 
 pytestmark = pytest.mark.models("items")

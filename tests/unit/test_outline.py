@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from recallog.testing import ProjectionDriver
 from recallog_projections.views.outline import OUTLINES, Outline, OutlineProjection, Participant
 from recallog_schemas import Event, limits
+from recallog_testing import ProjectionDriver
 
 
 def event(number: int, agent: str, session: str | None = None, kind: str = "agent.spoke") -> Event:

@@ -38,9 +38,9 @@ from recallog.extending import (
     operation,
     parameters,
 )
-from recallog.operations.facade import Facade
+from recallog.operations.facade import Facade, public_names
 from recallog.sync import Memory, Remote
-from recallog.sync.deriving import SyncFacade, public_names, synchronous
+from recallog.sync.deriving import SyncFacade, synchronous
 from recallog_schemas import limits
 from recallog_tools import stubs
 from support.cli import environment_of
@@ -100,8 +100,7 @@ PAIRS = [
     (recallog.Remote, Remote),
     *(
         (each, getattr(recallog.sync, each.__name__))
-        for whole in (recallog.Memory, recallog.Remote)
-        for each in whole.facades.values()
+        for each in dict.fromkeys([*recallog.Memory.facades.values(), *recallog.Remote.facades.values()])
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""`recallog.testing`: testing a custom projection without files, services or an event loop."""
+"""`recallog_testing`: testing a custom projection without files, services or an event loop."""
 
 import asyncio
 import itertools
@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from recallog.testing import ProjectionDriver
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, Record, codec
 from recallog_schemas.errors import IdConflict, ProjectionError
+from recallog_testing import ProjectionDriver
 from support.events import event
 
 

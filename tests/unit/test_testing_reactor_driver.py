@@ -1,4 +1,4 @@
-"""`recallog.testing.ReactorDriver`: testing a custom reactor, with crashes and repeats."""
+"""`recallog_testing.ReactorDriver`: testing a custom reactor, with crashes and repeats."""
 
 import itertools
 from collections import Counter
@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recallog.extending import Due, DueTrigger, Reactor, Record, Rows
-from recallog.testing import ReactorDriver
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import ModelFailed, ProjectionError
+from recallog_testing import ReactorDriver
 from support.events import event
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from recallog.testing import ProjectionDriver
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
 from recallog_projections.models.items.projection import Items
 from recallog_schemas import Event
+from recallog_testing import ProjectionDriver
 from support.events import event
 
 pytestmark = pytest.mark.models("items")

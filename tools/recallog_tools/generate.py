@@ -10,13 +10,15 @@ from recallog import Memory
 from recallog.operations import schemas
 from recallog_schemas import export
 from recallog_service.cli.app import SUMMARIES
-from recallog_tools import reference, stubs, summarize
+from recallog_service.http import documents
+from recallog_tools import http_documents, reference, stubs, summarize
 
 REPOSITORY = Path(__file__).parents[2]
 
 
 def write(repository: Path) -> None:
-    """Write the JSON Schemas, the API reference, the summaries of commands and the stubs of derived classes.
+    """Write the JSON Schemas, the API reference, the summaries of commands, the parts of the documents of HTTP that all
+    servers have, and the stubs of derived classes.
 
     Pages that are no longer generated are removed.
     """
@@ -29,13 +31,11 @@ def write(repository: Path) -> None:
             path.unlink()
     for name, text in pages.items():
         (folder / name).write_text(text, encoding="utf-8")
-    summaries = repository / SUMMARIES.relative_to(REPOSITORY)
-    summaries.parent.mkdir(parents=True, exist_ok=True)
-    summaries.write_text(summarize.generated(), encoding="utf-8")
-    for file, text in stubs.generated().items():
-        stub = repository / file.relative_to(REPOSITORY)
-        stub.parent.mkdir(parents=True, exist_ok=True)
-        stub.write_text(text, encoding="utf-8")
+    found = {SUMMARIES: summarize.generated(), documents.ALIKE: http_documents.generated(), **stubs.generated()}
+    for file, text in found.items():
+        written = repository / file.relative_to(REPOSITORY)
+        written.parent.mkdir(parents=True, exist_ok=True)
+        written.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

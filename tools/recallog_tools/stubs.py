@@ -91,12 +91,14 @@ def _stub(title: str, called: str, wholes: Sequence[Pair], exported: Iterable[st
 
 
 def _with_facades(whole: Derived, of: type[Facade]) -> Iterable[Pair]:
+    """A class and its facades. Those that a remote memory shares with a local one need no stub."""
     parts: list[Pair] = [(part, of.facades[name]) for name, part in whole.facades.items()]
-    return [*parts, (whole, of)]
+    return [*(each for each in parts if issubclass(each[0], SyncFacade | RemoteFacade)), (whole, of)]
 
 
 def _classes(alike: Sequence[Pair]) -> Iterator[str]:
     """Classes of one facade in several memories: what is the same in all is written once, in a base."""
+    alike = list(dict.fromkeys(alike))
     members = [_members(*each) for each in alike]
     shared = dict(set.intersection(*(set(each.items()) for each in members))) if len(alike) > 1 else {}
     base = f"_{alike[0][0].__name__}Shared"

@@ -59,7 +59,7 @@ class _Model:
     """The token of text that the vocabulary cannot express."""
 
 
-def open_embedder(name: str, api_key: str | None = None) -> "SentenceTransformersEmbedder":
+def open_embedder(name: str, api_key: str | None, deadline_seconds: float) -> "SentenceTransformersEmbedder":
     """The embedder that a setting spells: `sentence-transformers`, or with a colon and a folder or a model's name."""
     _, colon, rest = name.partition(":")
     where, prefixes = split_name(rest)

@@ -1,7 +1,7 @@
 """The declaration of operations: the decorator, and the classes whose methods are operations."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import update_wrapper
 from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast
 
@@ -14,6 +14,8 @@ Answer = TypeVar("Answer")
 Method = Callable[Concatenate[Self_, Parameters], Coroutine[Any, Any, Answer]]
 
 _HERE = Host()
+_INTERNAL = frozenset({"attribute", "facades", "operations"})
+"""What doors learn from a facade, and callers do not need."""
 
 
 def operation(
@@ -128,6 +130,13 @@ class Facade:
 def all_operations(facade: type[Facade]) -> dict[str, Operation]:
     """The operations of a facade and of those that it has, by qualified name, in the order of their declaration."""
     return {each.qualified_name: each for of in (facade, *facade.facades.values()) for each in of.operations.values()}
+
+
+def public_names(of: type[Facade]) -> Sequence[str]:
+    """The public methods and attributes of a facade, in the order of their declaration."""
+    bases = of.__mro__[: of.__mro__.index(Facade)]
+    names = dict.fromkeys(name for base in reversed(bases) for name in vars(base))
+    return [name for name in names if not name.startswith("_") and name not in _INTERNAL]
 
 
 def resolved(name: str, facade: type[Facade], group: str) -> Operation | None:

@@ -4,9 +4,12 @@ A type checker reads `__init__.pyi`, which `make generate` derives from the same
 """
 
 from recallog.remote.client import Remote
+from recallog.remote.deriving import RemoteFacade
 from recallog.remote.streams import Gap as Gap
 from recallog.remote.streams import Tailed as Tailed
 
-globals().update({part.__name__: part for part in Remote.facades.values()})
+_PARTS = {part.__name__: part for part in Remote.facades.values() if issubclass(part, RemoteFacade)}
 
-__all__ = sorted(["Gap", "Remote", "Tailed", *(part.__name__ for part in Remote.facades.values())])
+globals().update(_PARTS)
+
+__all__ = sorted(["Gap", "Remote", "Tailed", *_PARTS])

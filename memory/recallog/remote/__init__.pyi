@@ -4,21 +4,13 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from httpx import AsyncBaseTransport
-from recallog import Position, Remembered
+from recallog import Consensus, Conversation, Items, LongTerm, Position, Remembered, Stream, Tiers, Working
 from recallog.memory import Memory as _Memory
 from recallog.remote.streams import Gap as Gap, Tailed as Tailed
 from recallog.models.prompt.operations import Prompts as _Prompts
 from recallog.models.beliefs.operations import Beliefs as _Beliefs
 from recallog.admin import Admin as _Admin
-from recallog.models.consensus.operations import Consensus as _Consensus
-from recallog.models.items.operations import Items as _Items
-from recallog.models.conversations.operations import Conversation as _Conversation
-from recallog.models.long_term.operations import Entries as _Entries
-from recallog.models.facts.operations import LongTerm as _LongTerm
-from recallog.models.working.operations import Working as _Working
 from recallog.models.workspace.operations import Workspace as _Workspace
-from recallog.models.tiers.operations import Tiers as _Tiers
-from recallog.models.stream.operations import Stream as _Stream
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -121,368 +113,6 @@ class RemoteAdmin:
     """
 
 
-class RemoteConsensus:
-    """What agents agreed on, and their dissents: `memory.consensus`.
-
-    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
-    those with the same words, in any order and case, are one topic.
-    """
-
-    record = _Called(_Consensus.record)
-    """Record what a debate concluded, and answer it once the views have it.
-
-    Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
-    more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
-    `supersedes` at the same moment, this one is recorded without that link.
-
-    Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
-    not see this one; nothing has changed then.
-    """
-
-    dissent = _Called(_Consensus.dissent)
-    """Record an objection to a consensus, or to the one on a topic, whether or not there is one yet.
-
-    Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
-    """
-
-    supersede = _Called(_Consensus.supersede)
-    """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
-
-    Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
-    who see the one do not see the other; nothing has changed then.
-    """
-
-    find_similar = _Called(_Consensus.find_similar)
-    """The consensuses that an agent may see on similar topics, the most similar ones first.
-
-    The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
-    with the same words. Superseded ones are found too: `superseded_by` names their successors.
-    """
-
-    dissents = _Called(_Consensus.dissents)
-    """The dissents on a topic that an agent may see, those with the highest confidence first.
-
-    These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
-    """
-
-
-class RemoteItems:
-    """Values that agents keep under a namespace and a key: `memory.items`.
-
-    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
-    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
-    first in the ledger counts, and the other gets `Conflict`.
-    """
-
-    put = _Called(_Items.put)
-    """Give an item a value, whether it exists or not, and answer the item once the views have it.
-
-    Raises `Conflict` and `Refused`; nothing has changed then.
-    """
-
-    get = _Called(_Items.get)
-    """The item under a key, with its version."""
-
-    append = _Called(_Items.append)
-    """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
-
-    Raises `Conflict` and `Refused`; nothing has changed then.
-    """
-
-    move = _Called(_Items.move)
-    """Give an item another key in its namespace. An item that has this key is replaced.
-
-    Raises `Conflict` and `Refused`; nothing has changed then.
-    """
-
-    delete = _Called(_Items.delete)
-    """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
-
-    The ledger still has its value, and so has the past of the views.
-
-    Raises `Conflict`; nothing has changed then.
-    """
-
-    list = _Called(_Items.list)
-    """A page of the items of an agent, of all or of those in a namespace and below it.
-
-    `cursor` takes the `next` of a page and selects the page behind it.
-    """
-
-
-class RemoteConversation:
-    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
-
-    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
-    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
-    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
-    ledger.
-    """
-
-    add = _Called(_Conversation.add)
-    """Add messages to a conversation. What it has already is not added again.
-
-    A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
-    alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
-    history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
-    are always new, also where they repeat what was said before.
-
-    Raises `EventTooLarge` for a message of more than 16 MiB.
-    """
-
-    messages = _Called(_Conversation.messages)
-    """The messages of a conversation as they were added: what a model can be sent.
-
-    Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
-    ingested with the session is a message too: what a user and the agent said, and calls of tools.
-    """
-
-    compact = _Called(_Conversation.compact)
-    """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
-    than `max_chars` characters, and more than `keep` messages.
-
-    Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
-    the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
-    they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
-    """
-
-    remove = _Called(_Conversation.remove)
-    """Take messages out of a conversation, by the ids of their events or their own.
-
-    They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-    of them, nothing is written.
-    """
-
-    pop = _Called(_Conversation.pop)
-    """Take the newest messages out of a conversation, and answer them."""
-
-    clear = _Called(_Conversation.clear)
-    """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
-
-    end_turn = _Called(_Conversation.end_turn)
-    """Say that an agent has finished its turn of a session, by an event `turn.ended`.
-
-    Reactors then draw facts from the turn, if the agent is set to `extract_facts`, and write its daily log.
-    """
-
-
-class RemoteLongTerm:
-    """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`.
-
-    An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
-    agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
-    of the ledger, for all writers.
-    """
-
-    retain = _Called(_Entries.retain)
-    """Keep a text as an entry of an agent, and answer what became of it once the views have it.
-
-    A text that an entry of the same type, readers and person has already is skipped, at no cost, and the answer
-    names that entry. `dedup` says which texts are the same. By default facts and lessons may differ in white space,
-    capitals that say nothing, articles, and forms of numbers, dates and units. Any other text is stored, however
-    similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
-    another value of the same before, such as "Ann lives in Rome" and now "Ann lives in Oslo", the new entry
-    supersedes the old one, which stays, and says since when it is past.
-
-    Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
-    changed then.
-    """
-
-    compare = _Called(_Entries.compare)
-    """What `retain` would answer now, without writing, and the nearest entry of the agent.
-
-    Raises `Refused` for a sixth pinned entry.
-    """
-
-    record_experience = _Called(_Entries.record_experience)
-    """Keep what an agent did and what came of it, as an entry of the type experience: "summary → outcome".
-
-    It costs the agent nothing, and the same experience may be kept twice: it happened twice.
-    """
-
-    update = _Called(_Entries.update)
-    """Change fields of an entry of the agent. A new text makes a new version.
-
-    Raises `Refused` if the agent owns no such entry, if the entry is not live any more, for a sixth pinned entry,
-    and for a text that another entry has; nothing has changed then.
-    """
-
-    forget = _Called(_Entries.forget)
-    """Erase entries of the agent: the views, the index and the views' past have their texts no longer.
-
-    Entries that were made from them are retracted. What is erased already is left out; if nothing is left, nothing
-    is written, and `changed` of the answer is false. The events that retained the texts stay in the ledger.
-
-    Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
-    """
-
-    retract = _Called(_Entries.retract)
-    """Take back an entry of the agent that was wrong. It is found no longer, and its owner can read it by its id.
-
-    If it is not live any more, nothing is written, and `changed` of the answer is false.
-
-    Raises `Refused` if the agent owns no such entry.
-    """
-
-    archive = _Called(_Entries.archive)
-    """Put away an entry of the agent that is not needed now. It is found no longer, and `restore` brings it back.
-
-    If it is archived already, nothing is written, and `changed` of the answer is false.
-
-    Raises `Refused` if the agent owns no such entry, or if it is retracted or erased.
-    """
-
-    restore = _Called(_Entries.restore)
-    """Bring back an archived entry of the agent in its former form and tier. It ages from now on.
-
-    If it is live already, nothing is written, and `changed` of the answer is false.
-
-    Raises `Refused` if the agent owns no such entry, if it is retracted or erased, if one of its sources is erased,
-    for a text that another entry has now, and for a sixth pinned entry; nothing has changed then.
-    """
-
-    grant = _Called(_Entries.grant)
-    """Give an agent units that it may spend on entries, and answer its numbers with the new balance.
-
-    From the first grant on it pays for what it retains. A negative number takes units, as a use does.
-    """
-
-    transfer = _Called(_Entries.transfer)
-    """Give entries of the agent to another one. They arrive with the priority normal, and without other readers.
-
-    An entry that is not live, or whose text the receiver has already, is left out and named in `refused`.
-
-    Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
-    """
-
-    get = _Called(_Entries.get)
-    """The entry with an id, if the agent may read it; a retracted or archived one only to its owner."""
-
-    list = _Called(_Entries.list)
-    """A page of the live entries of an agent, newest first or by priority.
-
-    `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
-    `type` if it is given, are ranked: pinned ones first, then by age and priority.
-    """
-
-    lessons = _Called(_Entries.lessons)
-    """The lessons that an agent may read and that fit a question: its pinned ones first, then the most similar.
-
-    The similarity is the cosine of both texts; critical adds 0.3, important 0.15, and low takes 0.1 off. While the
-    index is off, starting or down, words are compared instead; `relevance_by` of the answer says which.
-    """
-
-    seed = _Called(_Entries.seed)
-    """Give an agent entries to begin with, which cost nothing. Their ids follow from the texts: twice is once."""
-
-    stats = _Called(_Entries.stats)
-    """How many entries an agent keeps, by type, which are pinned, and what it may still spend."""
-
-    audit = _Called(_Entries.audit)
-    """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
-
-    erasures = _Called(_Entries.erasures)
-    """A page of all erasures of the entries of an agent, without their content: when, by whom and why.
-
-    `cursor` takes the `next` of a page and selects the page behind it.
-    """
-
-    deduplicate = _Called(_Entries.deduplicate)
-    """Propose which near-duplicates among the entries of an agent to archive; archive them with `apply`.
-
-    Two entries are near-duplicates if they are similar, facts with a cosine above 0.92 and others above 0.85, and
-    if they say the same in other words or in another order: numbers, dates, identifiers, names, negations,
-    comparatives and tenses agree. Texts that the model cannot read are compared by their words alone. Of two facts
-    the newer stays, and of other entries the older. It takes over the stronger priority. An archived entry is
-    found no longer; its owner can read it by its id, with the id of the one that stays, and `restore` it.
-
-    Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
-    (compared, to compare).
-    """
-
-    extract_facts = _Called(_LongTerm.extract_facts)
-    """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
-
-    `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
-    the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
-    `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
-
-    Raises `ModelMisconfigured`.
-    """
-
-    reflect = _Called(_LongTerm.reflect)
-    """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
-
-    `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
-    to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
-    `store` keeps the answer as an insight that is made from them.
-
-    Raises `ModelFailed`, and `ModelMisconfigured`.
-    """
-
-
-class RemoteWorking:
-    """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.
-
-    An agent has at most 64 blocks, which are the items of its namespace `working`. Its prompts show them, unless its
-    setting `working` is off. A session has a scratchpad of at most 50 keys, the items of the namespace
-    `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
-    """
-
-    set = _Called(_Working.set)
-    """Give a block, or with `session` a key of its scratchpad, a content.
-
-    Some keys of scratchpads are reserved for the system.
-
-    Raises `Conflict`, and `Refused` for one block or key too many; nothing has changed then.
-    """
-
-    append = _Called(_Working.append)
-    """Add a text to the end of a block, or with `session` of a key of its scratchpad; without one it begins one.
-
-    Raises `Conflict`, and `Refused` for a content that is no text, and for one block or key too many; nothing has
-    changed then.
-    """
-
-    get = _Called(_Working.get)
-    """The blocks of an agent with their versions, by label."""
-
-    delete = _Called(_Working.delete)
-    """Delete a block, or with `session` a key of its scratchpad; `changed` is false if there is none.
-
-    Raises `Conflict`; nothing has changed then.
-    """
-
-    render = _Called(_Working.render)
-    """The blocks of an agent as one text for a prompt, by label; of each content the first 2,000 characters.
-
-    Contents are indented, so that none of their lines looks like a heading.
-    """
-
-    document = _Called(_Working.document)
-    """The blocks of an agent as one JSON document, which an agent reads and writes as a whole.
-
-    A document of more than 4,000 bytes (the agent's `max_bytes`) is cut.
-    """
-
-    write_document = _Called(_Working.write_document)
-    """Replace the blocks of an agent by a document. Only what differs is written, all of it or nothing.
-
-    A text that was cut is refused.
-
-    Raises `Refused` for too many blocks, and with `base` `Conflict` if the document has changed since.
-    """
-
-    scratchpad = _Called(_Working.scratchpad)
-    """The keys of an agent's scratchpad of a session, with their contents. `set` and `delete` change it."""
-
-    drain = _Called(_Working.drain)
-    """Take all elements out of a queue of a scratchpad. Each element is taken once, also by several readers.
-
-    An element that is added meanwhile stays.
-    """
-
-
 class RemoteWorkspace:
     """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`.
 
@@ -495,84 +125,6 @@ class RemoteWorkspace:
 
     A part begins at a heading and has at most 60 lines. Documents that the index has not processed yet are compared
     by their words. No character of a query has a meaning of its own.
-    """
-
-
-class RemoteTiers:
-    """Entries that age: `memory.tiers`.
-
-    An entry that is retained with a tier (fast, medium, slow or glacial) loses importance with time. A plan promotes it
-    when it is read often, surprises or succeeds, demotes it when it is not read or has lost its importance, and in the
-    end archives it. An entry without a tier does not age. `agent.configured {tiers}` has the thresholds.
-    """
-
-    retrieve = _Called(_Tiers.retrieve)
-    """The entries with a tier that an agent may read and that fit a question.
-
-    The strategy "weighted" ranks by the similarity times a weight of the tier, "fast_first" shows what the faster
-    tiers have before the slower ones, and "comprehensive" ranks by similarity alone. What it shows counts as read.
-    While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
-    `relevance_by` of the answer says which.
-    """
-
-    entry = _Called(_Tiers.entry)
-    """An entry that carries a tier: what it is worth by now, and what a plan will judge it by."""
-
-    change = _Called(_Tiers.change)
-    """Move an entry of the agent to another tier, or give it one. An archived entry is restored in this tier.
-
-    If it is in the tier already, nothing is written, and `changed` of the answer is false.
-
-    Raises `Refused` as `long_term.restore` does; nothing has changed then.
-    """
-
-    report_outcome = _Called(_Tiers.report_outcome)
-    """Report what came of using entries that the agent may read: plans promote what succeeds or surprises.
-
-    An entry that carries no tier, and one that the agent may not read, is left out and named in `refused`.
-
-    Raises `Refused` if no entry is left; nothing has changed then.
-    """
-
-    consolidate = _Called(_Tiers.consolidate)
-    """Move and archive the entries of an agent that carry a tier, and keep a summary of what was archived.
-
-    An entry moves by one tier at most. What another process changes meanwhile is left as it is. If a plan was
-    interrupted, its rest is made first. Nothing is written if nothing is to change.
-    """
-
-    stats = _Called(_Tiers.stats)
-    """How many entries of an agent are in each tier, how they have moved, and how often it finds what it seeks."""
-
-    pressure = _Called(_Tiers.pressure)
-    """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
-
-
-class RemoteStream:
-    """What happened to an agent in particular: `memory.stream`.
-
-    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
-    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
-    by a line that begins with `INSIGHT:`, or lists it in `insights`.
-    """
-
-    recall = _Called(_Stream.recall)
-    """The memories of an agent's stream that score best, best first.
-
-    The score is 0.3 recency (halved every 24 hours), 0.3 class (observation 0.5, reflection 0.7, insight 0.9) and
-    0.4 relevance, the share of the distinct words of `query` that a memory has; 0.5 without `query`.
-    """
-
-    insights = _Called(_Stream.insights)
-    """The newest insights of an agent, oldest first. The views retain 64."""
-
-    summarize = _Called(_Stream.summarize)
-    """Summarise what happened to an agent in a span of time, from `since` on and before `until`.
-
-    The summary is made without a model: how many memories there are, and the first sentences of the three most
-    important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
-    type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
-    the agent alone, also where the space shares its entries.
     """
 
 
@@ -846,23 +398,23 @@ class Remote:
         """The operators' part: status, verification, rebuilds, dead letters, records."""
 
     @property
-    def consensus(self) -> RemoteConsensus:
+    def consensus(self) -> Consensus:
         """What agents agreed on, and their dissents: `memory.consensus`."""
 
     @property
-    def items(self) -> RemoteItems:
+    def items(self) -> Items:
         """Values that agents keep under a namespace and a key: `memory.items`."""
 
     @property
-    def conversation(self) -> RemoteConversation:
+    def conversation(self) -> Conversation:
         """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`."""
 
     @property
-    def long_term(self) -> RemoteLongTerm:
+    def long_term(self) -> LongTerm:
         """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`."""
 
     @property
-    def working(self) -> RemoteWorking:
+    def working(self) -> Working:
         """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`."""
 
     @property
@@ -870,9 +422,9 @@ class Remote:
         """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`."""
 
     @property
-    def tiers(self) -> RemoteTiers:
+    def tiers(self) -> Tiers:
         """Entries that age: `memory.tiers`."""
 
     @property
-    def stream(self) -> RemoteStream:
+    def stream(self) -> Stream:
         """What happened to an agent in particular: `memory.stream`."""

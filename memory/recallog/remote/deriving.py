@@ -1,10 +1,10 @@
-"""Facades of a remote memory, derived from those of `recallog.Memory`: the same operations, which a server executes."""
+"""Facades of a remote memory: those of `recallog.Memory`, whose operations a server executes."""
 
 import inspect
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from recallog.operations.facade import Facade
+from recallog.operations.facade import Facade, public_names
 
 if TYPE_CHECKING:
     from recallog.remote.connection import Connection
@@ -24,7 +24,7 @@ class RemoteFacade(Facade):
             for name in of.operations:
                 setattr(cls, name, inspect.getattr_static(of, name))
             for name, part in cls.facades.items():
-                setattr(cls, name, _part(name, cast("type[RemoteFacade]", part), inspect.getattr_static(of, name)))
+                setattr(cls, name, _part(name, part, inspect.getattr_static(of, name)))
         super().__init_subclass__(**more)
 
     @property
@@ -32,15 +32,20 @@ class RemoteFacade(Facade):
         return self._connection
 
 
-def remote(of: type[Facade]) -> type[RemoteFacade]:
-    """The remote class of a facade: `RemoteItems` is that of `Items`."""
+def remote(of: type[Facade]) -> type[Facade]:
+    """The class of a facade of a remote memory: the facade itself if all that it has are operations.
+
+    Otherwise it is a class with its operations alone: `RemoteAdmin` is that of `Admin`.
+    """
+    if of.operations.keys() >= set(public_names(of)):
+        return of
     members = {"__module__": MODULE, "__doc__": of.__doc__}
-    return cast("type[RemoteFacade]", type(f"Remote{of.__name__}", (RemoteFacade,), members, of=of))
+    return cast("type[Facade]", type(f"Remote{of.__name__}", (RemoteFacade,), members, of=of))
 
 
-def _part(name: str, part: type[RemoteFacade], attribute: Any) -> Any:
-    def facade(self: RemoteFacade) -> RemoteFacade:
-        return part(self._connection)
+def _part(name: str, part: Any, attribute: Any) -> Any:
+    def facade(self: RemoteFacade) -> Facade:
+        return cast("Facade", part(self._connection))
 
     facade.__doc__, facade.__annotations__ = attribute.__doc__, {"return": part}
     found = cached_property(facade)

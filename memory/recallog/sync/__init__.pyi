@@ -187,7 +187,13 @@ class RemoteAdmin(_AdminShared):
     """What operators do with a memory: `memory.admin`."""
 
 
-class _ConsensusShared:
+class Consensus:
+    """What agents agreed on, and their dissents: `memory.consensus`.
+
+    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
+    those with the same words, in any order and case, are one topic.
+    """
+
     record = _Called(_Consensus.record)
     """Record what a debate concluded, and answer it once the views have it.
 
@@ -226,23 +232,14 @@ class _ConsensusShared:
     """
 
 
-class Consensus(_ConsensusShared):
-    """What agents agreed on, and their dissents: `memory.consensus`.
+class Items:
+    """Values that agents keep under a namespace and a key: `memory.items`.
 
-    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
-    those with the same words, in any order and case, are one topic.
+    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
+    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
+    first in the ledger counts, and the other gets `Conflict`.
     """
 
-
-class RemoteConsensus(_ConsensusShared):
-    """What agents agreed on, and their dissents: `memory.consensus`.
-
-    Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
-    those with the same words, in any order and case, are one topic.
-    """
-
-
-class _ItemsShared:
     put = _Called(_Items.put)
     """Give an item a value, whether it exists or not, and answer the item once the views have it.
 
@@ -279,25 +276,15 @@ class _ItemsShared:
     """
 
 
-class Items(_ItemsShared):
-    """Values that agents keep under a namespace and a key: `memory.items`.
+class Conversation:
+    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
 
-    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
-    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
-    first in the ledger counts, and the other gets `Conflict`.
+    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
+    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
+    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
+    ledger.
     """
 
-
-class RemoteItems(_ItemsShared):
-    """Values that agents keep under a namespace and a key: `memory.items`.
-
-    An item belongs to one agent, and only events of this agent change it. Each change makes a version. With `base` a
-    change is made only if the item still has the version, or the SHA-256, that the caller has read: of two writers the
-    first in the ledger counts, and the other gets `Conflict`.
-    """
-
-
-class _ConversationShared:
     add = _Called(_Conversation.add)
     """Add messages to a conversation. What it has already is not added again.
 
@@ -345,27 +332,14 @@ class _ConversationShared:
     """
 
 
-class Conversation(_ConversationShared):
-    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
+class LongTerm:
+    """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`.
 
-    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
-    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
-    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
-    ledger.
+    An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
+    agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
+    of the ledger, for all writers.
     """
 
-
-class RemoteConversation(_ConversationShared):
-    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
-
-    A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
-    any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long
-    conversation is compacted by a reactor: its beginning becomes a message with a summary, and all messages stay in the
-    ledger.
-    """
-
-
-class _LongTermShared:
     retain = _Called(_Entries.retain)
     """Keep a text as an entry of an agent, and answer what became of it once the views have it.
 
@@ -513,25 +487,14 @@ class _LongTermShared:
     """
 
 
-class LongTerm(_LongTermShared):
-    """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`.
+class Working:
+    """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.
 
-    An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
-    agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
-    of the ledger, for all writers.
+    An agent has at most 64 blocks, which are the items of its namespace `working`. Its prompts show them, unless its
+    setting `working` is off. A session has a scratchpad of at most 50 keys, the items of the namespace
+    `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
     """
 
-
-class RemoteLongTerm(_LongTermShared):
-    """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`.
-
-    An entry belongs to one agent, and only this agent changes it. Equal texts are kept once, at most 5 entries of an
-    agent are pinned, and an agent that was granted units pays for what it retains. The views decide this in the order
-    of the ledger, for all writers.
-    """
-
-
-class _WorkingShared:
     set = _Called(_Working.set)
     """Give a block, or with `session` a key of its scratchpad, a content.
 
@@ -583,24 +546,6 @@ class _WorkingShared:
     """Take all elements out of a queue of a scratchpad. Each element is taken once, also by several readers.
 
     An element that is added meanwhile stays.
-    """
-
-
-class Working(_WorkingShared):
-    """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.
-
-    An agent has at most 64 blocks, which are the items of its namespace `working`. Its prompts show them, unless its
-    setting `working` is off. A session has a scratchpad of at most 50 keys, the items of the namespace
-    `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
-    """
-
-
-class RemoteWorking(_WorkingShared):
-    """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`.
-
-    An agent has at most 64 blocks, which are the items of its namespace `working`. Its prompts show them, unless its
-    setting `working` is off. A session has a scratchpad of at most 50 keys, the items of the namespace
-    `session/<id>`: a text of more than 10,000 characters is cut there, and a list is a queue of its newest 50 elements.
     """
 
 
@@ -663,7 +608,14 @@ class RemoteWorkspace(_WorkspaceShared):
     """
 
 
-class _TiersShared:
+class Tiers:
+    """Entries that age: `memory.tiers`.
+
+    An entry that is retained with a tier (fast, medium, slow or glacial) loses importance with time. A plan promotes it
+    when it is read often, surprises or succeeds, demotes it when it is not read or has lost its importance, and in the
+    end archives it. An entry without a tier does not age. `agent.configured {tiers}` has the thresholds.
+    """
+
     retrieve = _Called(_Tiers.retrieve)
     """The entries with a tier that an agent may read and that fit a question.
 
@@ -706,25 +658,14 @@ class _TiersShared:
     """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
 
 
-class Tiers(_TiersShared):
-    """Entries that age: `memory.tiers`.
+class Stream:
+    """What happened to an agent in particular: `memory.stream`.
 
-    An entry that is retained with a tier (fast, medium, slow or glacial) loses importance with time. A plan promotes it
-    when it is read often, surprises or succeeds, demotes it when it is not read or has lost its importance, and in the
-    end archives it. An entry without a tier does not age. `agent.configured {tiers}` has the thresholds.
+    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
+    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
+    by a line that begins with `INSIGHT:`, or lists it in `insights`.
     """
 
-
-class RemoteTiers(_TiersShared):
-    """Entries that age: `memory.tiers`.
-
-    An entry that is retained with a tier (fast, medium, slow or glacial) loses importance with time. A plan promotes it
-    when it is read often, surprises or succeeds, demotes it when it is not read or has lost its importance, and in the
-    end archives it. An entry without a tier does not age. `agent.configured {tiers}` has the thresholds.
-    """
-
-
-class _StreamShared:
     recall = _Called(_Stream.recall)
     """The memories of an agent's stream that score best, best first.
 
@@ -742,24 +683,6 @@ class _StreamShared:
     important ones, by the importance of their kinds. Nothing is written unless `store` keeps it as an entry of the
     type summary, which names the events as its sources and the span as `range` in its metadata. That entry is for
     the agent alone, also where the space shares its entries.
-    """
-
-
-class Stream(_StreamShared):
-    """What happened to an agent in particular: `memory.stream`.
-
-    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
-    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
-    by a line that begins with `INSIGHT:`, or lists it in `insights`.
-    """
-
-
-class RemoteStream(_StreamShared):
-    """What happened to an agent in particular: `memory.stream`.
-
-    The stream of an agent has its own events and those that are addressed to it: the newest that the views retain.
-    Its reflections count more than what it has observed, and the insights in them most. A reflection marks an insight
-    by a line that begins with `INSIGHT:`, or lists it in `insights`.
     """
 
 
@@ -976,6 +899,34 @@ class _MemoryShared:
     catalogue = _Called(_Memory.catalogue)
     """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
 
+    @property
+    def consensus(self) -> Consensus:
+        """What agents agreed on, and their dissents: `memory.consensus`."""
+
+    @property
+    def items(self) -> Items:
+        """Values that agents keep under a namespace and a key: `memory.items`."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`."""
+
+    @property
+    def long_term(self) -> LongTerm:
+        """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`."""
+
+    @property
+    def working(self) -> Working:
+        """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`."""
+
+    @property
+    def tiers(self) -> Tiers:
+        """Entries that age: `memory.tiers`."""
+
+    @property
+    def stream(self) -> Stream:
+        """What happened to an agent in particular: `memory.stream`."""
+
 
 class Memory(_MemoryShared):
     """Event-sourced memory of any number of agents, for programs without an event loop: scripts, notebooks, threads.
@@ -1166,36 +1117,8 @@ class Memory(_MemoryShared):
         """
 
     @property
-    def consensus(self) -> Consensus:
-        """What agents agreed on, and their dissents: `memory.consensus`."""
-
-    @property
-    def items(self) -> Items:
-        """Values that agents keep under a namespace and a key: `memory.items`."""
-
-    @property
-    def conversation(self) -> Conversation:
-        """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`."""
-
-    @property
-    def long_term(self) -> LongTerm:
-        """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`."""
-
-    @property
-    def working(self) -> Working:
-        """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`."""
-
-    @property
     def workspace(self) -> Workspace:
         """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`."""
-
-    @property
-    def tiers(self) -> Tiers:
-        """Entries that age: `memory.tiers`."""
-
-    @property
-    def stream(self) -> Stream:
-        """What happened to an agent in particular: `memory.stream`."""
 
 
 class Remote(_MemoryShared):
@@ -1252,33 +1175,5 @@ class Remote(_MemoryShared):
         """The operators' part: status, verification, rebuilds, dead letters, records."""
 
     @property
-    def consensus(self) -> RemoteConsensus:
-        """What agents agreed on, and their dissents: `memory.consensus`."""
-
-    @property
-    def items(self) -> RemoteItems:
-        """Values that agents keep under a namespace and a key: `memory.items`."""
-
-    @property
-    def conversation(self) -> RemoteConversation:
-        """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`."""
-
-    @property
-    def long_term(self) -> RemoteLongTerm:
-        """Entries that agents keep on purpose, and facts that are drawn from texts: `memory.long_term`."""
-
-    @property
-    def working(self) -> RemoteWorking:
-        """Blocks that an agent keeps in sight, and scratchpads of its sessions: `memory.working`."""
-
-    @property
     def workspace(self) -> RemoteWorkspace:
         """Documents that agents keep, a search in them, and their exchange with a folder: `memory.workspace`."""
-
-    @property
-    def tiers(self) -> RemoteTiers:
-        """Entries that age: `memory.tiers`."""
-
-    @property
-    def stream(self) -> RemoteStream:
-        """What happened to an agent in particular: `memory.stream`."""

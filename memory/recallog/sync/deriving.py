@@ -3,10 +3,10 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar, cast
 
-from recallog.operations.facade import Facade
+from recallog.operations.facade import Facade, public_names
 from recallog.operations.operation import IN_PROCESS
 from recallog.sync.call import in_thread_of_caller
 from recallog.sync.loop_thread import LoopThread
@@ -14,8 +14,6 @@ from recallog.sync.loop_thread import LoopThread
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 MODULE = "recallog.sync"
-_INTERNAL = frozenset({"attribute", "facades", "operations"})
-"""What doors learn from a facade, and callers do not need."""
 _PROGRESS = "progress"
 """A callback that `Memory.open` takes, which is no operation and marks none."""
 
@@ -37,7 +35,8 @@ class SyncFacade:
         super().__init_subclass__(**more)
         if of is None:
             return
-        cls.facades = {name: synchronous(part) for name, part in of.facades.items()}
+        # mypy takes the `__hash__` of the instances of a class for that of the class.
+        cls.facades = {name: synchronous(part) for name, part in of.facades.items()}  # type: ignore[arg-type]
         for name in public_names(of):
             if not hasattr(cls, name):
                 setattr(cls, name, cls._derived(of, name))
@@ -56,16 +55,10 @@ class SyncFacade:
         raise TypeError(f"{of.__qualname__}.{name} is neither a method nor a facade: a synchronous one cannot have it")
 
 
+@functools.cache
 def synchronous(of: type[Facade]) -> type[SyncFacade]:
-    """The synchronous class of a facade."""
+    """The synchronous class of a facade: one, also of a facade that local and remote memories share."""
     return cast("type[SyncFacade]", type(of.__name__, (SyncFacade,), {"__module__": MODULE}, of=of))
-
-
-def public_names(of: type[Facade]) -> Sequence[str]:
-    """The public methods and attributes of a facade, in the order of their declaration."""
-    bases = of.__mro__[: of.__mro__.index(Facade)]
-    names = dict.fromkeys(name for base in reversed(bases) for name in vars(base))
-    return [name for name in names if not name.startswith("_") and name not in _INTERNAL]
 
 
 def like(function: Callable[..., Any]) -> Callable[[Function], Function]:

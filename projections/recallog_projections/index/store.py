@@ -33,6 +33,7 @@ from recallog_projections.stores.store import (
     Outcome,
     Pointer,
     ReadResult,
+    Scan,
     Store,
     StoredRow,
 )
@@ -198,43 +199,21 @@ class IndexStore(Store):
     ) -> ReadResult:
         return await self._rows.read(partition, rows, logs, generation)
 
-    async def scan(
-        self,
-        generation: Generation,
-        table: str,
-        *,
-        space: str | None = None,
-        owner: str | None = None,
-        prefix: str = "",
-        newest_first: bool = False,
-        after: tuple[str, str, str] | None = None,
-        limit: int,
-        damaged: list[tuple[str, str, str]] | None = None,
-    ) -> Chunk:
-        if table != DOCUMENTS.name:
-            return await self._rows.scan(
-                generation,
-                table,
-                space=space,
-                owner=owner,
-                prefix=prefix,
-                newest_first=newest_first,
-                after=after,
-                limit=limit,
-                damaged=damaged,
-            )
-        if owner is not None or newest_first:
+    async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
+        if scan.table != DOCUMENTS.name:
+            return await self._rows.scan_chunk(generation, scan, damaged)
+        if scan.owner is not None or scan.newest_first:
             raise InvariantViolation("documents are scanned in the order of their points only")
         checkpoint = await self._rows.checkpoint(generation)
         if checkpoint is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")
         deleted = await self._deleted(generation)
         items: list[StoredRow] = []
-        last_id, last = after[2] if after else None, False
+        last_id, last = scan.after[2] if scan.after else None, False
         while not items and not last:
             try:
                 stored = await self._engine.scroll(
-                    collection_of(generation), last_id, limit, vectors=damaged is not None
+                    collection_of(generation), last_id, scan.limit, vectors=damaged is not None
                 )
             except IndexLost as error:
                 raise Rebuilding(str(error)) from error
@@ -249,7 +228,7 @@ class IndexStore(Store):
                     damaged.append(("", "", point.id))
                 elif (item := _item(point, checkpoint)) is not None:
                     items.append(item)
-            last = len(stored) < limit
+            last = len(stored) < scan.limit
             last_id = stored[-1].id if stored else last_id
         return Chunk(checkpoint, items, last)
 

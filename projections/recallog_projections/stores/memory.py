@@ -12,10 +12,10 @@ from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
-    KeyRange,
     Outcome,
     Pointer,
     ReadResult,
+    Scan,
     Store,
     StoredRow,
     is_beyond,
@@ -139,29 +139,17 @@ class MemoryStore(Store):
         entries = list(log.newest)
         return Tail(entries[max(0, len(entries) - newest) :], log.total)
 
-    async def scan(
-        self,
-        generation: Generation,
-        table: str,
-        *,
-        space: str | None = None,
-        owner: str | None = None,
-        prefix: str = "",
-        newest_first: bool = False,
-        after: tuple[str, str, str] | None = None,
-        limit: int,
-        damaged: list[tuple[str, str, str]] | None = None,
-    ) -> Chunk:
+    async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
         tables = self._tables.get(generation.id)
         if tables is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")
-        keys = KeyRange.of(space, owner, prefix, newest_first, after)
-        only_rows = owner is not None or newest_first
-        items = self._in_order(generation, tables, table) if table in tables.rows or not only_rows else []
+        keys, limit = scan.key_range(), scan.limit
+        is_found = scan.table in tables.rows or scan.includes_logs
+        items = self._in_order(generation, tables, scan.table) if is_found else []
         start = bisect_left(items, keys.first, key=lambda item: item.row_key)
         end = len(items) if keys.end is None else bisect_left(items, keys.end, key=lambda item: item.row_key)
         last = end - start <= limit
-        if newest_first:
+        if scan.newest_first:
             return Chunk(tables.checkpoint, items[max(start, end - limit) : end][::-1], last)
         return Chunk(tables.checkpoint, items[start : min(start + limit, end)], last)
 

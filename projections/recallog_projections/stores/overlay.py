@@ -4,16 +4,17 @@ For queries where the views cannot be written: they read the generation as it is
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
-    KeyRange,
     Outcome,
     Pointer,
     ReadResult,
+    Scan,
     Store,
     StoredRow,
     outcome_of,
@@ -103,27 +104,15 @@ class OverlayStore(Store):
         newest = min(newest, self._keep.get(name.log, newest))
         return Tail(entries[max(0, len(entries) - newest) :], below.total + len(added))
 
-    async def scan(
-        self,
-        generation: Generation,
-        table: str,
-        *,
-        space: str | None = None,
-        owner: str | None = None,
-        prefix: str = "",
-        newest_first: bool = False,
-        after: tuple[str, str, str] | None = None,
-        limit: int,
-        damaged: list[tuple[str, str, str]] | None = None,
-    ) -> Chunk:
-        if any(name.log == table for name in self._entries):
-            raise InvariantViolation(f"{table!r} is a log, and an overlay scans tables only")
-        keys = KeyRange.of(space, owner, prefix, newest_first, after)
-        below, upto = await self._below(table, space, owner, prefix, newest_first, after, limit, damaged)
+    async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
+        if any(name.log == scan.table for name in self._entries):
+            raise InvariantViolation(f"{scan.table!r} is a log, and an overlay scans tables only")
+        keys, newest_first = scan.key_range(), scan.newest_first
+        below, upto = await self._below(scan, damaged)
         found = {item.row_key: item for item in below.items}
         for need, data in self._rows.items():
             row_key = (need.space, need.owner, need.key)
-            if need.table != table or not keys.has(row_key):
+            if need.table != scan.table or not keys.has(row_key):
                 continue
             if upto is not None and (row_key < upto if newest_first else row_key > upto):
                 continue
@@ -133,44 +122,16 @@ class OverlayStore(Store):
                 found[row_key] = StoredRow(*row_key, data)
         items = [found[row_key] for row_key in sorted(found, reverse=newest_first)]
         if not items and upto is not None:  # all of them were deleted since
-            return await self.scan(
-                generation,
-                table,
-                space=space,
-                owner=owner,
-                prefix=prefix,
-                newest_first=newest_first,
-                after=upto,
-                limit=limit,
-                damaged=damaged,
-            )
-        return Chunk(self._checkpoint, items[:limit], last=upto is None and len(items) <= limit)
+            return await self.scan_chunk(generation, replace(scan, after=upto), damaged)
+        return Chunk(self._checkpoint, items[: scan.limit], last=upto is None and len(items) <= scan.limit)
 
     async def _below(
-        self,
-        table: str,
-        space: str | None,
-        owner: str | None,
-        prefix: str,
-        newest_first: bool,
-        after: tuple[str, str, str] | None,
-        limit: int,
-        damaged: list[tuple[str, str, str]] | None,
+        self, scan: Scan, damaged: list[tuple[str, str, str]] | None
     ) -> tuple[Chunk, tuple[str, str, str] | None]:
         """A chunk of `base`, and the last key that it covers; None if it is the last chunk."""
         found: list[tuple[str, str, str]] | None = None if damaged is None else []
         try:
-            below = await self._base.scan(
-                self._generation,
-                table,
-                space=space,
-                owner=owner,
-                prefix=prefix,
-                newest_first=newest_first,
-                after=after,
-                limit=limit,
-                damaged=found,
-            )
+            below = await self._base.scan_chunk(self._generation, scan, found)
         except StorageError as error:
             raise self._lost() from error
         self._check_start(below.checkpoint)
@@ -179,7 +140,7 @@ class OverlayStore(Store):
         if below.last:
             return below, None
         covered = [*(item.row_key for item in below.items), *(found or ())]
-        return below, min(covered) if newest_first else max(covered)
+        return below, min(covered) if scan.newest_first else max(covered)
 
     def _check_start(self, checkpoint: Checkpoint) -> None:
         if checkpoint.offset != self._start.offset:

@@ -49,10 +49,10 @@ from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
-    KeyRange,
     Outcome,
     Pointer,
     ReadResult,
+    Scan,
     Store,
     StoredRow,
     ordinal_key,
@@ -334,24 +334,12 @@ class RedisStore(Store):
         self._damage.pop(partition, None)
         return ReadResult(of, checkpoint, data, tails)
 
-    async def scan(
-        self,
-        generation: Generation,
-        table: str,
-        *,
-        space: str | None = None,
-        owner: str | None = None,
-        prefix: str = "",
-        newest_first: bool = False,
-        after: tuple[str, str, str] | None = None,
-        limit: int,
-        damaged: list[tuple[str, str, str]] | None = None,
-    ) -> Chunk:
+    async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
         """As in `Store`. A chunk also ends when its items reach 4 MiB; it is then not the last."""
-        keys = KeyRange.of(space, owner, prefix, newest_first, after)
+        keys, table, after = scan.key_range(), scan.table, scan.after
         end = "+" if keys.end is None else f"({pack_key(*keys.end)}"
         logs_from, log, ordinal = "", "", 0
-        if owner is None and not newest_first:
+        if scan.includes_logs:
             logs_from = f"[{pack_key(*keys.first[:2])}"
             if after is not None:
                 log = pack_key(*after[:2])
@@ -363,14 +351,14 @@ class RedisStore(Store):
             self._prefix(generation) + "checkpoint",
             self._prefix(generation),
             table,
-            limit,
+            scan.limit,
             SCAN_BYTES,
             f"[{pack_key(*keys.first)}",
             end,
             logs_from,
             log,
             ordinal,
-            int(newest_first),
+            int(scan.newest_first),
         )
         if answer is None:
             raise Rebuilding(f"the generation {generation.id} is gone; read again")

@@ -26,10 +26,10 @@ from recallog_projections.stores.store import (
     Checkpoint,
     Chunk,
     Generation,
-    KeyRange,
     Outcome,
     Pointer,
     ReadResult,
+    Scan,
     Store,
     StoredRow,
     is_beyond,
@@ -216,31 +216,17 @@ class SqliteStore(Store):
 
         return await self._run(work)
 
-    async def scan(
-        self,
-        generation: Generation,
-        table: str,
-        *,
-        space: str | None = None,
-        owner: str | None = None,
-        prefix: str = "",
-        newest_first: bool = False,
-        after: tuple[str, str, str] | None = None,
-        limit: int,
-        damaged: list[tuple[str, str, str]] | None = None,
-    ) -> Chunk:
-        keys = KeyRange.of(space, owner, prefix, newest_first, after)
-
+    async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
         def work(connection: sqlite3.Connection) -> Chunk:
             state = _state(connection, generation)
             if state is None:
                 raise Rebuilding(f"the generation {generation.id} is gone; read again")
             number, checkpoint = state
             report = damaged is not None
-            items = _scan_rows(connection, number, table, keys, newest_first, limit + 1, report)
-            if not items and owner is None and not newest_first:
-                items = sqlite_logs.scan(connection, number, table, space, after, limit + 1, report)
-            page, last = items[:limit], len(items) <= limit
+            items = _scan_rows(connection, number, scan, report)
+            if not items and scan.includes_logs:
+                items = sqlite_logs.scan(connection, number, scan, report)
+            page, last = items[: scan.limit], len(items) <= scan.limit
             if damaged is not None:
                 damaged.extend(item.row_key for item in page if item.data is DAMAGED)
                 page = [item for item in page if item.data is not DAMAGED]
@@ -368,21 +354,14 @@ def _write_rows(connection: sqlite3.Connection, number: int, changes: Changes) -
     )
 
 
-def _scan_rows(
-    connection: sqlite3.Connection,
-    number: int,
-    table: str,
-    keys: KeyRange,
-    newest_first: bool,
-    limit: int,
-    report: bool,
-) -> list[StoredRow]:
-    """Rows of a table; with `report`, the data of damaged ones is `DAMAGED`.
+def _scan_rows(connection: sqlite3.Connection, number: int, scan: Scan, report: bool) -> list[StoredRow]:
+    """Rows of a table, one more than `scan` asks for; with `report`, the data of damaged ones is `DAMAGED`.
 
     A damaged key can make a search begin too late or end too early. The row before the first one and the row after the
     last one are therefore checked too: if rows were missed, one of the two has another key than it was stored with.
     With `report`, a damaged one of another table counts only if it was stored in this one.
     """
+    keys, table, newest_first, limit = scan.key_range(), scan.table, scan.newest_first, scan.limit + 1
     low = (number, table, *keys.first)
     high = (number, f"{table}\0", "", "", "") if keys.end is None else (number, table, *keys.end)
     # One comparison of row values, not one of each column: SQLite then seeks to the first row and needs no sorting.

@@ -23,7 +23,7 @@ import msgspec
 from recallog_projections.rows import Changes
 from recallog_projections.sqlite.errors import Damaged
 from recallog_projections.stores.checksums import checksum, is_intact
-from recallog_projections.stores.store import StoredRow, ordinal_key
+from recallog_projections.stores.store import Scan, StoredRow, ordinal_key
 from recallog_projections.tables import LogName, Tail
 
 SEGMENT_ENTRIES = 32
@@ -111,24 +111,17 @@ def append(connection: sqlite3.Connection, generation: int, changes: Changes, en
     connection.executemany("INSERT INTO segments (slot, count, keep, entries, crc) VALUES (?, ?, ?, ?, ?)", added)
 
 
-def scan(
-    connection: sqlite3.Connection,
-    generation: int,
-    table: str,
-    space: str | None,
-    after: tuple[str, str, str] | None,
-    limit: int,
-    report: bool,
-) -> list[StoredRow]:
-    """The entries of all logs of one name, each as an item of its own.
+def scan(connection: sqlite3.Connection, generation: int, wanted: Scan, report: bool) -> list[StoredRow]:
+    """The entries of all logs of one name, each as an item of its own, one more than are `wanted`.
 
     With `report`, a damaged segment is one item with the key of its first entry, and a damaged log one with an empty
     key; their data is `DAMAGED`.
     """
     sql = "SELECT number, space, owner, crc FROM logs WHERE generation = ? AND name = ?"
+    table, after = wanted.table, wanted.after
     values: list[object] = [generation, table]
-    if space is not None:
-        sql, values = f"{sql} AND space = ?", [*values, space]
+    if wanted.space is not None:
+        sql, values = f"{sql} AND space = ?", [*values, wanted.space]
     if after is not None:
         sql, values = f"{sql} AND (space, owner) >= (?, ?)", [*values, *after[:2]]
     items: list[StoredRow] = []
@@ -148,7 +141,7 @@ def scan(
             raise _damaged_log(name)
         for item in found:
             items.append(item)
-            if len(items) == limit:
+            if len(items) > wanted.limit:
                 return items
     return items
 

@@ -201,7 +201,6 @@ class Store(ABC):
         """
         return None
 
-    @abstractmethod
     async def scan(
         self,
         generation: Generation,
@@ -229,6 +228,13 @@ class Store(ABC):
 
         Raises `Rebuilding` if the generation does not exist.
         """
+        return await self.scan_chunk(generation, Scan(table, limit, space, owner, prefix, newest_first, after), damaged)
+
+    @abstractmethod
+    async def scan_chunk(
+        self, generation: Generation, scan: "Scan", damaged: list[tuple[str, str, str]] | None
+    ) -> Chunk:
+        """The chunk that `scan` describes."""
 
     async def find_problems(self) -> list[str]:
         """What is wrong with its storage apart from the values of rows, which reading them finds. Repairs nothing."""
@@ -249,31 +255,42 @@ class KeyRange(NamedTuple):
     first: tuple[str, str, str]
     end: tuple[str, str, str] | None
 
-    @classmethod
-    def of(
-        cls,
-        space: str | None,
-        owner: str | None,
-        prefix: str,
-        newest_first: bool,
-        after: tuple[str, str, str] | None,
-    ) -> "KeyRange":
-        """The range of a scan with these arguments. All stores order texts by code points, as UTF-8 is ordered."""
-        if (owner is not None and space is None) or (prefix and owner is None):
+    def has(self, row_key: tuple[str, str, str]) -> bool:
+        return self.first <= row_key and (self.end is None or row_key < self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What one chunk has: the arguments of `Store.scan`."""
+
+    table: str
+    limit: int
+    space: str | None = None
+    owner: str | None = None
+    prefix: str = ""
+    newest_first: bool = False
+    after: tuple[str, str, str] | None = None
+
+    def key_range(self) -> KeyRange:
+        """The keys that it covers. All stores order texts by code points, as UTF-8 is ordered."""
+        space, owner, after = self.space, self.owner, self.after
+        if (owner is not None and space is None) or (self.prefix and owner is None):
             raise InvariantViolation("a scan by prefix needs an owner, and a scan by owner needs a space")
-        first, end = (space or "", owner or "", prefix), None
+        first, end = (space or "", owner or "", self.prefix), None
         if space is not None:
             end = (space + "\0", "", "") if owner is None else (space, owner + "\0", "")
-            if (beyond := _beyond_prefix(prefix)) is not None and owner is not None:
+            if (beyond := _beyond_prefix(self.prefix)) is not None and owner is not None:
                 end = (space, owner, beyond)
-        if after is not None and newest_first:
+        if after is not None and self.newest_first:
             end = after if end is None else min(end, after)
         elif after is not None:
             first = max(first, (*after[:2], after[2] + "\0"))
-        return cls(first, end)
+        return KeyRange(first, end)
 
-    def has(self, row_key: tuple[str, str, str]) -> bool:
-        return self.first <= row_key and (self.end is None or row_key < self.end)
+    @property
+    def includes_logs(self) -> bool:
+        """Whether `table` may be a log."""
+        return self.owner is None and not self.newest_first
 
 
 def _beyond_prefix(prefix: str) -> str | None:

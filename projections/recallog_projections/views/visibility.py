@@ -15,8 +15,3 @@ def readers(event: Event) -> tuple[str, ...]:
     if event.audience is None or event.audience == (event.agent,):
         return (event.agent,)
     return tuple(dict.fromkeys((event.agent, *event.audience)))
-
-
-def sees(agent: str, event: Event, space: SpaceSettings | None) -> bool:
-    """Whether `agent` sees `event`; `space` are the settings before the event."""
-    return is_shared(event, space) or agent in readers(event)

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from recallog_schemas.kinds.settings import *
     from recallog_schemas.kinds.settings import ALWAYS as ALWAYS
     from recallog_schemas.kinds.settings import AUTOMATIC as AUTOMATIC
-    from recallog_schemas.kinds.settings import NEVER as NEVER
     from recallog_schemas.kinds.settings import Dates as Dates
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

@@ -11,7 +11,6 @@ Dates = Literal["automatic", "always", "never"]
 """Whether the lines of events carry dates: where one answer spans more than 24 hours, in every answer, or in none."""
 AUTOMATIC: Dates = "automatic"
 ALWAYS: Dates = "always"
-NEVER: Dates = "never"
 
 CueLanguage = Literal["cue", "english", "chinese"]
 """The language of the lines of a daily log: that of the cue of each line, or always the same."""

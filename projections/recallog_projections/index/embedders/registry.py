@@ -13,7 +13,8 @@ _SPELLINGS = """\
   onnx:<folder>                           a sentence-transformer in ONNX form
   sentence-transformers[:<folder or name>]
                                           a model of that library and torch: package recallog-sentence-transformers
-  https://<host>/v1#<model>               an OpenAI-compatible embeddings endpoint (http:// as well)
+  https://<host>/v1#<model>               an OpenAI-compatible embeddings endpoint (http:// as well): package
+                                          recallog-embedding-endpoint
   <scheme>[:<anything>]                   an adapter that an installed package registers in the entry points
                                           recallog.embedders
 A folder, a name or a <model> may be followed by the prefixes of questions and of passages, as in
@@ -30,9 +31,9 @@ def embedder(
 ) -> Embedder:
     """The embedder with this name. Its model is loaded at the first use.
 
-    `api_key` is for endpoints, `deadline_seconds` their limit for a question, and `threads` is the number of threads of
-    Recallog's own models. Raises `SettingsError` for an unknown name, a folder without a model, and an invalid URL or
-    key.
+    `api_key` and `deadline_seconds`, the limit for a question, are for embedders of packages, and `threads` is the
+    number of threads of Recallog's own models. Raises `SettingsError` for an unknown name, and for a folder without a
+    model.
     """
     name = name.strip()
     kind, _, rest = name.partition(":")
@@ -41,8 +42,6 @@ def embedder(
             "the index was built by a program with an embedder of its own. Open the memory with it: "
             "Memory.open(embedder=...), or build the index again: recallog reindex --model minilm"
         )
-    if kind in ("http", "https"):
-        return _endpoint(name, api_key, deadline_seconds)
     where, prefixes = split_name(rest) if kind in _OWN_SCHEMES else (rest, None)
     if name == "minilm" or (kind == "onnx" and where):
         from recallog_projections.index.embedders.onnx import OnnxEmbedder
@@ -50,19 +49,9 @@ def embedder(
         return OnnxEmbedder(where or None, prefixes=prefixes, threads=threads)
     factory = None if kind in _OWN_SCHEMES else plugins.load(plugins.EMBEDDERS, kind)
     if factory is None:
-        raise SettingsError(f"{name!r} is not an embedder. It must be one of\n{_SPELLINGS}")
-    created: Embedder = factory(name, api_key)
-    return created
-
-
-def _endpoint(name: str, api_key: str | None, deadline_seconds: float) -> Embedder:
-    from recallog_projections.index.embedders.endpoint import EndpointEmbedder
-
-    url, _, fragment = name.partition("#")
-    model_name, prefixes = split_name(fragment)
-    if not model_name:
-        # The URL is not repeated: it may hold a key.
+        # The name is not repeated: a URL may hold a key.
         raise SettingsError(
-            f"an endpoint's URL must end with # and the model's name. An embedder is one of\n{_SPELLINGS}"
+            f"{kind!r}: no such embedder is installed, or its name is not complete. It is one of\n{_SPELLINGS}"
         )
-    return EndpointEmbedder(url, model_name, api_key, prefixes=prefixes, question_seconds=deadline_seconds)
+    created: Embedder = factory(name, api_key, deadline_seconds)
+    return created

@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 from pydantic import SecretStr
 
+from recallog import EmbedderUnavailable, SettingsError
+from recallog.extending import Embedder, Embedding, Passage, Vectors
 from recallog_projections.endpoint_url import endpoint_url
-from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
 from recallog_projections.index.embedders.onnx import unit
-from recallog_projections.index.embedders.prefixes import Prefixes, model_prefixes
+from recallog_projections.index.embedders.prefixes import Prefixes, model_prefixes, split_name
 from recallog_schemas import limits
-from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 
 _PATH = "/embeddings"
 _TEXTS_MAX = 32
@@ -258,6 +258,16 @@ class EndpointEmbedder(Embedder):
         key = self._api_key.get_secret_value()
         line = " ".join(_CONTROL.sub(" ", text.replace(key, "***") if key else text).split())
         return line if len(line) <= _EXCERPT_CHARS_MAX else line[: _EXCERPT_CHARS_MAX - 1] + "…"
+
+
+def open_embedder(name: str, api_key: str | None, deadline_seconds: float) -> EndpointEmbedder:
+    """The embedder that `name` spells: a URL, `#`, and the name of a model, which its prefixes may follow."""
+    url, _, fragment = name.partition("#")
+    model_name, prefixes = split_name(fragment)
+    if not model_name:
+        # The URL is not repeated: it may hold a key.
+        raise SettingsError("an endpoint's URL must end with # and the model's name: https://<host>/v1#<model>")
+    return EndpointEmbedder(url, model_name, api_key, prefixes=prefixes, question_seconds=deadline_seconds)
 
 
 def _sendable(text: str) -> str:

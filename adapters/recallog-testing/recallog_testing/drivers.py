@@ -1,18 +1,4 @@
-"""Test a projection or a reactor of your own without any service or files.
-
-```python
-driver = ProjectionDriver(MyProjection())
-driver.given(Event(space="village", agent="baker", kind="agent.spoke", turn=1, payload={"text": "Bread!"}))
-assert driver.row(MY_TABLE, "village", "baker") == MyRow(...)
-```
-
-```python
-driver = ReactorDriver(MyReactor(), projections=[MyProjection()])
-driver.given(Event(space="village", agent="baker", kind="agent.spoke", turn=1, payload={"text": "Bread!"}))
-assert [event.text for event in driver.answer()] == [...]
-driver.check()
-```
-"""
+"""The drivers: a projection, or a reactor, beside a ledger and a store in memory."""
 
 import asyncio
 from collections import Counter
@@ -43,8 +29,6 @@ from recallog_streams.projector import Projector
 
 Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
-
-__all__ = ["ProjectionDriver", "ReactorDriver"]
 
 _ROUNDS_MAX = 100
 """How often `ReactorDriver.check` lets a reactor answer what its own answers make due."""
