@@ -4,7 +4,7 @@
 | --- | --- |
 | `ledger` | a folder (SQLite), `kafka://…`, `memory://` |
 | `views` | a folder (SQLite), `redis://…`, `rediss://…`, `unix://…`, `memory://` |
-| `index` | `embedded`, `off` |
+| `index` | `embedded`, `off`, `http://…` and `https://…` (a Qdrant server) |
 | `embedder` | see `recallog_projections.index.embedders.registry` |
 
 Any other scheme is looked up among the entry points of installed distributions (`recallog_projections.plugins`).
@@ -403,21 +403,24 @@ def _index(
 def _engine(settings: Settings, url: str) -> "Callable[[], Engine]":
     """Opens the engine of the index at a URL, or in the folder. Raises `SettingsError`."""
     scheme = scheme_of(url)
-    factory = plugins.load(plugins.ENGINES, scheme)
-    if url != "embedded" and factory is None:
-        named = f"{scheme}:…" if scheme else url  # the rest of a URL may hold a key
+    factory = plugins.load(plugins.ENGINES, scheme) if scheme not in ("", "http", "https") else None
+    if url != "embedded" and scheme not in ("http", "https") and factory is None:
         raise SettingsError(
-            f"RECALLOG_INDEX: embedded, off, or a scheme that an installed package registers in the entry points "
-            f"{plugins.ENGINES}, not {named!r}. The package recallog-qdrant has http and https, for a Qdrant server: "
-            "pip install ./adapters/recallog-qdrant in a clone of Recallog"
+            f"RECALLOG_INDEX: embedded, off, the URL of a Qdrant server, or a scheme that an installed package "
+            f"registers in the entry points {plugins.ENGINES}, not {url!r}"
         )
 
     def opened() -> "Engine":
         if factory is not None:
-            return cast("Engine", factory(url, settings.deadline_seconds))
-        from recallog_projections.index.engines.edge import EdgeEngine
+            return cast("Engine", factory(url))
+        if url == "embedded":
+            from recallog_projections.index.engines.edge import EdgeEngine
 
-        return EdgeEngine(settings.home / layout.INDEX_ENGINE)
+            return EdgeEngine(settings.home / layout.INDEX_ENGINE)
+        with extras.needed("cluster"):
+            from recallog_projections.index.engines.server import ServerEngine
+
+        return ServerEngine(url, deadline_seconds=settings.deadline_seconds)
 
     return opened
 

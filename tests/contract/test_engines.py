@@ -24,7 +24,7 @@ from recallog_projections.index.engines import edge
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import Search, Sparse
 from recallog_projections.index.engines.folder import collections_in
-from recallog_qdrant.engine import ServerEngine
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
 from support.cli import environment_of
 from support.events import one_loop, run

@@ -11,7 +11,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 
 from contract.engine_contract import DIMENSION, point, unit
 from recallog_projections.index.engines.engine import FLOAT_FIELDS, INTEGER_FIELDS, KEYWORD_FIELDS, Filter, Search
-from recallog_qdrant.engine import ServerEngine
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas.errors import IndexUnavailable
 from support.events import run
 

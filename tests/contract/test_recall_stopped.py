@@ -10,7 +10,7 @@ import pytest
 from recallog import Memory
 from recallog.settings import Settings
 from recallog_projections.index.engines.edge import EdgeEngine
-from recallog_qdrant.engine import ServerEngine
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas.views import RecallView
 from support.embedding_endpoint import embedding_endpoint
 from support.events import event, run

@@ -20,7 +20,7 @@ from recallog import Event, Memory, Position
 from recallog.reading.time_travel import AsOf
 from recallog.settings import Settings
 from recallog_projections.index.engines.edge import EdgeEngine
-from recallog_qdrant.engine import ServerEngine
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas import codec
 from support.events import MOMENT, one_loop, run
 from support.indexing import catch_up, indexing_of, memory_with

@@ -14,9 +14,9 @@ import pytest
 
 from recallog.index.questions import EmbeddedQuestions
 from recallog_embedding_endpoint.embedder import EndpointEmbedder
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
 from recallog_projections.stores.redis_server import breaker_of
-from recallog_qdrant.engine import ServerEngine
 from recallog_schemas.errors import EmbedderUnavailable, IndexUnavailable, RecallogError, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger

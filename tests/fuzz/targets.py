@@ -26,11 +26,11 @@ from recallog.settings import Settings
 from recallog_eval import locomo
 from recallog_projections.index import documents, passages, terms
 from recallog_projections.index.embedders import prefixes
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.index.language import questions
 from recallog_projections.stores import redis_server
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.views import activity
-from recallog_qdrant.engine import ServerEngine
 from recallog_schemas import codec, limits, repeats, text_rules
 from recallog_schemas.errors import InvalidEvent, InvalidInput, OutOfRange, RecallogError, SettingsError
 from recallog_schemas.validation import time_of

@@ -16,8 +16,8 @@ from recallog.composition import address_of, compose
 from recallog.index.indexer import INDEX, Indexer
 from recallog.index.live_index import LiveIndex
 from recallog.index.semantic_index import IndexInProcess
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
-from recallog_qdrant.engine import ServerEngine
 from recallog_schemas import codec
 from recallog_schemas.errors import IndexLost
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource

@@ -10,7 +10,7 @@ from filelock import FileLock
 from qdrant_client import AsyncQdrantClient
 
 from recallog_projections.index.engines.engine import Engine
-from recallog_qdrant.engine import ServerEngine
+from recallog_projections.index.engines.server import ServerEngine
 
 SCHEME = "shared"
 METADATA = "Metadata-Version: 2.1\nName: recallog-shared-engine\nVersion: 0\n"

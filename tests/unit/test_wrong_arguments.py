@@ -14,8 +14,8 @@ from recallog.composition import assemble
 from recallog.operations import pipeline
 from recallog.operations.facade import all_operations
 from recallog.operations.operation import Operation
+from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.memory import MemoryStore
-from recallog_qdrant.engine import ServerEngine
 from recallog_schemas import Event
 from recallog_schemas.errors import (
     IndexUnavailable,

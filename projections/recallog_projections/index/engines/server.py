@@ -14,7 +14,6 @@ from qdrant_client import models as qdrant
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
-from recallog import IndexLost, IndexUnavailable, SettingsError
 from recallog_projections.breaker import Breaker
 from recallog_projections.index.engines.conditions import (
     AnyOf,
@@ -44,6 +43,7 @@ from recallog_projections.index.engines.engine import (
 )
 from recallog_projections.index.engines.folder import NAME
 from recallog_schemas import limits
+from recallog_schemas.errors import IndexLost, IndexUnavailable, SettingsError
 
 VERSION_MIN = (1, 19)
 """The first version that computes idf over the points of a filter. Older ones use the points of all tenants."""
