@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_formats import anthropic, openai
 from recallog_schemas import Event
-from recallog_service.formats import Format, Item
+from recallog_service.formats import Format, Item, anthropic, openai
 from support import formats
 
 Record = dict[str, Any]
