@@ -27,6 +27,8 @@ from recallog_streams.concurrency import gathered
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from recallog.components import Components
     from recallog.model import Model
     from recallog.models import Parts
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
         EntriesView,
         EpisodicView,
         KindsView,
+        PendingTrigger,
         PendingView,
         Published,
         Reaction,
@@ -757,7 +760,7 @@ class Memory(Parts):
         process have failed. What other processes have tried is not known here.
         """
         access = self._access
-        found = await queries.due.of_memory(access, space, partition)
+        found = await queries.due.of_memory(access.components, access.router, self._since_of, space, partition)
         if found:
             loop = self._own_reactor()
             found = [each.model_copy(update={"why": loop.why(each.trigger, each.kind)}) for each in found]
@@ -876,6 +879,11 @@ class Memory(Parts):
         position = None if query.offset_until is None else Position(partition, query.offset_until)
         at = At(as_of=query.at_until or position) if past else At(after=position)
         return await self._access.of_agent(query.space, query.agent, at, retrieval.recall.recall, query, compared)
+
+    async def _since_of(self, model: "ModuleType", trigger: "PendingTrigger") -> Position | None:
+        """The record that made a trigger due which falls due by a count."""
+        since: Position | None = await self._access.of_agent(trigger.space, trigger.agent, At(), model.since)
+        return since
 
     def _without_reranker(self) -> Self:
         plain = copy(self)

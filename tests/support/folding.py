@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from recallog.reading.readings import AgentReading, SpaceReading
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.projection import Projection
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, ReadResult, Store
@@ -48,7 +49,15 @@ def folded(
 
 def reading_of(projector: Projector, generation: Generation, **more: Any) -> SpaceReading:
     """A reading of the generation; `more` are fields of the reading."""
-    return SpaceReading(projector.store, generation.partition, generation, space="", ledger=projector.ledger, **more)
+    return SpaceReading(
+        projector.store,
+        generation.partition,
+        generation,
+        space="",
+        ledger=projector.ledger,
+        make_searcher=Searcher,
+        **more,
+    )
 
 
 def about(reading: SpaceReading, space: str, agent: str = "") -> AgentReading:

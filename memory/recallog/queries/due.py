@@ -1,12 +1,12 @@
 """Queries about due work: the triggers that no answer has closed yet."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
 from types import ModuleType
 
-from recallog.access import MemoryAccess
-from recallog.operations.parameters import At
+from recallog.components import Components
+from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.tables import RowKey
 from recallog_projections.views import clock, due
@@ -16,7 +16,7 @@ from recallog_schemas.views import PendingTrigger, Unreflected
 from recallog_streams import answers
 from recallog_streams.answers import Answer
 from recallog_streams.concurrency import gathered
-from recallog_streams.ledgers.ledger import record_at
+from recallog_streams.ledgers.ledger import Ledger, record_at
 
 WORK_AT_ONCE = 64
 """Rows of `due.now` that one read returns: a row may have 128 KiB of texts."""
@@ -163,10 +163,15 @@ async def own_triggers(reading: ReadSession, spaces: Sequence[str] | None = None
     return [trigger async for trigger in pending_work(reading, spaces)]
 
 
-async def of_memory(access: MemoryAccess, space: str | None, partition: int | None) -> list[PendingTrigger]:
+Since = Callable[[ModuleType, PendingTrigger], Awaitable[Position | None]]
+"""The record that made a trigger due which a module of `import_counted` knows; None if the views have dropped it."""
+
+
+async def of_memory(
+    components: Components, router: QueryRouter, since: Since, space: str | None, partition: int | None
+) -> list[PendingTrigger]:
     """The pending triggers of one space, one partition or all, those of users' projections last, with their times."""
     found: list[PendingTrigger] = []
-    components, router = access.components, access.router
     for views in components.due_groups():
         query = pending_triggers if views is components.views else own_triggers
         found += (
@@ -176,16 +181,16 @@ async def of_memory(access: MemoryAccess, space: str | None, partition: int | No
         )
     for model in import_counted():
         undated = [each for each in found if each.kind == model.KIND][: limits.DATED_TRIGGERS]
-        times = await gathered(partial(_time_of, access, model), undated)
+        times = await gathered(partial(_time_of, components.ledger, since, model), undated)
         time_of = {each.trigger: time for each, time in zip(undated, times, strict=True)}
         found = [each.model_copy(update={"since": time_of.get(each.trigger, each.since)}) for each in found]
     return found
 
 
-async def _time_of(access: MemoryAccess, model: ModuleType, trigger: PendingTrigger) -> datetime | None:
+async def _time_of(ledger: Ledger, since: Since, model: ModuleType, trigger: PendingTrigger) -> datetime | None:
     """When a trigger fell due by a count; None if the views have dropped the event that made it due."""
-    since: Position | None = await access.of_agent(trigger.space, trigger.agent, At(), model.since)
-    data = None if since is None else await record_at(access.components.ledger, since.partition, since.offset)
+    record = await since(model, trigger)
+    data = None if record is None else await record_at(ledger, record.partition, record.offset)
     return None if data is None else codec.decode(data).at
 
 

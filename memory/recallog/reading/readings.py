@@ -7,24 +7,13 @@ and `of_agent` call it. Live and past views look the same to it.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 from recallog.reading.read_session import ReadSession
 from recallog.reading.time_travel import AsOf
 from recallog_schemas import limits
-from recallog_schemas.errors import IndexUnavailable
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
-
-if TYPE_CHECKING:
-    from recallog.index.indexer import IndexSnapshot
-    from recallog.retrieval.searcher import Searcher
-
-
-def _words_alone() -> "Searcher":
-    from recallog.retrieval.searcher import Searcher
-
-    return Searcher()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,22 +29,17 @@ class SpaceReading(ReadSession):
     """The moment that is read, if it is in the past."""
     progress: Progress | None = None
     """Called with (done, total) while records are folded for the query."""
-    make_searcher: "Callable[[], Searcher]" = _words_alone
-    _searcher: "Searcher | None" = field(default=None, init=False)
-
-    async def open_index(self) -> "IndexSnapshot":
-        """The generation of the index that answers. Raises `IndexUnavailable`, also if the index is off."""
-        if self.searcher.index is None:
-            raise IndexUnavailable("the index is off")
-        return await self.searcher.index.open(self.partition)
+    make_searcher: Callable[[], Any]
+    """Makes `searcher`."""
+    _searcher: Any = field(default=None, init=False)
 
     def without_index(self) -> Self:
         """The same reading, whose searcher compares words alone."""
         return replace(self, make_searcher=partial(replace, self.searcher, index=None))
 
     @property
-    def searcher(self) -> "Searcher":
-        """What a query for memories searches: made when it is first asked for."""
+    def searcher(self) -> Any:
+        """What a query searches, a `recallog.retrieval.searcher.Searcher`: made when it is first needed."""
         if self._searcher is None:
             self._searcher = self.make_searcher()
         return self._searcher

@@ -31,6 +31,7 @@ from recallog.retrieval.candidates import Candidate, RankingQuery, set_apart
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
 from recallog.retrieval.query import QueryTerms, RecallQuery, now_of, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
+from recallog.retrieval.searcher import Searcher
 from recallog.retrieval.sources import Asked, CandidateSource, Kept
 from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index.language import questions
@@ -64,7 +65,8 @@ async def recall(reading: AgentReading, query: RecallQuery, compared: int | None
     Words are compared of the newest `compared` events; None: of all that the views retain. If the index fails at any
     step, only words are compared, and `degraded` says why.
     """
-    searcher, events = reading.searcher, reading.log_events if compared is None else compared
+    searcher: Searcher = reading.searcher
+    events = reading.log_events if compared is None else compared
     if query.preset is not None:
         source = next(each for each in searcher.sources if query.preset in each.presets)
         return await source.recall(reading, query)
@@ -78,7 +80,7 @@ async def recall(reading: AgentReading, query: RecallQuery, compared: int | None
 
 
 async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> RecallView:
-    searcher = reading.searcher
+    searcher: Searcher = reading.searcher
     index, sources = searcher.index, searcher.sources
     spellings = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]

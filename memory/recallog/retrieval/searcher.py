@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recallog.retrieval.term_cache import TermCache
+from recallog_schemas.errors import IndexUnavailable
 
 if TYPE_CHECKING:
+    from recallog.index.indexer import IndexSnapshot
     from recallog.index.semantic_index import SemanticIndex
     from recallog.retrieval.memory_index import FedIndex
     from recallog.retrieval.sources import CandidateSource
@@ -24,6 +26,12 @@ class Searcher:
     """The index of the program, which measures relevance for salience; None if it gave none."""
     added: "Mapping[str, Callable[[], CandidateSource]]" = field(default_factory=dict)
     """What makes the sources of models that are not built in, by the names of the models."""
+
+    async def open_index(self, partition: int) -> "IndexSnapshot":
+        """The generation of the index that answers. Raises `IndexUnavailable`, also if the index is off."""
+        if self.index is None:
+            raise IndexUnavailable("the index is off")
+        return await self.index.open(partition)
 
     @cached_property
     def sources(self) -> "Sequence[CandidateSource]":

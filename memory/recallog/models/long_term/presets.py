@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from recallog.index.semantic_index import SemanticIndex
 from recallog.models.long_term import additions, by_recency, entry_presence, live_entries, standing
 from recallog.models.long_term import by_index as entries_by_index
 from recallog.models.long_term.by_index import EntriesByIndex
@@ -59,7 +60,7 @@ async def recall(reading: AgentReading, query: RecallQuery) -> RecallView:
     If the index is off, `semantic` finds nothing, and `keyword` compares the newest entries, which is not degraded.
     Where the index fails, `degraded` names the channels that suffer.
     """
-    index = reading.searcher.index
+    index: SemanticIndex | None = reading.searcher.index
     is_chosen = query.types is not None or query.tiers is not None
     query = replace(query, apart=[entry_reading.KIND] if is_chosen else [], hidden=[entry_reading.CAPTURED])
     # The engine and the model work while the views are read.
@@ -81,7 +82,7 @@ def _depth(query: RecallQuery) -> int:
 
 
 async def _recalled(reading: AgentReading, query: RecallQuery, searching: asyncio.Future[EntriesByIndex]) -> RecallView:
-    cache = reading.searcher.cache
+    cache: TermCache = reading.searcher.cache
     needs = [RowKey(settings.AGENTS.name, query.space, query.agent), RowKey(clock.NOW.name, query.space)]
     needs += entry_presence.rows(query.space)
 

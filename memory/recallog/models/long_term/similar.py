@@ -73,7 +73,7 @@ async def similar(
     Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them. A text that
     the model cannot read is similar to none. Entries that are not wanted are left out. Raises `IndexUnavailable`.
     """
-    opened = await reading.open_index()
+    opened: IndexSnapshot = await reading.searcher.open_index(reading.partition)
     vectors = await opened.questions.vectors(opened.embedder, [text])
     compared = _Comparison(reading, opened, owned, wants, limit, -1.0)
     (found,) = await compared.of([_Asked(text, vectors[text], types)])
@@ -87,7 +87,7 @@ async def similar_to_each(
 
     Those whose similarity is below `least` may be missing. Raises `IndexUnavailable`.
     """
-    opened = await reading.open_index()
+    opened: IndexSnapshot = await reading.searcher.open_index(reading.partition)
     compared = _Comparison(reading, opened, True, lambda row: True, limit, least)
     vectors = await compared.stored(rows)
     return await compared.of([_Asked(row.text, vectors[row.offset], [row.type], row.offset) for row in rows])

@@ -23,6 +23,7 @@ from recallog.index.served_index import ServedIndex
 from recallog.models.prompt.fitting import Line
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import AgentReading
+from recallog.retrieval.searcher import Searcher
 from recallog_projections.models.conversations import projection, rendering
 from recallog_projections.models.conversations import tables as conversations
 from recallog_projections.models.long_term import reading as entry_reading
@@ -130,7 +131,8 @@ async def recalled(reading: AgentReading, snapshot: Snapshot, asked: Asked) -> R
     With an index of the program for relevance the prompt is composed in this process, also if another one serves the
     semantic index, which then answers this part.
     """
-    rag, auto, searcher = asked.rag, asked.auto, reading.searcher
+    rag, auto = asked.rag, asked.auto
+    searcher: Searcher = reading.searcher
     text = asked.query if auto is None else auto.query
     if rag.enabled and rag.query_template is not None:
         text = _filled(rag.query_template, text, snapshot, reading, asked.actions)

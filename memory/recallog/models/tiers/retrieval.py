@@ -61,7 +61,7 @@ async def similar(reading: AgentReading, text: str, wanted: Wanted) -> list[Entr
     the model cannot read is similar to none. Raises `IndexUnavailable`.
     """
     least, order, limit = wanted.least, wanted.order, wanted.limit
-    opened = await reading.open_index()
+    opened: IndexSnapshot = await reading.searcher.open_index(reading.partition)
     asked = (await opened.questions.vectors(opened.embedder, [text]))[text]
     if asked is None:
         return []
