@@ -251,11 +251,8 @@ class Indexing(Maintaining):
         if not isinstance(components.index, IndexInProcess):
             raise SettingsError("a worker maintains the index on a Qdrant server: set RECALLOG_INDEX=http://host:6333")
         index = LiveIndex(components.index.indexer)
-        source = ConsumerGroupSource(
-            address_of(self.settings.ledger or ""),
-            group_of(self.settings, INDEX, index.code),
-            batch_records=limits.INDEX_BATCH_RECORDS,
-        )
+        group = group_of(self.settings, INDEX, index.code)
+        source = ConsumerGroupSource(address_of(self.settings.ledger or ""), group)
         # One at a time: a model uses all cores for one batch.
         return [(INDEX, LiveProjector(index, source, building_at_once=1))]
 

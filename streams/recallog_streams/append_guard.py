@@ -4,8 +4,10 @@ An older copy of a ledger would give its next event a position that the views ha
 an operator has put the right ledger back, or has dropped the views.
 """
 
+import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from recallog_schemas import limits
@@ -23,6 +25,8 @@ class AppendGuard:
         self._views = views
         self._compared: dict[int, tuple[object, float]] = {}
         """By partition: the opening of the ledger that was found right, and when."""
+        self._comparing: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By partition. If each of a thousand appends compared for itself, their requests would block the cluster."""
 
     async def check(self, partitions: Collection[int], opening: object) -> None:
         """Raise `LedgerMismatch` if views are ahead of one of `partitions`. `opening` is that of the ledger.
@@ -30,16 +34,23 @@ class AppendGuard:
         Once for each opening, and again after `limits.APPEND_CHECK_SECONDS`: a cluster may have lost records, and views
         may have been exchanged. Where either side cannot be read now, the append goes on.
         """
-        now = time.monotonic()
         for partition in partitions:
-            compared = self._compared.get(partition)
-            if compared is not None and compared[0] == opening and now - compared[1] < limits.APPEND_CHECK_SECONDS:
-                continue
-            for views in self._views:
-                try:
-                    await views.verify_not_ahead(partition)
-                except LedgerMismatch as error:
-                    raise LedgerMismatch(f"nothing was written: {error}", position=error.position) from None
-                except RecallogError as error:
-                    _log.debug("the views were not compared with the ledger before an append: %s", error)
-            self._compared[partition] = opening, now
+            if not self._is_compared(partition, opening):
+                async with self._comparing[partition]:
+                    if not self._is_compared(partition, opening):
+                        await self._compare(partition, opening)
+
+    def _is_compared(self, partition: int, opening: object) -> bool:
+        found, at = self._compared.get(partition, (None, 0.0))
+        return found == opening and time.monotonic() - at < limits.APPEND_CHECK_SECONDS
+
+    async def _compare(self, partition: int, opening: object) -> None:
+        began = time.monotonic()
+        for views in self._views:
+            try:
+                await views.verify_not_ahead(partition)
+            except LedgerMismatch as error:
+                raise LedgerMismatch(f"nothing was written: {error}", position=error.position) from None
+            except RecallogError as error:
+                _log.debug("the views were not compared with the ledger before an append: %s", error)
+        self._compared[partition] = opening, began

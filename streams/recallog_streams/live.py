@@ -7,8 +7,7 @@ was flushed or restored from an older copy must be detected even while no events
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from itertools import chain, groupby
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from recallog_projections.stores.store import Checkpoint, Generation, Store
@@ -147,6 +146,7 @@ class LiveProjector:
         await self._ledger.open()
         self._opened = self._opened or await self._ledger.manifest()
         await self._source.start()
+        await self._check_manifest()  # the source has opened the ledger for itself
         self._report("")
 
     async def _leave(self) -> None:
@@ -180,13 +180,11 @@ class LiveProjector:
         for partition in self._source.lost():
             if partition in live:
                 self._prepare(live[partition])
-        by_partition = [list(of_one) for _, of_one in groupby(batches, key=lambda batch: batch.partition)]
-        if by_partition and not self._stopping:
-            tasks = [live[of_one[0].partition] for of_one in by_partition]
-            if await self._stopping.unless(self._is_same_ledger(tasks)):
-                done = await asyncio.gather(*map(self._process, tasks, by_partition), return_exceptions=True)
-                for error in filter(None, done):
-                    raise error
+        if batches and not self._stopping:
+            tasks = [live[batch.partition] for batch in batches]
+            done = await asyncio.gather(*map(self._process, tasks, batches), return_exceptions=True)
+            for error in filter(None, done):
+                raise error
 
     def _apply_assignment(self) -> None:
         assigned = self._source.assigned()
@@ -206,37 +204,21 @@ class LiveProjector:
                 self._prepare(task)
         self._suspect.clear()
 
-    async def _is_same_ledger(self, tasks: Iterable[PartitionTask]) -> bool:
-        """Whether batches come from the ledger that was opened; if that cannot be determined, `tasks` fail.
-
-        Checked after the batches were fetched: a topic that was deleted and created again has new records at the old
-        offsets, and a fetch does not show that.
-        """
-        try:
-            await self._check_manifest()
-        except LedgerReplaced:
-            raise
-        except RecallogError as error:
-            for task in tasks:
-                self._fail(task, error)
-            return False
-        return True
-
     async def _check_manifest(self) -> None:
         manifest = await _with_timeout("the ledger", self._ledger.manifest())
         if manifest != self._opened:
             raise LedgerReplaced(f"another ledger has replaced the one that was opened: {manifest}")
 
-    async def _process(self, task: PartitionTask, batches: Iterable[Batch]) -> None:
-        """Fold batches of one live partition."""
+    async def _process(self, task: PartitionTask, batch: Batch) -> None:
+        """Fold a batch of a live partition."""
         projector = task.projector
         if projector is None:
             return
-        for batch in chain.from_iterable(map(projector.parts, batches)):
-            if task.state is not State.LIVE or task.generation is None:
+        for part in projector.parts(batch):
+            if task.state is not State.LIVE or task.generation is None or self._stopping:
                 return
             try:
-                checkpoint = await projector.process(task.generation, batch, task.checkpoint)
+                checkpoint = await projector.process(task.generation, part, task.checkpoint)
             except Rebuilding:
                 self._prepare(task)  # a cutover replaced the generation, or the store lost it
             except InvariantViolation:
@@ -248,8 +230,8 @@ class LiveProjector:
                     self._prepare(task)
                     return
                 task.checkpoint, task.failures = checkpoint, 0
-                task.progress(checkpoint.offset + 1, batch.next)
-                self._committed(batch)
+                task.progress(checkpoint.offset + 1, part.next)
+                self._committed(part)
 
     def _prepare(self, task: PartitionTask) -> None:
         task.state = State.BUILDING

@@ -1,5 +1,6 @@
 """The contract of view stores. An adapter's test class inherits the suite and implements `make`."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -359,6 +360,28 @@ class StoreContract(ABC):
         build(store, B, 3, Changes({ROW: b"b"}, {LOG: [b"2"]}, {"l": 10}))
         assert (data_of(store, A), tail(store, A)) == (b"a", ([b"1"], 1))
         assert scanned(store, A, "t") == [StoredRow("village", "baker", "k", b"a")]
+
+    # Waiting.
+
+    def test_a_reader_that_waits_sees_the_commit(self, store: Store) -> None:
+        activate(store, A, 3)
+
+        async def waits() -> int:
+            while (await store.read(0)).checkpoint.offset < 5:
+                await store.wait_for(A, 5, 30)
+            return (await store.read(0)).checkpoint.offset
+
+        async def work() -> int:
+            waiting = asyncio.create_task(waits())
+            for expected in (3, 4, 5):
+                await store.commit(A, at(expected), at(expected + 1), Changes({}, {}, {}))
+            return await waiting
+
+        assert run(work()) >= 5
+
+    def test_a_reader_waits_no_longer_than_it_says(self, store: Store) -> None:
+        activate(store, A, 3)
+        run(store.wait_for(A, 9, 0.001))
 
     # Rows.
 

@@ -71,7 +71,7 @@ def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> 
 async def working(cluster: Cluster, memory: Memory) -> AsyncIterator[None]:
     """A worker in the role of the index, with the index of `memory`."""
     address = address_of(str(cluster.settings.ledger))
-    source = ConsumerGroupSource(address, f"index-{cluster.topic}", batch_records=16)
+    source = ConsumerGroupSource(address, f"index-{cluster.topic}")
     live = LiveProjector(LiveIndex(memory._components.index.indexer), source, building_at_once=1)
     task = asyncio.create_task(live.run())
     try:

@@ -32,10 +32,16 @@ class InMemoryGroup(RecordSource):
         self.assignment = frozenset({0}) if assigned else frozenset()
         self.running = False
         self.starts = 0
+        self._opened = ""
+        """The name of the ledger at the start."""
         self.next: int | None = None
         """The next offset; None if there was no seek since the assignment."""
         self.no_longer: set[int] = set()
         """Partitions that the next call of `lost` returns."""
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self._ledger, "name", ""))
 
     def assign(self, *partitions: int) -> None:
         if partitions == () or not self.assignment:
@@ -45,7 +51,7 @@ class InMemoryGroup(RecordSource):
     async def start(self) -> None:
         if self._fails():
             raise StorageUnavailable("the group is away")
-        self.running, self.next = True, None
+        self.running, self.next, self._opened = True, None, self._name
         self.starts += 1
 
     async def stop(self) -> None:
@@ -64,17 +70,13 @@ class InMemoryGroup(RecordSource):
         await asyncio.sleep(0)
         if self._fails():
             raise StorageUnavailable("the group is away")
-        values = self._ledger.values()
+        values = self._ledger.values() if self._name == self._opened else []
         if not partitions or self.next is None or not self.assignment or self.next >= len(values):
             await asyncio.sleep(wait_seconds)
             return []
         start = max(0, self.next - 2) if self._is_stale() else self.next
-        batches = []
-        for first in range(start, min(len(values), start + 2 * self._batch_records), self._batch_records):
-            following = min(len(values), first + self._batch_records)
-            batches.append(Batch(0, first, following, list(enumerate(values[first:following], first))))
-        self.next = batches[-1].next
-        return batches
+        self.next = min(len(values), start + self._batch_records)
+        return [Batch(0, start, self.next, list(enumerate(values[start : self.next], start)))]
 
     def lost(self) -> Collection[int]:
         lost, self.no_longer = self.no_longer, set()

@@ -375,7 +375,7 @@ async def test_a_ledger_that_replaces_the_open_one_is_not_folded() -> None:
     committed = list(world.store.committed)
     world.ledger.name = "another one"
     world.say(5)
-    await asyncio.wait([task], timeout=POLL_SECONDS * 3)  # before any check
+    await asyncio.wait([task], timeout=CHECK_SECONDS * 2)
     assert isinstance(task.exception(), LedgerReplaced)
     assert world.store.committed == committed
     assert not world.feed.running

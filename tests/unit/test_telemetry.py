@@ -10,6 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import NoError
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
@@ -23,6 +26,7 @@ from recallog.sync import Memory as SyncMemory
 from recallog_service.access import Access
 from recallog_service.http.app import Application
 from recallog_streams.ledgers.kafka import group, writing
+from recallog_streams.ledgers.kafka.aiokafka_internals import FetchedPartition
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 from recallog_streams.ledgers.kafka.topic import Topic
@@ -169,15 +173,12 @@ def test_what_changes_or_finds_memories_has_a_name_and_operators_work_has_none()
 
 
 class Broker:
-    """A topic of one partition: what aiokafka's producer sends to it, its consumer returns."""
+    """A topic of one partition: what aiokafka's producer sends to it is fetched, by the one member of its group."""
 
     def __init__(self) -> None:
         self.records: list[Any] = []
 
-    def producer(self, **_: Any) -> "Broker":
-        return self
-
-    def consumer(self, **_: Any) -> "Broker":
+    def aiokafka(self, **_: Any) -> "Broker":
         return self
 
     async def start(self) -> None: ...
@@ -188,25 +189,48 @@ class Broker:
 
     async def send(self, topic: str, value: bytes, key: bytes, partition: int, headers: Any) -> "asyncio.Future[Any]":
         offset = len(self.records)
-        self.records.append(SimpleNamespace(offset=offset, value=value, key=key, headers=tuple(headers)))
+        self.records.append(SimpleNamespace(value=value, key=key, headers=list(headers)))
         sent: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         sent.set_result(SimpleNamespace(offset=offset))
         return sent
 
     def subscribe(self, topics: Sequence[str], listener: Any) -> None: ...
 
-    def seek(self, partition: Any, offset: int) -> None: ...
+    def assignment(self) -> set[TopicPartition]:
+        return {TopicPartition("recallog.events", 0)}
 
-    async def getmany(self, partition: Any, **_: Any) -> dict[Any, Any]:
-        return {partition: self.records}
+    async def getmany(self) -> dict[Any, Any]:
+        return {}
+
+    def connection(self, *_: Any) -> "Broker":
+        return self
+
+    async def ask(self, doing: str, work: Any) -> Any:
+        return await work(self)
+
+    def topics(self, _: Any) -> "Broker":
+        return self
+
+    async def open(self) -> Topic:
+        return Topic("cluster", "topic-of-22-characters", 1, 0)
+
+    def leader(self, topic: str, partition: int) -> int:
+        return 1
+
+    async def fetch(self, *_: Any, **__: Any) -> dict[int, FetchedPartition]:
+        builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1_000_000)
+        for offset, each in enumerate(self.records):
+            builder.append(offset, 0, each.key, each.value, each.headers)
+        return {0: FetchedPartition(NoError, (), bytes(builder.build()))}
 
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
-    monkeypatch.setattr(writing, "AIOKafkaProducer", broker.producer)
-    monkeypatch.setattr(group, "AIOKafkaConsumer", broker.consumer)
-    monkeypatch.setattr(group, "has_stopped_fetching", lambda consumer: False)
+    monkeypatch.setattr(writing, "AIOKafkaProducer", broker.aiokafka)
+    monkeypatch.setattr(group, "AIOKafkaConsumer", broker.aiokafka)
+    monkeypatch.setattr(group, "Connection", broker.connection)
+    monkeypatch.setattr(group, "Topics", broker.topics)
     return broker
 
 
@@ -216,7 +240,7 @@ def cluster(*, telemetry: bool = True) -> tuple[Settings, Components]:
     components = compose(found)
     assert isinstance(components.ledger, KafkaLedger)
     topics = components.ledger._topics
-    topics.opened, topics._checked_at = Topic("cluster", "topic", 1, 0), float("inf")
+    topics.opened, topics._checked_at = Topic("cluster", "topic-of-22-characters", 1, 0), float("inf")
     return found, components
 
 
@@ -289,7 +313,7 @@ def test_a_batch_that_no_traced_call_has_published_has_no_span(spans: Spans, bro
         settings, components = cluster()
         await components.ledger.append(numbered(len(foreign)))
         for record, header in zip(broker.records, foreign, strict=True):
-            record.headers = (*record.headers, ("traceparent", header))
+            record.headers = [*record.headers, ("traceparent", header)]
         await fold(settings, components)
 
     run(work())
@@ -303,7 +327,7 @@ def test_without_the_setting_records_have_no_header_and_the_fold_no_span(spans: 
             await components.ledger.append(numbered(1))
         (record,) = broker.records
         assert "traceparent" not in dict(record.headers)
-        record.headers = (("traceparent", TRACEPARENT.encode()),)
+        record.headers = [("traceparent", TRACEPARENT.encode())]
         await fold(settings, components)
 
     run(work())
@@ -409,7 +433,7 @@ def test_neither_an_operation_nor_a_fold_fails_because_its_span_does(
                 await memory.long_term.retract("village", "baker", "l-7")
         found, components = cluster()
         await components.ledger.append(numbered(1))
-        broker.records[0].headers = (("traceparent", TRACEPARENT.encode()),)
+        broker.records[0].headers = [("traceparent", TRACEPARENT.encode())]
         await fold(found, components)
 
     with caplog.at_level(logging.WARNING):

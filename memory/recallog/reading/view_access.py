@@ -19,8 +19,8 @@ from recallog_streams import generations, positions
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Backlog, Projector
 
-_POLL_SECONDS_MIN = 0.001
-_POLL_SECONDS_MAX = 0.01
+_POLL_SECONDS = 0.01
+"""How often a query looks whether there are views."""
 _HELD_SECONDS = 2.0
 """How long queries do not wait for a lock for which one has just waited in vain."""
 
@@ -206,12 +206,13 @@ class WaitForWorkers(ViewAccess):
 
     async def _wait(self, partition: int, after: Position) -> None:
         """Wait until the views have processed `after`. Raises `OutOfRange` if the ledger has no record there."""
-        give_up, pause, is_known = time.monotonic() + self._wait_seconds, _POLL_SECONDS_MIN, False
+        give_up, is_known = time.monotonic() + self._wait_seconds, False
         while True:
-            missing: Rebuilding | None = None
+            found: ReadResult | None = None
             processed = -1
             try:
-                processed = (await self._store.read(partition)).checkpoint.offset
+                found = await self._store.read(partition)
+                processed = found.checkpoint.offset
             except Rebuilding as error:
                 missing = error
             if processed >= after.offset:
@@ -220,12 +221,15 @@ class WaitForWorkers(ViewAccess):
                 ends = await self._projector.ledger.ends()
                 positions.check_position(ends, partition, after.offset, "after")
                 is_known = True
-            if time.monotonic() > give_up:
-                if missing is not None:
+            left = give_up - time.monotonic()
+            if left < 0:
+                if found is None:
                     raise await self.unavailable(partition, missing)
                 raise ViewsBehind(
                     f"after {self._wait_seconds:g} s the views of partition {partition} have processed {processed:,}, "
                     f"but the query waits for {after}. Are enough workers running? See the lag: recallog status"
                 )
-            await asyncio.sleep(pause)
-            pause = min(_POLL_SECONDS_MAX, pause * 1.5)
+            if found is None:
+                await asyncio.sleep(_POLL_SECONDS)
+            else:
+                await self._store.wait_for(found.generation, after.offset, left)

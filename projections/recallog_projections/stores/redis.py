@@ -5,6 +5,7 @@ All keys of a partition share a hash tag, so that they are on one node and one L
     {namespace:0}:pointer                   hash    ids of the active and the building generation, and both as JSON
     {namespace:0}:generations               set     ids of all generations, also of retired ones
     {namespace:0}:<id>:checkpoint           string  "offset record digest"; a generation without it is lost
+    {namespace:0}:<id>:commits              stream  the last commit; its id is the number of processed offsets
     {namespace:0}:<id>:tables               set     "rows:<table>" and "logs:<log>": the names in the keys below
     {namespace:0}:<id>:rows:<table>         hash    rows by packed key (see redis_format)
     {namespace:0}:<id>:rows-order:<table>   zset    the same keys, all with score 0, in the order of scans
@@ -68,6 +69,11 @@ in one record. Each takes 4 µs on a busy 2-core machine, 5 µs if most rows are
 block the server for longer.
 """
 
+WAIT_SECONDS_MAX = 0.1
+"""How long a reader waits for a generation before it looks whether another one has replaced it. During an upgrade
+workers of an earlier version may maintain it, which wake nobody."""
+WAITING_MAX = 20
+"""How many readers wait at a time: each of them takes a connection. Others look again and again."""
 READ_ROWS_MAX = 2_000
 READ_ATTEMPTS_MAX = 10
 SCAN_BYTES = 4 * 1024 * 1024
@@ -106,6 +112,7 @@ class RedisStore(Store):
         self._namespace = namespace
         self._damage: dict[int, str] = {}
         """By partition: the error for readers, until its views can be read again."""
+        self._waiting = 0
 
     def _partition(self, partition: int) -> str:
         return f"{{{self._namespace}:{partition}}}:"
@@ -221,6 +228,7 @@ class RedisStore(Store):
 
     async def _drop(self, prefix: str) -> None:
         # The names of keys are deleted after the keys, so that a call that follows an interrupted one finds the rest.
+        await self._server.command("UNLINK", f"{prefix}commits")
         for kind, name in await self._tables(prefix):
             if kind == "rows":
                 await self._server.command("UNLINK", f"{prefix}rows:{name}", f"{prefix}rows-order:{name}")
@@ -268,6 +276,18 @@ class RedisStore(Store):
         if outcome == b"backwards":
             raise InvariantViolation(f"a commit from offset {expected.offset} back to {new.offset}")
         return Outcome(outcome.decode())
+
+    async def wait_for(self, generation: Generation, offset: int, seconds: float) -> None:
+        if self._waiting >= WAITING_MAX:
+            return await super().wait_for(generation, offset, seconds)
+        self._waiting += 1
+        try:
+            longest_ms = max(1, round(1000 * min(seconds, WAIT_SECONDS_MAX, self._server.deadline_seconds / 2)))
+            # Entries after this id are of commits with `offset` and later ones.
+            key, after = f"{self._prefix(generation)}commits", f"{offset}-0"
+            await self._server.command("XREAD", "BLOCK", longest_ms, "STREAMS", key, after)
+        finally:
+            self._waiting -= 1
 
     async def read(
         self,

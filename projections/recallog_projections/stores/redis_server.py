@@ -137,6 +137,11 @@ class RedisServer:
         return self._pooled(max(self._breaker.deadline_seconds, limits.PATIENT_SECONDS))
 
     @property
+    def deadline_seconds(self) -> float:
+        """How long a call may take."""
+        return self._breaker.deadline_seconds
+
+    @property
     def _present_client(self) -> Redis:
         return self._patient_client if is_patient() else self._client
 

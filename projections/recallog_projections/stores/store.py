@@ -9,6 +9,7 @@ A commit makes these checks in order. They fence stale writers:
 6. mismatch: the stored checkpoint is before the expected one (the store was restored from an older copy).
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ class Outcome(Enum):
     MISMATCH = "mismatch"
 
 
+WAIT_SECONDS = 0.005
+"""How soon a store that cannot wait for a commit is looked at again."""
 CHAIN_START = bytes(16)
 """The value of a ledger's hash chain before its first record."""
 
@@ -173,6 +176,10 @@ class Store(ABC):
 
         `changes.keep` of a log is the same in all commits of a generation.
         """
+
+    async def wait_for(self, generation: Generation, offset: int, seconds: float) -> None:
+        """Return once `generation` has processed `offset`, or earlier, and after `seconds` at the latest."""
+        await asyncio.sleep(min(seconds, WAIT_SECONDS))
 
     @abstractmethod
     async def read(

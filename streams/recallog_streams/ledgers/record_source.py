@@ -27,7 +27,9 @@ class RecordSource(ABC):
 
     @abstractmethod
     async def poll(self, partitions: Collection[int], wait_seconds: float) -> Sequence[Batch]:
-        """The next batches of `partitions` in order; each begins where the previous batch of its partition ended.
+        """At most one batch of each of `partitions`; it begins where the previous batch of its partition ended.
+
+        They are of the ledger that was there at `start`. If another one replaces it, there are no records any more.
 
         `seek` must have been called for all `partitions`. Returns after about `wait_seconds` if there are no records or
         no partitions. Raises `StorageUnavailable` if the source must be stopped and started again.

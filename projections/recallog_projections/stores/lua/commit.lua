@@ -34,10 +34,10 @@ end
 local prefix = ARGV[2]
 local changes = cmsgpack.unpack(ARGV[7])
 
--- The order of a table is written only for calls with new rows: most commits replace rows. HSET returns how many rows of
--- a call are new. Calls are small, so that few existing rows are added to the order again.
-local function put(rows, order, items)
-  local first = 1
+-- The order of a table, and its name, are written only for calls with new rows: most commits replace rows. HSET returns
+-- how many rows of a call are new. Calls are small, so that few existing rows are added to the order again.
+local function put(name, items)
+  local rows, order, first = prefix .. 'rows:' .. name, prefix .. 'rows-order:' .. name, 1
   while first <= #items do
     local last = math.min(first + 31, #items)
     if redis.call('HSET', rows, unpack(items, first, last)) > 0 then
@@ -47,6 +47,7 @@ local function put(rows, order, items)
         scored[#scored + 1] = items[n]
       end
       redis.call('ZADD', order, unpack(scored))
+      redis.call('SADD', prefix .. 'tables', 'rows:' .. name)
     end
     first = last + 1
   end
@@ -54,13 +55,11 @@ end
 
 for _, table_ in ipairs(changes[1]) do
   local name, items, deleted = table_[1], table_[2], table_[3]
-  redis.call('SADD', prefix .. 'tables', 'rows:' .. name)
-  local rows, order = prefix .. 'rows:' .. name, prefix .. 'rows-order:' .. name
-  put(rows, order, items)
+  put(name, items)
   for first = 1, #deleted, CALL_ITEMS do
     local last = math.min(first + CALL_ITEMS - 1, #deleted)
-    redis.call('HDEL', rows, unpack(deleted, first, last))
-    redis.call('ZREM', order, unpack(deleted, first, last))
+    redis.call('HDEL', prefix .. 'rows:' .. name, unpack(deleted, first, last))
+    redis.call('ZREM', prefix .. 'rows-order:' .. name, unpack(deleted, first, last))
   end
 end
 
@@ -68,7 +67,6 @@ end
 -- need no counter.
 for _, log in ipairs(changes[2]) do
   local name, keep, keys, unsent, entries = log[1], log[2], log[3], log[4], log[5]
-  redis.call('SADD', prefix .. 'tables', 'logs:' .. name)
   local dropped, order, lists = prefix .. 'dropped:' .. name, prefix .. 'logs-order:' .. name, prefix .. 'log:' .. name .. ':'
   for n, key in ipairs(keys) do
     local list, added, length = lists .. key, entries[n], 0
@@ -77,6 +75,7 @@ for _, log in ipairs(changes[2]) do
     end
     if length == #added then
       redis.call('ZADD', order, 0, key)
+      redis.call('SADD', prefix .. 'tables', 'logs:' .. name)
     end
     if length > keep or unsent[n] > 0 then
       redis.call('LTRIM', list, -keep, -1)
@@ -86,4 +85,7 @@ for _, log in ipairs(changes[2]) do
 end
 
 redis.call('SET', KEYS[2], ARGV[6])
+if new > stored then -- wakes the readers that wait for it
+  redis.call('XADD', prefix .. 'commits', 'MAXLEN', 1, string.format('%.0f-0', new + 1), 'c', '')
+end
 return 'applied'

@@ -7,13 +7,11 @@
 * `record`, for the records of fetched batches. The consumer makes an object of each record, and fails at headers whose
   names are not UTF-8.
 * `partitioner.murmur2`, for the partition of a key. `DefaultPartitioner` takes lists of partitions, on every call.
-* `AIOKafkaConsumer._fetcher`, to see whether the consumer fetches: one that has stopped returns no records, and no
-  error.
 * `AIOKafkaProducer._closed`, `_sender` and `client`, and `AIOKafkaClient._maybe_wait_metadata`, to end a producer whose
   cluster is away: `stop` waits without end for the batches of a broker that does not answer.
 
-The requests that aiokafka does not have follow Kafka's message definitions (MetadataRequest/Response 10 and
-DescribeLogDirsRequest/Response 1).
+The requests that aiokafka does not have follow Kafka's message definitions (MetadataRequest/Response 10,
+FetchRequest/Response 13 and DescribeLogDirsRequest/Response 2).
 """
 
 import asyncio
@@ -23,7 +21,7 @@ from contextlib import suppress
 from io import BytesIO
 from typing import Any, ClassVar, Final, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import create_conn
@@ -31,18 +29,17 @@ from aiokafka.partitioner import murmur2
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import (
-    Array,
     Boolean,
     CompactArray,
+    CompactBytes,
     CompactString,
+    Int8,
     Int16,
     Int32,
     Int64,
     Schema,
-    String,
     TaggedFields,
 )
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
@@ -55,7 +52,8 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 _READ_COMMITTED: Final = 1
 _TOPIC_RESOURCE: Final = 2
-_FETCH_WAIT_MS: Final = 100
+_UNKNOWN_TOPIC_IDS: Final = (100, 103)
+_NO_EPOCH: Final = -1
 _END_SECONDS: Final = 1.0
 _LENGTH_AT, _HEAD_BYTES = 8, 12
 
@@ -81,6 +79,12 @@ class FetchedPartition(NamedTuple):
     data: bytes
 
 
+class UnknownTopicId(kafka.KafkaError):
+    """The leader has no topic with this id: it was deleted, or this leader does not know it yet."""
+
+    retriable = True
+
+
 class Client:
     """A connection to the cluster for single requests. Every call may raise a `KafkaError`."""
 
@@ -104,8 +108,10 @@ class Client:
         await self._client.set_topics([topic])
 
     async def describe(self, topic: str) -> TopicDescription:
-        """The topic. One request, which never creates it."""
-        response = await self._client.send(self._client.get_random_node(), _TopicRequest(topic))
+        """The topic. One request."""
+        # Never with the creation of the topic, which aiokafka's own requests may ask for.
+        request = _MetadataRequest10([(bytes(16), topic, {})], False, False, False, {})
+        response = await self._send(self._client.get_random_node(), request)
         ((code, _, id_, _, partitions, *_),) = response.topics
         leaders = [leader for _, _, leader, *_ in partitions]
         copies = [len(replicas) for _, _, _, _, replicas, *_ in partitions]
@@ -135,7 +141,7 @@ class Client:
         """The offset of each partition at `moment` (`EARLIEST` or `LATEST`): one request to each leader."""
         by_node: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for partition in partitions:
-            by_node[self._leader(topic, partition)].append((partition, moment))
+            by_node[self.leader(topic, partition)].append((partition, moment))
         responses = await asyncio.gather(
             *(
                 self._client.send(node, OffsetRequest(-1, _READ_COMMITTED, [(topic, asked)]))
@@ -150,34 +156,56 @@ class Client:
                 found[partition] = offset
         return [found[partition] for partition in partitions]
 
-    async def fetch(self, topic: str, partition: int, offset: int, bytes_max: int) -> FetchedPartition:
-        """The batches of one partition from the one that holds `offset`, under read_committed."""
-        topics = [(topic, [(partition, offset, bytes_max)])]
-        request = FetchRequest(_FETCH_WAIT_MS, 1, bytes_max, _READ_COMMITTED, topics)
-        response = await self._client.send(self._leader(topic, partition), request)
-        if (error := kafka.for_code(response.error_code)) is not kafka.NoError:
-            raise error(f"{topic}-{partition}")
-        # Version 11, which every broker since 2.3 and this aiokafka (0.14) have in common.
-        _, code, _, _, _, aborted, _, data = response.topics[0][1][0]
-        return FetchedPartition(kafka.for_code(code), aborted or (), data or b"")
+    async def fetch(
+        self, node: int, topic_id: bytes, starts: Mapping[int, int], *, bytes_max: int, wait_seconds: float
+    ) -> dict[int, FetchedPartition]:
+        """By partition: batches from the one that holds the offset in `starts`, under read_committed.
+
+        `node` leads the partitions. Returns after `wait_seconds` if there are none. A topic that was created again has
+        another id, so that its records are never returned.
+        """
+        asked: list[Any] = [
+            (partition, _NO_EPOCH, start, _NO_EPOCH, _NO_EPOCH, bytes_max, {}) for partition, start in starts.items()
+        ]
+        topics: list[Any] = [(topic_id, asked, {})]
+        wait_ms = round(wait_seconds * 1000)
+        request = _FetchRequest13(-1, wait_ms, 1, bytes_max, _READ_COMMITTED, 0, _NO_EPOCH, topics, [], "", {})
+        response = await self._send(node, request)
+        if (error := _error_of(response.error_code)) is not kafka.NoError:
+            raise error(f"a fetch from node {node}")
+        return {
+            partition: FetchedPartition(
+                _error_of(code), [(producer, first) for producer, first, _ in aborted or ()], data or b""
+            )
+            for partition, code, _, _, _, aborted, _, data, _ in (each for _, of, _ in response.topics for each in of)
+        }
 
     async def sizes_bytes(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
         """What the largest replica of each partition takes on the disks of its broker."""
         largest: dict[int, int] = {}
         for broker in self._client.cluster.brokers():
-            response = await self._client.send(broker.nodeId, _LogDirsRequest(topic, list(partitions)))
-            for code, _, topics in response.folders:
+            request = _LogDirsRequest2([(topic, list(partitions), {})], {})
+            response = await self._send(broker.nodeId, request)
+            for code, _, topics, _ in response.folders:
                 if (error := kafka.for_code(code)) is not kafka.NoError:
                     raise error("asking for sizes")
-                for partition, size_bytes, _, _ in (found for _, each in topics for found in each):
+                for partition, size_bytes, *_ in (found for _, each, _ in topics for found in each):
                     largest[partition] = max(size_bytes, largest.get(partition, 0))
         return largest
 
-    def _leader(self, topic: str, partition: int) -> int:
+    async def _send(self, node: int, request: RequestStruct) -> Any:
+        return await self._client.send(node, _InOneVersion(request))
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The node that leads a partition of a topic that is watched."""
         leader = self._client.cluster.leader_for_partition(TopicPartition(topic, partition))
         if leader is None or leader < 0:
             raise kafka.LeaderNotAvailableError(f"{topic}-{partition}")
         return int(leader)
+
+
+def _error_of(code: int) -> type[kafka.KafkaError]:
+    return UnknownTopicId if code in _UNKNOWN_TOPIC_IDS else kafka.for_code(code)
 
 
 async def try_connecting(host: str, port: int, settings: Mapping[str, Any]) -> None:
@@ -189,11 +217,6 @@ async def try_connecting(host: str, port: int, settings: Mapping[str, Any]) -> N
 def key_hash(key: bytes) -> int:
     """The hash by which Java's default partitioner picks the partition of a key."""
     return int(murmur2(key)) & 0x7FFFFFFF
-
-
-def has_stopped_fetching(consumer: AIOKafkaConsumer) -> bool:
-    """Whether a started consumer has stopped fetching: it then returns neither records nor errors."""
-    return consumer._fetcher is None or bool(consumer._fetcher.error_future.done())
 
 
 async def end_without_flushing(producer: AIOKafkaProducer) -> None:
@@ -218,6 +241,7 @@ class RecordFields(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+    headers: Sequence[tuple[str, bytes]] = ()
 
 
 class FetchedBatch:
@@ -291,49 +315,41 @@ class _Uuid(AbstractType[bytes]):
         return data.read(16)
 
 
+def _each(**fields: Any) -> CompactArray:
+    """An array of structs with these fields, which are of a flexible version."""
+    return CompactArray(*fields.items(), ("tags", TaggedFields))
+
+
+def _schema(**fields: Any) -> Schema:
+    """The fields of a request or an answer of a flexible version."""
+    return Schema(*fields.items(), ("tags", TaggedFields))
+
+
 class _MetadataResponse10(Response):
     API_KEY = 3
     API_VERSION = 10
-    SCHEMA: ClassVar[Schema] = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "brokers",
-            CompactArray(
-                ("node_id", Int32),
-                ("host", CompactString()),
-                ("port", Int32),
-                ("rack", CompactString()),
-                ("tags", TaggedFields),
+    SCHEMA: ClassVar[Schema] = _schema(
+        throttle_time_ms=Int32,
+        brokers=_each(node_id=Int32, host=CompactString(), port=Int32, rack=CompactString()),
+        cluster_id=CompactString(),
+        controller_id=Int32,
+        topics=_each(
+            error_code=Int16,
+            name=CompactString(),
+            topic_id=_Uuid,
+            is_internal=Boolean,
+            partitions=_each(
+                error_code=Int16,
+                partition=Int32,
+                leader=Int32,
+                leader_epoch=Int32,
+                replicas=CompactArray(Int32),
+                isr=CompactArray(Int32),
+                offline_replicas=CompactArray(Int32),
             ),
+            authorized_operations=Int32,
         ),
-        ("cluster_id", CompactString()),
-        ("controller_id", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("error_code", Int16),
-                ("name", CompactString()),
-                ("topic_id", _Uuid),
-                ("is_internal", Boolean),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("error_code", Int16),
-                        ("partition", Int32),
-                        ("leader", Int32),
-                        ("leader_epoch", Int32),
-                        ("replicas", CompactArray(Int32)),
-                        ("isr", CompactArray(Int32)),
-                        ("offline_replicas", CompactArray(Int32)),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("authorized_operations", Int32),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("authorized_operations", Int32),
-        ("tags", TaggedFields),
+        authorized_operations=Int32,
     )
 
 
@@ -342,66 +358,103 @@ class _MetadataRequest10(RequestStruct):
     API_KEY = 3
     API_VERSION = 10
     RESPONSE_TYPE = _MetadataResponse10
-    SCHEMA = Schema(
-        ("topics", CompactArray(("topic_id", _Uuid), ("name", CompactString()), ("tags", TaggedFields))),
-        ("allow_auto_topic_creation", Boolean),
-        ("include_cluster_authorized_operations", Boolean),
-        ("include_topic_authorized_operations", Boolean),
-        ("tags", TaggedFields),
+    SCHEMA = _schema(
+        topics=_each(topic_id=_Uuid, name=CompactString()),
+        allow_auto_topic_creation=Boolean,
+        include_cluster_authorized_operations=Boolean,
+        include_topic_authorized_operations=Boolean,
     )
 
 
-class _TopicRequest(Request[_MetadataRequest10]):
-    """Requests the metadata of one topic without creating it, which aiokafka's own metadata requests may do."""
-
-    API_KEY = 3
-
-    def __init__(self, topic: str) -> None:
-        self._topic = topic
-
-    def build(self, request_struct_class: type[_MetadataRequest10]) -> _MetadataRequest10:
-        return request_struct_class([(bytes(16), self._topic, {})], False, False, False, {})
-
-
-class _LogDirsResponse1(Response):
-    API_KEY = 35
-    API_VERSION = 1
-    SCHEMA: ClassVar[Schema] = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "folders",
-            Array(
-                ("error_code", Int16),
-                ("path", String()),
-                (
-                    "topics",
-                    Array(
-                        ("name", String()),
-                        (
-                            "partitions",
-                            Array(("partition", Int32), ("size_bytes", Int64), ("lag", Int64), ("is_future", Boolean)),
-                        ),
-                    ),
-                ),
+class _FetchResponse13(Response):
+    API_KEY = 1
+    API_VERSION = 13
+    SCHEMA: ClassVar[Schema] = _schema(
+        throttle_time_ms=Int32,
+        error_code=Int16,
+        session_id=Int32,
+        topics=_each(
+            topic_id=_Uuid,
+            partitions=_each(
+                partition=Int32,
+                error_code=Int16,
+                high_watermark=Int64,
+                last_stable_offset=Int64,
+                log_start_offset=Int64,
+                aborted=_each(producer_id=Int64, first_offset=Int64),
+                preferred_read_replica=Int32,
+                records=CompactBytes,
             ),
         ),
     )
 
 
-class _LogDirsRequest1(RequestStruct):
+class _FetchRequest13(RequestStruct):
+    FLEXIBLE_VERSION = True
+    API_KEY = 1
+    API_VERSION = 13
+    RESPONSE_TYPE = _FetchResponse13
+    SCHEMA = _schema(
+        replica_id=Int32,
+        max_wait_ms=Int32,
+        min_bytes=Int32,
+        max_bytes=Int32,
+        isolation_level=Int8,
+        session_id=Int32,
+        session_epoch=Int32,
+        topics=_each(
+            topic_id=_Uuid,
+            partitions=_each(
+                partition=Int32,
+                current_leader_epoch=Int32,
+                offset=Int64,
+                last_fetched_epoch=Int32,
+                log_start_offset=Int64,
+                max_bytes=Int32,
+            ),
+        ),
+        forgotten_topics=_each(topic_id=_Uuid, partitions=CompactArray(Int32)),
+        rack_id=CompactString(),
+    )
+
+
+class _LogDirsResponse2(Response):
     API_KEY = 35
-    API_VERSION = 1
-    RESPONSE_TYPE = _LogDirsResponse1
-    SCHEMA = Schema(("topics", Array(("name", String()), ("partitions", Array(Int32)))))
+    API_VERSION = 2
+    SCHEMA: ClassVar[Schema] = _schema(
+        throttle_time_ms=Int32,
+        folders=_each(
+            error_code=Int16,
+            path=CompactString(),
+            topics=_each(
+                name=CompactString(),
+                partitions=_each(partition=Int32, size_bytes=Int64, lag=Int64, is_future=Boolean),
+            ),
+        ),
+    )
 
 
-class _LogDirsRequest(Request[_LogDirsRequest1]):
-    """Requests the sizes of partitions on a broker's disks."""
-
+class _LogDirsRequest2(RequestStruct):
+    FLEXIBLE_VERSION = True
     API_KEY = 35
+    API_VERSION = 2
+    RESPONSE_TYPE = _LogDirsResponse2
+    SCHEMA = _schema(topics=_each(topic=CompactString(), partitions=CompactArray(Int32)))
 
-    def __init__(self, topic: str, partitions: list[int]) -> None:
-        self._topics: list[Any] = [(topic, partitions)]
 
-    def build(self, request_struct_class: type[_LogDirsRequest1]) -> _LogDirsRequest1:
-        return request_struct_class(self._topics)
+class _InOneVersion(Request[RequestStruct]):
+    """A request that is sent in the version that it has."""
+
+    API_KEY = -1
+
+    def __init__(self, request: RequestStruct) -> None:
+        self._request = request
+
+    def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:
+        return self._request
+
+    def prepare(self, versions: dict[int, tuple[int, int]]) -> RequestStruct:
+        first, last = versions[self._request.API_KEY]
+        if not first <= self._request.API_VERSION <= last:
+            raise NotImplementedError(f"{type(self._request).__name__}: it has versions {first} to {last}")
+        return self._request

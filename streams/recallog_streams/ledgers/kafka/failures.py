@@ -38,7 +38,7 @@ def named(error: Exception, address: object, doing: str) -> StorageError:
         )
     if isinstance(error, _OLD):
         return StorageError(
-            f"{address} is too old or too new for this client: {error}. Kafka 2.8 to 4 is known to work"
+            f"{address} is too old or too new for this client: {error}. Kafka 3.1 to 4 is known to work"
         )
     if getattr(error, "retriable", False) or isinstance(error, OSError | TimeoutError | kafka.KafkaTimeoutError):
         return StorageUnavailable(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, InvariantViolation, LedgerMismatch, OutOfRange, StorageUnavailable
+from recallog_schemas.errors import InvalidEvent, InvariantViolation, LedgerMismatch, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connection
@@ -52,7 +52,7 @@ class KafkaLedger(Ledger):
         self.address = address
         self._connection = Connection(address, deadline_seconds)
         self._topics = Topics(self._connection)
-        self._reader = Reader(self._connection, batch_records)
+        self._reader = Reader(self._connection, self._topics, batch_records)
         self._writer = Writer(self._connection)
         self._tracing = tracing
         self._ends: dict[int, int] = {}
@@ -144,16 +144,9 @@ class KafkaLedger(Ledger):
         topic = await self._topics.same()
         return await self._reader.ends(topic.partitions)
 
-    async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
+    def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         """As in `Ledger.read`. Raises `LedgerMismatch` if records from `start` on were deleted."""
-        topic = await self._topics.same()
-        if not 0 <= partition < topic.partitions:
-            raise OutOfRange(f"there is no partition {partition}: {self.address} has {topic.partitions}")
-        key = None if space is None else space.encode()
-        async with aclosing(self._reader.read(partition, start, until, key)) as batches:  # type: ignore[type-var]
-            async for batch in batches:
-                await self._topics.compare()  # a recreated topic has other records at the same offsets
-                yield batch
+        return self._reader.read(partition, start, until, None if space is None else space.encode())
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
         """As in `Ledger.find`. Kafka has no index: it reads the space's partition up to the event."""

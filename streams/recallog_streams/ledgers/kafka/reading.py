@@ -2,7 +2,8 @@
 
 aiokafka's consumer is not used: it fetches without end (a seek waits for the fetch before it, up to half a second at
 the log's end), buffers records beyond `until`, and creates an object for each record. A single fetch has none of these
-costs, names the log's bounds, and shares the connection.
+costs, names the log's bounds, and names the topic by its id: a topic that was recreated has other records at the same
+offsets, and the broker refuses to return them.
 """
 
 import asyncio
@@ -12,36 +13,44 @@ from typing import Final, NamedTuple
 from aiokafka import errors as kafka
 
 from recallog_schemas import limits
-from recallog_schemas.errors import LedgerMismatch
+from recallog_schemas.errors import LedgerMismatch, OutOfRange
 from recallog_streams.concurrency import ended
-from recallog_streams.ledgers.kafka.aiokafka_internals import EARLIEST, LATEST, Client, FetchedBatch, batches_of
+from recallog_streams.ledgers.kafka.aiokafka_internals import (
+    EARLIEST,
+    LATEST,
+    Client,
+    FetchedBatch,
+    FetchedPartition,
+    UnknownTopicId,
+    batches_of,
+)
 from recallog_streams.ledgers.kafka.connection import Connection
+from recallog_streams.ledgers.kafka.topic import Topics
 from recallog_streams.ledgers.ledger import Batch
 
 FETCH_BYTES: Final = 1024 * 1024
 """The size of a fetch, compressed as in the log. Two fetches are in memory at a time."""
 _RECORD_BYTES: Final = 256
+_WAIT_SECONDS: Final = 0.1
 SCAN_RECORDS: Final = 100_000
 """After so many offsets without a record of its space, a read returns an empty batch, which reports progress."""
 
 
 class Fetched(NamedTuple):
-    """The result of one fetch: Kafka's batches, and the aborted transactions among them."""
+    """The result of one fetch."""
 
     batches: Sequence[FetchedBatch]
-    aborted: Sequence[tuple[int, int]]
-    """Producer id and first offset of each."""
-
-    @property
-    def next(self) -> int:
-        return self.batches[-1].next_offset
+    """Kafka's batches of committed records."""
+    next: int
+    """The offset after them, and after markers and aborted transactions."""
 
 
 class Reader:
     """Reads partitions of one topic under read_committed."""
 
-    def __init__(self, connection: Connection, batch_records: int) -> None:
+    def __init__(self, connection: Connection, topics: Topics, batch_records: int) -> None:
         self._connection = connection
+        self._topics = topics
         self._topic = connection.address.topic
         self._batch_records = batch_records
 
@@ -53,6 +62,9 @@ class Reader:
 
     async def read(self, partition: int, start: int, until: int, key: bytes | None) -> AsyncIterator[Batch]:
         """Batches of [start, until); with `key`, only the records that have it."""
+        topic = await self._topics.same()
+        if not 0 <= partition < topic.partitions:
+            raise OutOfRange(f"there is no partition {partition}: {self._connection.address} has {topic.partitions}")
         first, position, room_bytes = start, start, limits.READ_BATCH_BYTES
         records: list[tuple[int, bytes]] = []
         keys: list[bytes | None] = []
@@ -63,7 +75,7 @@ class Reader:
                 in_flight = None
                 if fetched.next < until:
                     in_flight = asyncio.create_task(self._fetch(partition, fetched.next, until))
-                for batch in _committed(fetched, self._topic):
+                for batch in fetched.batches:
                     for record in batch.records():
                         offset = record.offset
                         if offset < position:
@@ -100,7 +112,13 @@ class Reader:
     async def _fetch_once(self, client: Client, partition: int, position: int, until: int) -> Fetched:
         # The broker returns at least one whole batch, which is enough for a single record.
         bytes_max = min(FETCH_BYTES, (until - position) * _RECORD_BYTES)
-        found = await client.fetch(self._topic, partition, position, bytes_max)
+        topic, node = await self._topics.open(), client.leader(self._topic, partition)
+        answers = await client.fetch(
+            node, topic.id_bytes, {partition: position}, bytes_max=bytes_max, wait_seconds=_WAIT_SECONDS
+        )
+        found = answers[partition]
+        if found.error is UnknownTopicId:
+            await self._topics.compare()
         if found.error is kafka.OffsetOutOfRangeError:
             start, end = await self._bounds(client, partition)
             if start <= position <= end:
@@ -108,15 +126,11 @@ class Reader:
             raise _OutOfRange
         if found.error is not kafka.NoError:
             raise found.error(f"{self._topic}-{partition}")
-        batches: list[FetchedBatch] = []
-        for fetched in batches_of(found.data):
-            if batches and fetched.base_offset >= until:
-                break
-            batches.append(fetched)
-        if not batches:
+        fetched = committed(found, until, f"{self._topic}-{partition}")
+        if fetched is None:
             # Below the end there is at least a record or a marker, unless the log was truncated meanwhile.
             raise kafka.LeaderNotAvailableError(f"{self._topic}-{partition} shows nothing at offset {position}")
-        return Fetched(batches, found.aborted)
+        return fetched
 
     async def _bounds(self, client: Client, partition: int) -> tuple[int, int]:
         (start,) = await client.offsets(self._topic, [partition], EARLIEST)
@@ -143,19 +157,26 @@ class _OutOfRange(Exception):
     """The offset is outside the log."""
 
 
-def _committed(fetched: Fetched, topic: str) -> list[FetchedBatch]:
-    """The batches of committed records, without markers and aborted transactions."""
-    aborted = sorted(fetched.aborted, key=lambda transaction: transaction[1])
+def committed(found: FetchedPartition, until: float, place: str) -> Fetched | None:
+    """The batches below `until` that a fetch has returned; None if it has returned none of any kind.
+
+    `place` names the partition in errors. Raises `CorruptRecordException`.
+    """
+    aborted = sorted(found.aborted, key=lambda transaction: transaction[1])
     aborting: set[int] = set()
-    found = []
-    for batch in fetched.batches:
+    batches: list[FetchedBatch] = []
+    following: int | None = None
+    for batch in batches_of(found.data):
+        if following is not None and batch.base_offset >= until:
+            break
         if not batch.is_whole():
-            raise kafka.CorruptRecordException(f"{topic}: the batch at offset {batch.base_offset} is damaged")
+            raise kafka.CorruptRecordException(f"{place}: the batch at offset {batch.base_offset} is damaged")
+        following = batch.next_offset
         while aborted and aborted[0][1] <= batch.base_offset:
             aborting.add(aborted.pop(0)[0])
         if batch.is_control:
             if batch.is_abort_marker():
                 aborting.discard(batch.producer_id)
         elif not (batch.is_transactional and batch.producer_id in aborting):
-            found.append(batch)
-    return found
+            batches.append(batch)
+    return None if following is None else Fetched(batches, following)

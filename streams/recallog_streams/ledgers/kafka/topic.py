@@ -37,6 +37,11 @@ class Topic:
     leaderless: int
     """The number of partitions without a leader, which cannot be read or written now."""
 
+    @property
+    def id_bytes(self) -> bytes:
+        """The id as requests have it."""
+        return base64.urlsafe_b64decode(f"{self.id}==")
+
 
 class Topics:
     """The topic as it was when the ledger was opened, and checks that it is still the same."""
