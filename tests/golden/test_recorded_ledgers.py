@@ -43,8 +43,8 @@ VILLAGE = {
     "activity.kinds": "9bde5b4d1ef7ce38",
     "outline.space": "808d5dfafbfc3f30",
     "clock.now": "5a9b499f2dedc8ab",
-    "conversations.messages": "3b12c36dee1be6cf",
-    "conversations.said": "5d1b928b55ec473c",
+    "conversations.messages": "4d45c8c1f0caca1f",
+    "conversations.newest": "7633c2277c9125f5",
     "settings.space": "cf818b47d5b2032e",
     "settings.agent": "c446009e440dd5c8",
 }

@@ -10,15 +10,8 @@ from recallog.models.conversations.reading import Shown
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
-from recallog_projections.models.conversations import projection, rendering
-from recallog_projections.models.conversations.tables import (
-    COMPACTIONS,
-    STATES,
-    CompactionRow,
-    ConversationKey,
-    ConversationRow,
-    MessageRow,
-)
+from recallog_projections.models.conversations import projection, rendering, tables
+from recallog_projections.models.conversations.tables import ConversationKey, MessageRow
 from recallog_projections.models.conversations.thresholds import DEFAULT, Thresholds
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings
@@ -48,7 +41,7 @@ async def messages(
     async def read(session: AgentReading) -> ConversationView:
         keys = [*projection.keys_of(conversation), _settings_of(conversation)]
         snapshot = await session.snapshot(keys, [own_log(conversation.space, conversation.agent)])
-        compacted = None if whole else snapshot.row(COMPACTIONS, *conversation)
+        compacted = None if whole else snapshot.row(tables.COMPACTIONS, *conversation)
         found = await _shown(session, conversation, compacted)
         if before is not None:
             end = next((number for number, each in enumerate(found) if each.id == before), None)
@@ -72,14 +65,14 @@ async def planned(reading: AgentReading, conversation: ConversationKey, threshol
 
     async def read(session: AgentReading) -> Planned:
         snapshot = await session.snapshot(projection.keys_of(conversation))
-        compacted = snapshot.row(COMPACTIONS, *conversation)
+        compacted = snapshot.row(tables.COMPACTIONS, *conversation)
         found = await _shown(session, conversation, compacted)
         later = None if compacted is None else sum(each.offset > compacted.offset for each in found)
         plan = compaction.plan([each.message for each in found], thresholds, later)
         # What was published or ingested stays, if no added message is behind it: a compaction names an added one.
         behind = next((count for count in range(len(plan.head)) if _last(found, plan, count).added), len(plan.head))
         plan = plan.without(behind)
-        state = snapshot.row(STATES, *conversation) or ConversationRow()
+        state = snapshot.row(tables.STATES, *conversation) or tables.ConversationRow()
         replaced = found[: len(found) - len(plan.kept)]
         subjects = {each.subject for each in replaced if each.message not in plan.instructions}
         return Planned(
@@ -98,16 +91,20 @@ def _last(found: Sequence[Shown], plan: Plan, fewer: int) -> Shown:
 
 
 async def _shown(
-    session: AgentReading, conversation: ConversationKey, compacted: CompactionRow | None
+    session: AgentReading, conversation: ConversationKey, compacted: tables.CompactionRow | None
 ) -> Sequence[Shown]:
     """The messages as a model reads them: where there is a compaction, instructions that stay, and its summary."""
     if compacted is None:
         return await stored.shown(session, conversation, [row async for row in stored.rows_of(session, conversation)])
     instructions = await stored.shown(session, conversation, await _instructions(session, conversation, compacted.upto))
-    rows = [row async for row in stored.rows_of(session, conversation, after=compacted.upto)]
+    rows: list[MessageRow] = []
+    async for row in stored.rows_of(session, conversation, newest_first=True):
+        if row.offset <= compacted.upto:
+            break
+        rows.append(row)
     message = compaction.message_of(compacted.summary)
     summary = Shown(compacted.id, compacted.upto, message, True, compacted.subject)
-    return [*instructions, summary, *await stored.shown(session, conversation, rows)]
+    return [*instructions, summary, *await stored.shown(session, conversation, rows[::-1])]
 
 
 async def _instructions(session: ReadSession, conversation: ConversationKey, upto: int) -> list[MessageRow]:

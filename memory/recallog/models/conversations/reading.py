@@ -3,15 +3,18 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import SpaceReading
-from recallog_projections.models.conversations import projection, rendering, tables
+from recallog_projections.models.conversations import rendering, tables
+from recallog_projections.models.conversations.projection import SHARED
 from recallog_projections.models.conversations.rendering import Message
-from recallog_projections.models.conversations.tables import MESSAGES, PARTS, REMOVED, ConversationKey, MessageRow
+from recallog_projections.models.conversations.tables import ConversationKey, MessageRow
 from recallog_projections.tables import RowKey
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import StorageCorrupt
+from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.roles import ASSISTANT
 
 _GAP = 64
@@ -36,57 +39,68 @@ async def rows_of(
     reading: ReadSession,
     conversation: ConversationKey,
     *,
-    after: int | None = None,
     newest_first: bool = False,
     page: int = limits.SCAN_ITEMS,
 ) -> AsyncIterator[MessageRow]:
     """The messages of a conversation that were not removed, in their order, or the newest first.
 
-    With `after` they begin behind this offset, which is before it if the newest come first. `page` rows are read at a
-    time.
+    About `page` of them are read at a time.
     """
-    streams = [
-        _pages(reading, conversation, of, after=after, newest_first=newest_first, page=page)
-        for of in (conversation.agent, projection.SHARED)
-    ]
-    waiting = [await anext(stream, []) for stream in streams]
-    while any(waiting):
-        # A page is complete up to the first of the last offsets of both, or to its end if there is no other one.
-        bounds = [rows[-1].offset for rows in waiting if rows]
-        bound = max(bounds) if newest_first else min(bounds)
-        ready: list[MessageRow] = []
-        for number, rows in enumerate(waiting):
-            taken = [row for row in rows if (row.offset >= bound if newest_first else row.offset <= bound)]
-            ready += taken
-            waiting[number] = rows[len(taken) :] or (await anext(streams[number], []) if taken else rows)
-        once = {row.offset: row for row in ready}  # what an agent has said to all is its own and shared
-        in_order = sorted(once, reverse=newest_first)
-        for row in await _present(reading, conversation, [once[offset] for offset in in_order]):
-            yield row
+    owners = [conversation._replace(agent=agent) for agent in (conversation.agent, SHARED)]
+    snapshot = await reading.snapshot([RowKey(tables.NEWEST.name, *owner) for owner in owners])
+    streams = []
+    for owner in owners:
+        newest = snapshot.row(tables.NEWEST, *owner) or tables.NewestRow()
+        parts = _parts(reading, owner, newest, newest_first=newest_first, page=page)
+        streams.append(_present(reading, conversation, parts))
+    heads = [await anext(stream, None) for stream in streams]
+    while rows := [head for head in heads if head is not None]:
+        row = (max if newest_first else min)(rows, key=_offset)
+        yield row
+        for number, head in enumerate(heads):
+            if head is not None and head.offset == row.offset:  # both: what an agent has said to all
+                heads[number] = await anext(streams[number], None)
 
 
-async def _pages(
-    reading: ReadSession, conversation: ConversationKey, of: str, *, after: int | None, newest_first: bool, page: int
+_offset = attrgetter("offset")
+
+
+async def _parts(
+    reading: ReadSession, owner: ConversationKey, newest: tables.NewestRow, *, newest_first: bool, page: int
 ) -> AsyncIterator[list[MessageRow]]:
-    """The rows of one owner in pages; none of them is empty."""
-    behind = None if after is None else tables.message_key(conversation.session, after)
-    prefix = tables.session_prefix(conversation.session)
-    while True:
+    """The messages of one owner. `newest`, which was read before, may be in a chunk by now."""
+    rows, behind, more = list(newest.messages), None, newest.chunks > 0
+    if rows and newest_first:
+        yield rows[::-1]
+        behind = tables.chunk_key(owner.session, rows[0].offset)
+    while more:
         found = await reading.page(
-            MESSAGES, conversation.space, of, prefix=prefix, newest_first=newest_first, after=behind, limit=page
+            tables.MESSAGES,
+            owner.space,
+            owner.agent,
+            prefix=tables.session_prefix(owner.session),
+            newest_first=newest_first,
+            after=behind,
+            limit=page // conversations_limits.MESSAGES_OF_CHUNK + 1,
         )
-        if found.items:
-            yield [row for _, row in found.items]
-        if found.next is None:
-            return
-        behind = found.next
+        in_chunks = [row for _, chunk in found.items for row in chunk.messages]
+        yield sorted(in_chunks, key=_offset, reverse=newest_first)
+        behind, more = found.next, found.next is not None
+        rows = [row for row in rows if not in_chunks or row.offset > in_chunks[-1].offset]
+    if rows and not newest_first:
+        yield rows
 
 
-async def _present(reading: ReadSession, conversation: ConversationKey, rows: Sequence[MessageRow]) -> list[MessageRow]:
-    """Those of the messages that were not removed."""
-    keys = [RowKey(REMOVED.name, conversation.space, conversation.agent, row.id) for row in rows]
-    snapshot = await reading.snapshot(keys)
-    return [row for row in rows if snapshot.row(REMOVED, conversation.space, conversation.agent, row.id) is None]
+async def _present(
+    reading: ReadSession, conversation: ConversationKey, parts: AsyncIterator[Sequence[MessageRow]]
+) -> AsyncIterator[MessageRow]:
+    """The messages that were not removed."""
+    async for rows in parts:
+        keys = [RowKey(tables.REMOVED.name, conversation.space, conversation.agent, row.id) for row in rows]
+        snapshot = await reading.snapshot(keys)
+        for row in rows:
+            if snapshot.row(tables.REMOVED, conversation.space, conversation.agent, row.id) is None:
+                yield row
 
 
 async def events_of(reading: SpaceReading, conversation: ConversationKey, rows: Sequence[MessageRow]) -> list[Event]:
@@ -113,11 +127,11 @@ async def _whole(reading: SpaceReading, conversation: ConversationKey, row: Mess
         return None
     numbers = range(1, row.parts + 1)
     keys = [
-        RowKey(PARTS.name, conversation.space, conversation.agent, tables.part_key(row.id, number))
+        RowKey(tables.PARTS.name, conversation.space, conversation.agent, tables.part_key(row.id, number))
         for number in numbers
     ]
     snapshot = await reading.snapshot(keys)
-    places = [snapshot.row(PARTS, *key[1:]) for key in keys]
+    places = [snapshot.row(tables.PARTS, *key[1:]) for key in keys]
     offsets = [place.offset for place in places if place is not None]
     if len(offsets) < row.parts:
         return None

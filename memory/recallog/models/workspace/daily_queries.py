@@ -57,10 +57,10 @@ async def _newest_said(reading: AgentReading, conversation: ConversationKey, sin
     most = workspace_limits.DAILY_SCANNED
     found: list[Event] = []
     rows: list[MessageRow] = []
-    async for row in stored.rows_of(reading, conversation, after=until, newest_first=True, page=2 * most):
+    async for row in stored.rows_of(reading, conversation, newest_first=True, page=2 * most):
         if row.offset <= since:
             break
-        if row.role in _SPEAKERS:
+        if row.offset < until and row.role in _SPEAKERS:
             rows.append(row)
         if len(rows) == most:
             found += await _said(reading, conversation, rows)

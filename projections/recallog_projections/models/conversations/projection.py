@@ -1,5 +1,6 @@
 """The fold of messages, removals and compactions into conversations, and when one has to be compacted."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -10,20 +11,20 @@ from recallog_projections.models.conversations.tables import (
     COMPACTIONS,
     DUE,
     MESSAGES,
+    NEWEST,
     PARTS,
     REFS,
     REFUSALS,
     REMOVED,
-    SAID,
     STATES,
+    ChunkRow,
     CompactionRow,
     ConversationKey,
     ConversationRow,
+    EventRef,
     MessageRef,
     MessageRow,
-    PartRow,
-    Removed,
-    SaidRow,
+    NewestRow,
     SessionRow,
 )
 from recallog_projections.refusals import Refusal
@@ -45,6 +46,7 @@ SHARED = ""
 _SAID = frozenset({rendering.USER_SAID, rendering.AGENT_SAID})
 """The kinds of messages that others than their author may see in their conversations."""
 _EMPTY = ConversationRow()
+_NO_MESSAGES = NewestRow()
 _REST_MICROS = conversations_limits.COMPACT_REST_SECONDS * 1_000_000
 
 
@@ -57,35 +59,39 @@ class Conversations:
     """
 
     name: ClassVar[str] = "conversations"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     ends_runs = triggers.CLOSINGS
     kinds = KINDS | triggers.CLOSINGS | {rendering.PART, rendering.REMOVAL, rendering.COMPACTION}
-    tables = (MESSAGES, REFS, STATES, SAID, COMPACTIONS, DUE, PARTS, REMOVED, REFUSALS)
+    tables = (MESSAGES, NEWEST, REFS, STATES, COMPACTIONS, DUE, PARTS, REMOVED, REFUSALS)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         space = run[0].event.space
         plans = settings.plans(rows, space)
-        said: dict[tuple[str, str], int] = {}
+        said = Counter[tuple[str, str]]()
+        added = defaultdict[tuple[str, str], list[MessageRow]](list)
         for record in run:
             event = record.event
             if not record.reached:
                 continue
             if event.kind in KINDS:
                 if event.session is not None and (owners := _owners(plans, event)):
-                    _add(rows, record, event.session, owners, said)
+                    row = _row(rows, record, event.session, owners)
+                    for owner in owners:
+                        added[owner, event.session].append(row)
+                        if event.kind in _SAID and (owner == SHARED or SHARED not in owners):
+                            said[owner, event.session] += 1
             elif event.kind == rendering.PART:
                 at = (event.space, event.agent, _part_of(event))
                 if rows.get(PARTS, *at) is None:
-                    rows.put(PARTS, PartRow(record.offset), *at)
+                    rows.put(PARTS, EventRef(record.offset), *at)
             elif event.kind in _JUDGED:
                 refused = _JUDGED[event.kind](rows, record)
                 if refused is not None:
                     rows.append(REFUSALS, Refusal(event.id, refused), event.space, event.agent)
             else:
                 _close(rows, event)
-        for address, count in said.items():
-            known = rows.get(SAID, space, *address)
-            rows.put(SAID, SaidRow(count if known is None else known.count + count), space, *address)
+        for (owner, session), messages in added.items():
+            _append(rows, messages, said[owner, session], space, owner, session)
 
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         """The compactions of the conversations that this message has made too long."""
@@ -97,20 +103,24 @@ class Conversations:
         return [Due(COMPACTION, owner, cause=event.id) for owner in due]
 
 
-def _add(rows: Rows, record: Record, session: str, owners: tuple[str, ...], said: dict[tuple[str, str], int]) -> None:
-    """Add a message to the conversations of `owners`; `said` counts what was said, by owner and session."""
+def _append(rows: Rows, messages: Sequence[MessageRow], said: int, space: str, owner: str, session: str) -> None:
+    """Append messages to a conversation; the newest ones become a chunk as soon as they fill it."""
+    known = rows.get(NEWEST, space, owner, session) or _NO_MESSAGES
+    newest, chunks, size = (*known.messages, *messages), known.chunks, conversations_limits.MESSAGES_OF_CHUNK
+    while len(newest) >= size:
+        rows.put(MESSAGES, ChunkRow(newest[:size]), space, owner, tables.chunk_key(session, newest[0].offset))
+        newest, chunks = newest[size:], chunks + 1
+    rows.put(NEWEST, NewestRow(known.said + said, chunks, newest), space, owner, session)
+
+
+def _row(rows: Rows, record: Record, session: str, owners: tuple[str, ...]) -> MessageRow:
+    """The row of a message in the conversations of `owners`; one that was added is counted there."""
     event = record.event
-    if rendering.is_added(event):
-        row, chars = _added(record)
-        _count(rows, record, session, row, chars, owners)
-    else:
-        row = MessageRow(event.id, record.offset, event.agent, rendering.ROLE_OF_PLAIN[event.kind])
-    if event.kind in _SAID:
-        for owner in (SHARED,) if SHARED in owners else owners:
-            said[owner, session] = said.get((owner, session), 0) + 1
-    key = tables.message_key(session, record.offset)
-    for owner in owners:
-        rows.put(MESSAGES, row, event.space, owner, key)
+    if not rendering.is_added(event):
+        return MessageRow(event.id, record.offset, event.agent, rendering.ROLE_OF_PLAIN[event.kind])
+    row, chars = _added(record)
+    _count(rows, record, session, row, chars, owners)
+    return row
 
 
 def _added(record: Record) -> tuple[MessageRow, int]:
@@ -187,7 +197,7 @@ def _remove(rows: Rows, record: Record) -> str | None:
         return tables.GONE
     if ref is not None and not {event.agent, SHARED} & {*ref.owners}:
         return tables.UNKNOWN
-    rows.put(REMOVED, Removed(record.offset), event.space, event.agent, id_)
+    rows.put(REMOVED, EventRef(record.offset), event.space, event.agent, id_)
     if session is None:
         return None
     state = rows.get(STATES, event.space, event.agent, session) or _EMPTY

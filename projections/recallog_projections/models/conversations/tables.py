@@ -76,10 +76,20 @@ class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many messages were taken out of it."""
 
 
-class SaidRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How much users and agents have said in a conversation; what a space shares counts for the owner "" alone."""
+class ChunkRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """`limits.MESSAGES_OF_CHUNK` consecutive messages of a conversation. It never changes."""
 
-    count: int
+    messages: tuple[MessageRow, ...]
+
+
+class NewestRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The newest messages of a conversation, which no chunk holds yet."""
+
+    said: int = 0
+    """How much users and agents have said in it; what a space shares counts for the owner "" alone."""
+    chunks: int = 0
+    """How many chunks hold the messages before."""
+    messages: tuple[MessageRow, ...] = ()
 
 
 class CompactionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -104,32 +114,27 @@ class SessionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     session: str
 
 
-class PartRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    offset: int
-
-
-class Removed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A message that was taken out of a conversation."""
+class EventRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where an event is: the part of a message, or the removal of one."""
 
     offset: int
-    """The offset of the event that removed it."""
 
 
-MESSAGES = Table("conversations.messages", MessageRow, write_only=True)
-"""At (space, agent, `message_key`)."""
+MESSAGES = Table("conversations.messages", ChunkRow, write_only=True)
+"""At (space, agent, `chunk_key`)."""
+NEWEST = Table("conversations.newest", NewestRow)
+"""At (space, agent, session)."""
 REFS = Table("conversations.refs", MessageRef, write_only=True)
 """At (space, "", id of the event), which is unique in the space."""
 STATES = Table("conversations.states", ConversationRow)
 """At a `ConversationKey`."""
-SAID = Table("conversations.said", SaidRow)
-"""At (space, agent, session)."""
 COMPACTIONS = Table("conversations.compactions", CompactionRow)
 """At a `ConversationKey`."""
 DUE = Table("conversations.due", SessionRow)
 """The sessions whose compaction stands, at (space, agent, id of the trigger)."""
-PARTS = Table("conversations.parts", PartRow)
+PARTS = Table("conversations.parts", EventRef)
 """At (space, agent that wrote it, `part_key`): of several with one number the first."""
-REMOVED = Table("conversations.removed", Removed)
+REMOVED = Table("conversations.removed", EventRef)
 """At (space, agent, id of the event)."""
 REFUSALS = log_of_refusals("conversations.refusals")
 """Removals and compactions that have changed nothing."""
@@ -143,12 +148,12 @@ CHANGED = "changed"  # compaction: a message was taken out since it was planned,
 
 @lru_cache(maxsize=1024)
 def session_prefix(session: str) -> str:
-    """The beginning of the keys of the messages of a session."""
+    """The beginning of the keys of the chunks of a session."""
     return items.prefix_of((session,))
 
 
-def message_key(session: str, offset: int) -> str:
-    """The key of a message; sorts like the offset."""
+def chunk_key(session: str, offset: int) -> str:
+    """The key of the chunk whose first message has this offset; sorts like the offset."""
     return f"{session_prefix(session)}{offset:020d}"
 
 

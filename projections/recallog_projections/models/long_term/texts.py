@@ -49,7 +49,7 @@ _HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fff
 # this module.
 _AROUND_HAN = rf"(?<=[{_HAN}]) (?=[A-Za-z0-9])|(?<=[A-Za-z0-9]) (?=[{_HAN}])"
 _PIECES = rf"[{_HAN}]+|[^\s{_HAN}]+|\s+"
-_CORE = re.compile(r"[,;:.!?\"'()\[\]]*(.*?)[,;:.!?\"'()\[\]]*", re.DOTALL)
+_AROUND_WORDS = ",;:.!?\"'()[]"
 _END = r"(?<=[^\W\d_]{2})[.!。]+$|(?<=[" + _HAN + r"])[.!。]+$|(?<=[^\s.])[.。]$"
 """The punctuation that may end a text: any after a word, one full stop after a number or a sign."""
 _STOPS = frozenset(".!?。")
@@ -166,13 +166,16 @@ class _Written:
         pieces = list(_pieces(re.sub(_END, "", re.sub(_AROUND_HAN, "", _plain(collapsed)))))
         shouted = _is_shouted(pieces)
         first = next((number for number, piece in enumerate(pieces) if piece.core), -1)
-        soft = [_is_soft(piece, is_first=number == first, shouted=shouted) for number, piece in enumerate(pieces)]
-        folded = [piece.text.lower() if is_soft else piece.text for piece, is_soft in zip(pieces, soft, strict=True)]
-        if shouted or not any(_has_capital(piece.text) for piece, is_soft in zip(pieces, soft, strict=True) if is_soft):
+        soft = {
+            number
+            for number, piece in enumerate(pieces)
+            if _has_capital(piece.text) and _is_soft(piece, is_first=number == first, shouted=shouted)
+        }
+        folded = [piece.text.lower() if number in soft else piece.text for number, piece in enumerate(pieces)]
+        if shouted or not soft:
             return cls("".join(folded), "")
         cased = [folded[n] if n == first else piece.text for n, piece in enumerate(pieces)]
-        begins = "+" if soft[first] and _has_capital(pieces[first].text) else "-"
-        return cls("".join(folded), begins + _short("".join(cased)))
+        return cls("".join(folded), ("+" if first in soft else "-") + _short("".join(cased)))
 
 
 @cached_if_short
@@ -194,14 +197,18 @@ def _usual(found: re.Match[str]) -> str:
 def _pieces(text: str) -> Iterator[_Piece]:
     before = ""
     for found in re.findall(_PIECES, text):
-        core = _CORE.fullmatch(found)
-        yield _Piece(found, core[1].strip() if core is not None else found, before[-1:].isdigit())
+        yield _Piece(found, found.strip(_AROUND_WORDS).strip(), before[-1:].isdigit())
         before = before if found.isspace() else found
 
 
 def _is_shouted(pieces: Sequence[_Piece]) -> bool:
-    words = [piece.core for piece in pieces if len(piece.core) > 1 and _parts(piece.core)]
-    return len(words) >= _SHOUTED_WORDS and all(word.isupper() for word in words)
+    words = 0
+    for piece in pieces:
+        if len(piece.core) > 1 and _parts(piece.core):
+            if not piece.core.isupper():
+                return False
+            words += 1
+    return words >= _SHOUTED_WORDS
 
 
 def _parts(core: str) -> Sequence[str]:

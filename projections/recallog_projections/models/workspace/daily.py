@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from recallog_projections.models.conversations.projection import SHARED
-from recallog_projections.models.conversations.tables import SAID
+from recallog_projections.models.conversations.tables import NEWEST
 from recallog_projections.models.items import fact_blocks
 from recallog_projections.models.items import projection as items
 from recallog_projections.rows import Rows
@@ -58,8 +58,8 @@ class DailyLogs:
                 continue
             if not settings_of(rows.get(settings.AGENTS, event.space, event.agent)).enabled:
                 continue
-            counts = (rows.get(SAID, event.space, owner, event.session) for owner in (event.agent, SHARED))
-            said = sum(row.count for row in counts if row is not None)
+            counts = (rows.get(NEWEST, event.space, owner, event.session) for owner in (event.agent, SHARED))
+            said = sum(row.said for row in counts if row is not None)
             before = rows.get(LOGGED, event.space, event.agent, event.session) or _NEVER
             if said - before.said >= workspace_limits.DAILY_MESSAGES:
                 rows.put(LOGGED, Logged(said, record.offset), event.space, event.agent, event.session)

@@ -4,6 +4,7 @@
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of one message as JSON; beyond the size of an event it is kept in parts
 MESSAGE_PART_CHARS = 60_000  # of the JSON of a message: at most 4 bytes each, so that a part fits an event
 MESSAGES_MAX = 5_000  # of one call
+MESSAGES_OF_CHUNK = 8  # in one row; larger rows of the local store would need pages of their own
 MESSAGE_CALLS_SEARCHED = 256  # newest messages in which the call of a tool's result is looked for
 COMPACT_MESSAGES = 20  # a conversation of more messages is compacted
 COMPACT_CHARS = 48_000  # or one of more characters
