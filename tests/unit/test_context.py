@@ -407,10 +407,12 @@ def spare_lines(prompt: ContextView) -> tuple[int, ...]:
     return tuple(len(found.get(heading, [])) for heading in SPARE)
 
 
-def test_a_budget_removes_actions_then_memories_then_beliefs_line_by_line(tmp_path: Path) -> None:
+def test_a_budget_removes_actions_then_memories_then_beliefs_and_the_last_line_of_each_at_the_end(
+    tmp_path: Path,
+) -> None:
     left = [spare_lines(prompt) for prompt in reversed(on_a_budget(tmp_path, FULL))]
     assert list(dict.fromkeys(left)) == [
-        (3, 4, 3), (2, 4, 3), (1, 4, 3), (0, 4, 3), (0, 3, 3), (0, 2, 3), (0, 1, 3), (0, 0, 3), (0, 0, 2), (0, 0, 1),
+        (3, 4, 3), (2, 4, 3), (1, 4, 3), (1, 3, 3), (1, 2, 3), (1, 1, 3), (1, 1, 2), (1, 1, 1), (0, 1, 1), (0, 0, 1),
         (0, 0, 0),
     ]  # fmt: skip
 
@@ -474,7 +476,7 @@ def test_a_long_message_is_cut_before_memories_go_and_never_left_out(tmp_path: P
     assert re.fullmatch(r"\[turn 050\]\[user.injected\]\[visitor\] word0( word\d+)+…", message)
 
 
-def test_older_messages_and_scenes_go_oldest_first(tmp_path: Path) -> None:
+def test_older_messages_and_scenes_go_oldest_first_and_the_newest_of_each_stays_longest(tmp_path: Path) -> None:
     events = [
         event_of(1, "user.injected", "First.", agent="visitor"),
         event_of(2, "world.observed", "Second.", agent="narrator"),
@@ -483,7 +485,7 @@ def test_older_messages_and_scenes_go_oldest_first(tmp_path: Path) -> None:
     ]
     words = ("First.", "Second.", "Third.", "Fourth.")
     left = [tuple(word for word in words if word in prompt.text) for prompt in on_a_budget(tmp_path, events)]
-    assert list(dict.fromkeys(left)) == [words[3:], words[2:], words[1:], words]
+    assert list(dict.fromkeys(left)) == [words[3:], ("Second.", "Fourth."), words[1:], words]
 
 
 def test_the_given_scene_and_extra_are_cut_too(tmp_path: Path) -> None:

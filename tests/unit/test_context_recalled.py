@@ -196,6 +196,39 @@ def test_a_budget_removes_actions_then_what_was_asked_for_and_never_components_a
     assert {(3, 1), (3, 0), (0, 0)} <= set(left)
 
 
+def test_each_section_keeps_a_line_until_only_the_best_answers_are_left(tmp_path: Path) -> None:
+    notes = [retained(number, f"Rye is {word}.") for number, word in enumerate(QUALITIES[:6], 30)]
+    oven = event("tool.used", turn=20, payload={"tool": "oven", "result": "hot"})
+    baked = event("tool.used", turn=21, payload={"tool": "oven", "result": "baked"})
+    events = [configured(window=3), *RYE[3:], *notes, oven, baked]
+    whole = context(tmp_path, events, query="How is the rye?")
+    left: list[tuple[int, ...]] = []
+    for budget in range(whole.tokens, 24, -1):
+        found = sections(context(tmp_path, [], query="How is the rye?", budget_tokens=budget))
+        left.append(tuple(len(found.get(each, [])) for each in ("RECALLED", "YOUR MEMORY", "ACTION HISTORY")))
+    order = list(dict.fromkeys(left))
+    assert order.index((6, 1, 1)) < order.index((4, 1, 1)) < order.index((4, 0, 0)) < order.index((3, 0, 0))
+
+
+def test_what_repeats_the_query_is_not_recalled(tmp_path: Path) -> None:
+    asked = event_of(2, "agent.spoke", "how is  the RYE?", session="s-1")
+    lines = recalled(tmp_path, [*RYE[:1], asked, *RYE[1:]], query="How is the rye?")
+    assert len(lines) == 3
+    assert not any("how is" in line for line in lines)
+
+
+@pytest.mark.parametrize("given", [{"step": "Answer: How is the rye?"}, {"components": ["ASKED: How is the rye?"]}])
+@pytest.mark.parametrize("kind", ["agent.spoke", "user.injected"])
+def test_a_message_that_the_caller_shows_is_in_the_prompt_once(
+    tmp_path: Path, kind: str, given: dict[str, Any]
+) -> None:
+    asked = event_of(20, kind, "How is the rye?", agent="baker")
+    assert context(tmp_path, [*RYE, asked], query="How is the rye?").text.count("How is the rye?") == 1
+    prompt = context(tmp_path, [], query="How is the rye?", **given)
+    assert prompt.text.count("How is the rye?") == 1
+    assert "[turn 013][agent.spoke] Good morning, number 13." in prompt.text
+
+
 def test_without_a_query_what_is_recalled_is_removed_first(tmp_path: Path) -> None:
     oven = event("tool.used", turn=20, payload={"tool": "oven", "result": "hot"})
     with_sections(tmp_path, [*RYE, oven], scene="How is the rye?")

@@ -10,7 +10,8 @@ What gives way to a budget, in this order:
 5. the newest message of a visitor, down to `prompt_limits.PROMPT_MESSAGE_CHARS_LEAST`.
 
 What a query has asked for, the lines of RECALLED, gives way after the whole lines of the others: it is cut to at least
-`prompt_limits.PROMPT_ASKED_CHARS_MIN` characters, then the weakest of its lines are left out.
+`prompt_limits.PROMPT_ASKED_CHARS_MIN` characters, then the weakest of its lines are left out. The last line of each
+section, and the best `prompt_limits.PROMPT_ASKED_LINES_LEAST` lines of RECALLED, are the last ones to be left out.
 
 What one step gains beyond the need is used for longer lines again. The identity, working memory, the caller's
 components and step, and the form of the answer never give way.
@@ -88,7 +89,7 @@ class Prompt:
     removable: Sequence[Line] = ()
     """The lines that are cut, and that can be left out, in the order in which that happens."""
     asked: Set[Line] = frozenset()
-    """Those of the removable lines that answer the query: the last ones to be left out, the weakest first."""
+    """Those of the removable lines that answer the query, which are longer than the others when they are cut."""
     message: Line | None = None
     """The newest message of a visitor: it is cut, but never left out."""
     evidence: Sequence[Line] = ()
@@ -171,7 +172,7 @@ class Prompt:
                 message_chars=prompt_limits.PROMPT_MESSAGE_CHARS_MIN,
             )
         if not fits(conceded):
-            unasked = len(self.removable) - len(self.asked)
+            unasked = next((n for n, line in enumerate(self.removable) if line in self.asked), len(self.removable))
             asked_chars = prompt_limits.PROMPT_ASKED_CHARS_MIN if self.asked else None
             without_unasked = replace(conceded, lines_removed=unasked)
             without_lines = replace(conceded, lines_removed=len(self.removable), asked_chars=asked_chars)

@@ -6,7 +6,7 @@ prompt caches); the form of the answer comes last. All sections come from one at
 reads of the same position. `prompt` fits their lines to a budget.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 
 from recallog.models.beliefs import queries as reflections
@@ -83,10 +83,12 @@ class _SectionContents:
     query: str
     working: str | None
     """The text of the agent's working memory, or a hint if it is empty; None: prompts do not show it."""
+    answered: Set[int]
+    """The offset of the message that is answered, if a section of the caller has it: no other section repeats it."""
 
     def offsets(self) -> set[int]:
         shown = (*self.goals, *self.seen, *self.beliefs, *self.visitors, *self.actions)
-        return {event.position.offset for event in shown}
+        return {*(event.position.offset for event in shown), *self.answered}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ async def compose(
                 *(event.position.offset for event in memory.events),
                 *working.offsets_shown(snapshot, space, agent),
             }
-            further = recalled.shown(found, rag, elsewhere, auto)
+            further = recalled.shown(found, rag, elsewhere, auto, request.query)
             reflection = await reflections.view(reading, snapshot)
             return Composition(
                 snapshot,
@@ -235,7 +237,20 @@ def _shown(
         request.scene,
         request.query if request.query is not None else scene_text or _texts(goals),
         working.section(snapshot, space, agent),
+        _answered(snapshot, space, agent, request),
     )
+
+
+def _answered(snapshot: Snapshot, space: str, agent: str, request: ContextRequest) -> Set[int]:
+    own = (request.scene, request.extra, request.step, *(text for _, text in request.components))
+    message = recalled.plain(request.query or "")
+    if not message or not any(message in recalled.plain(text) for text in own if text):
+        return frozenset()
+    memories = (
+        snapshot.remembered(each.offset, each.data, each.text) for each in snapshot.memories(space, agent)[::-1]
+    )
+    newest = next((event for event in memories if recalled.plain(event.text) == message), None)
+    return frozenset() if newest is None else {newest.position.offset}
 
 
 def _prompt(
@@ -271,7 +286,7 @@ def _prompt(
     in_order = sorted(hits, key=lambda hit: hit.position.offset)
     further = [recalled.line(hit, reflection.agent, dated=dated, auto=bool(own.auto_recall)) for hit in in_order]
     actions = [line(event) for event in shown.actions]
-    visitors = [line(event) for event in shown.visitors]
+    visitors = [line(event) for event in shown.visitors if event.position.offset not in shown.answered]
     added = [Section(heading, [Line(line) for line in text.splitlines()]) for heading, text in request.sections]
     components = [Section(heading, [Line(text)]) for heading, text in request.components if text]
     extra = [Line(request.extra)] if request.extra else []
@@ -280,18 +295,21 @@ def _prompt(
     form = [Line(text) for text in ([request.output_format] if request.output_format else []) + request_lines]
     evidence_heading = [Line("The newest of these events, by id:")] if evidence else []
     no_memory = [] if memories else [Line("(no prior memory)")]
-    quiet = [] if visitors else [Line("(quiet)")]
+    quiet = [] if shown.visitors else [Line("(quiet)")]
     weakest_first = [further[in_order.index(hit)] for hit in reversed(hits)]
-    others = [
-        *(line for section in added for line in reversed(section.lines)),
-        *actions,
-        *(memories[number] for number in memory.cheapest_first),
-        *beliefs,
+    asked = weakest_first if request.query is not None or own.auto_recall else []
+    by_section = [
+        [] if asked else weakest_first,
+        *(section.lines[::-1] for section in added),
+        actions,
+        [memories[number] for number in memory.cheapest_first],
+        beliefs,
     ]
-    is_asked = request.query is not None or bool(own.auto_recall)
-    cheap = others if is_asked else [*weakest_first, *others]
-    asked = weakest_first if is_asked else []
-    oldest_first = sorted([*seen, *visitors[:-1]], key=lambda shown: shown.offset or 0)
+    cheap = [line for lines in by_section for line in lines]
+    floors = [line for lines in by_section for line in lines[-1:]]
+    oldest_first = sorted([*seen[:-1], *visitors[:-1]], key=lambda shown: shown.offset or 0)
+    surplus = [line for line in cheap if line not in floors]
+    best_asked = -prompt_limits.PROMPT_ASKED_LINES_LEAST
     return Prompt(
         (
             Section("IDENTITY", identity),
@@ -310,7 +328,10 @@ def _prompt(
             Section("OUTPUT FORMAT", [*form, *evidence_heading, *evidence]),
         ),
         frozenset(cheap),
-        (*cheap, *no_memory, *quiet, *oldest_first, *given, *extra, *goals, *asked),
+        (
+            *(*surplus, *no_memory, *quiet, *oldest_first, *asked[:best_asked]),
+            *(*floors, *seen[-1:], *given, *extra, *goals, *asked[best_asked:]),
+        ),
         frozenset(asked),
         visitors[-1] if visitors else None,
         evidence,

@@ -169,12 +169,27 @@ async def recalled(reading: AgentReading, snapshot: Snapshot, asked: Asked) -> R
     return await delegation.answer(served, answered)
 
 
+def plain(text: str) -> str:
+    """A text without what may differ between two ways to write down one message."""
+    return " ".join(text.casefold().split()).strip(" .!?。！？…")
+
+
 def shown(
-    found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None
+    found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
 ) -> list[RecallHit]:
-    """The hits that the section shows, best first: those that are close and at none of the offsets `elsewhere`."""
+    """The hits that the section shows, best first: those that are close and at none of the offsets `elsewhere`.
+
+    An event that only repeats the `query` of the caller, or a message of the user, answers nothing.
+    """
     hits = [] if found is None else found.hits
-    close = [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere]
+    asked = {plain(text) for text in ([query or ""] if auto is None else auto.query.splitlines())}
+    close = [
+        hit
+        for hit in hits
+        if not hit.weak
+        and hit.position.offset not in elsewhere
+        and (hit.is_entry or plain(hit.event.text) not in asked)
+    ]
     if auto is None:
         return close[: rag.limit]
     left, chosen = prompt_limits.AUTO_RECALL_CHARS, list[RecallHit]()

@@ -9,6 +9,9 @@ EVIDENCE_CHARS_MAX = 200
 # its first 500 characters, unless nothing else is left to give way.
 PROMPT_LINE_CHARS_MIN = 120
 PROMPT_ASKED_CHARS_MIN = 240  # of what a query has asked for: a shorter line would often lose the answer
+PROMPT_ASKED_LINES_LEAST = (
+    4  # of what a query has asked for: the best lines, which outlast the last line of each section
+)
 PROMPT_MESSAGE_CHARS_MIN = 500
 PROMPT_MESSAGE_CHARS_LEAST = 40
 AUTO_RECALL_MESSAGES = 5  # newest messages of the user that are the query of automatic recall
