@@ -285,7 +285,7 @@ def test_an_update_makes_a_version_and_null_a_default(tell: Tell) -> None:
     async def work(memory: Memory) -> Check:
         await memory.long_term.retain(*A, "Rye.", entry_id="rye", entity="bread", importance=0.9)
         change = await memory.long_term.update(*A, "rye", text="Rye is dark.", entity=None, event_id="change")
-        assert (change.changed, change.ids, change.count, change.format()) == (True, ("rye",), 1, "1 changed")
+        assert (change.changed, change.ids, change.count, change.format()) == (True, ("rye",), 1, "1 changed: rye")
         again = await memory.long_term.update(*A, "rye", text="Rye is dark.", entity=None, event_id="change")
         assert (again.changed, again.ids) == (True, ("rye",))
 
@@ -626,7 +626,7 @@ def test_the_commands_of_long_term_memory(tmp_path: Path) -> None:
     assert (written.code, written.json["outcome"], written.json["id"]) == (0, "stored", "l-1")
     again = ran("retain", "s", "a", "Sift the flour.", "--type", "lesson")
     assert (again.code, again.out) == (0, "duplicate of l-1 (equal)\n")
-    assert ran("update", "s", "a", "l-1", "--priority", "critical").out == "1 changed\n"
+    assert ran("update", "s", "a", "l-1", "--priority", "critical").out == "1 changed: l-1\n"
     assert ran("list", "s", "a").out == "l-1 lesson [critical] Sift the flour.\n"
     assert ran("lessons", "s", "a", "flour").out == "- [critical] Sift the flour.\n"
     assert "text: Sift the flour." in ran("get", "s", "a", "l-1").out
@@ -634,9 +634,9 @@ def test_the_commands_of_long_term_memory(tmp_path: Path) -> None:
     refused = ran("forget", "s", "b", "l-1")
     assert (refused.code, refused.out) == (1, "")
     assert "b owns no entry l-1" in refused.err
-    assert ran("transfer", "s", "a", "b", "l-1").out == "1 changed\n"
-    assert ran("retract", "s", "b", "l-1").out == "1 changed\n"
-    assert ran("forget", "s", "b", "l-1", "--reason", "asked to").out == "1 changed\n"
+    assert ran("transfer", "s", "a", "b", "l-1").out == "1 changed: l-1\n"
+    assert ran("retract", "s", "b", "l-1").out == "1 changed: l-1\n"
+    assert ran("forget", "s", "b", "l-1", "--reason", "asked to").out == "1 changed: l-1\n"
     once_more = ran("forget", "s", "b", "l-1")
     assert (once_more.code, once_more.out) == (1, "nothing changed\nl-1: erased\n")
     assert [line.split()[1:] for line in ran("erasures", "s", "b").out.splitlines()] == [

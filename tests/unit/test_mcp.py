@@ -126,7 +126,7 @@ def test_a_model_reports_what_came_of_a_memory() -> None:
         kept = await memory.long_term.retain(SPACE, AGENT, "Sift the flour.", tier="slow", importance=0.5)
 
         async def use(client: Client) -> float:
-            assert await call(client, "report_outcome", entry_ids=[kept.id], success=True) == "1 changed"
+            assert await call(client, "report_outcome", entry_ids=[kept.id], success=True) == f"1 changed: {kept.id}"
             found = await memory.tiers.entry(SPACE, AGENT, kept.id or "")
             return found.found.undecayed if found.found is not None else 0
 

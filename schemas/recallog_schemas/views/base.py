@@ -276,7 +276,7 @@ class Standing(View):
     """When that changed, in UTC: the memory is past since then. None: it is not."""
     contradicts: tuple[str, ...] = ()
     """The ids of other memories of this answer that disagree with it, and that no rule can order: those of other
-    agents."""
+    agents, or for other readers."""
 
     @property
     def note(self) -> str:
@@ -285,9 +285,10 @@ class Standing(View):
             return f"past since {self.valid_until:%Y-%m-%d}"
         return one_line(f"contradicts {', '.join(self.contradicts)}") if self.contradicts else ""
 
-    def noted(self, prefix: str) -> str:
-        """What precedes the text in a line, with the note: `[turn 003][memory.retained][past since 2026-03-01] `."""
-        return f"{prefix[:-1]}[{self.note}] " if self.note else prefix
+    def labels(self, id_: str) -> str:
+        """The note as a label in a line without ids: `[past since 2026-03-01]`, or `[e-2 contradicts e-3]`."""
+        note = one_line(f"{id_} {self.note}") if self.contradicts else self.note
+        return f"[{note}]" if note else ""
 
 
 class EventLine(Protocol):

@@ -52,7 +52,7 @@ class SearchHit(Preview, Standing):
 
     def line(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The preview as one line of a prompt, with its note; see `Preview.line`."""
-        return f"{self.noted(line_prefix(self, reader, dated=dated))}{one_line(self.preview)}"
+        return f"{line_prefix(self, reader, dated=dated)[:-1]}{self.labels(self.id)} {one_line(self.preview)}"
 
     @property
     def is_entry(self) -> bool:

@@ -38,7 +38,7 @@ class RecallHit(Remembered, Standing):
 
     def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The part of `line` before the text; it ends with `note` if there is one."""
-        return self.noted(super().line_prefix(reader, dated=dated))
+        return f"{super().line_prefix(reader, dated=dated)[:-1]}{self.labels(self.event.id)} "
 
     @property
     def quote(self) -> str:

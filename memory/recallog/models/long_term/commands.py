@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import msgspec
+
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge, Reasons
 from recallog.commands.making import made
@@ -18,7 +20,7 @@ from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
 from recallog_projections.index.terms import terms
-from recallog_projections.models.long_term import tables, texts
+from recallog_projections.models.long_term import linking, tables, texts
 from recallog_projections.models.long_term.kinds import changed_ids
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.models.long_term.views import make_entries
@@ -59,7 +61,7 @@ _WHY = {
     tables.PINS: f"{{agent}} has pinned {long_term_limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. "
     "Give one of "
     "them another priority first: {pinned}",
-    tables.EQUAL: "another entry of {owner} has this text already; change, archive or retract that one first",
+    tables.EQUAL: "the entry {twin} of {owner} has this text already; change, archive or retract that one first",
     tables.TOO_LARGE: "the entry would become too large; keep it in parts",
     tables.OWN: "the entry belongs to {owner} already",
     tables.UNKNOWN: "{agent} owns no entry {id}",
@@ -259,7 +261,7 @@ async def update(
     changed = await _change(access, [event], look=event_id is None)
     if not changed.changed:
         raise await _refused(access, event, entry_id, changed.refused[entry_id])
-    return changed
+    return changed if fields.get("text") is None else await _with_superseded(access, space, changed)
 
 
 async def retract(access: MemoryAccess, space: str, agent: str, entry_id: str, reason: str | None) -> EntriesChange:
@@ -283,7 +285,19 @@ async def change_one(
     for id_, reason in changed.refused.items():
         if reason != _DONE.get(change):
             raise await _refused(access, event, id_, reason)
-    return changed
+    return await _with_superseded(access, space, changed) if changed.changed and change == "restored" else changed
+
+
+async def _with_superseded(access: MemoryAccess, space: str, changed: EntriesChange) -> EntriesChange:
+    """The answer to a change that gave entries their texts, with the entries that they supersede."""
+
+    async def superseded(reading: ReadSession) -> tuple[str, ...]:
+        found = await entries_by_id(reading, space, changed.ids)
+        places = await standing.places_of(reading, [each.row for each in found.values() if each.row is not None])
+        return tuple(id_ for place in places.values() for id_ in place.supersedes)
+
+    past = await access.of_space(space, At(after=changed.position), superseded)
+    return changed.model_copy(update={"supersedes": past})
 
 
 async def grant(
@@ -376,11 +390,22 @@ async def _refused(access: MemoryAccess, event: Event, id_: str, reason: str) ->
     key = RowKey(tables.AGENTS.name, event.space, agent)
     snapshot = await access.of_space(event.space, At(), ReadSession.snapshot, [key])
     found = snapshot.row(tables.AGENTS, event.space, agent)
-    return _refusal(event, id_, reason, () if found is None else found.pinned)
+    twin = await access.of_space(event.space, At(), _twin, event) if reason == tables.EQUAL else None
+    return _refusal(event, id_, reason, () if found is None else found.pinned, twin)
 
 
-def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str]) -> Refused:
-    why = _WHY[reason].format(agent=event.agent, owner=event.agent, id=id_, pinned=", ".join(pinned))
+async def _twin(reading: ReadSession, event: Event) -> str | None:
+    """The id of the entry that has the text which a change of one entry would give it; None if there is none now."""
+    rows = await JUDGE.folded(reading, [event])
+    ref = linking.verdict(rows, event.space, event.payload["entry"])
+    row = (linking.live if ref.status == tables.LIVE else linking.ended)(rows, event.space, ref)
+    given = {name: value for name in ("text", "type") if (value := event.payload.get(name)) is not None}
+    return linking.twin(rows, msgspec.structs.replace(row, **given), texts.NORMALISING)
+
+
+def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str], twin: str | None = None) -> Refused:
+    named = {"agent": event.agent, "owner": event.agent, "id": id_, "pinned": ", ".join(pinned), "twin": twin}
+    why = _WHY[reason].format(**named)
     # Whether an entry of others exists is not for this agent to know.
     return Refused(why, reason=tables.NOT_OWNER if reason in _NOT_OWNED else reason)
 
@@ -398,10 +423,10 @@ async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str
     }
     found = await access.of_space(space, At(), entries_by_id, space, events)
     missing = [event for id_, event in events.items() if id_ not in found]
-    if not missing:
-        return Seeded(ids=tuple(events), written=0, position=None)
-    verdict = await JUDGE.publish(access, missing)
-    return Seeded(ids=tuple(events), written=len(missing), position=verdict.position)
+    position = (await JUDGE.publish(access, missing)).position if missing else None
+    refs = {id_: each.ref for id_, each in (await access.of_space(space, At(after=position), entries_by_id, space, events)).items()}
+    duplicates = {id_: refs[id_].of for id_ in events if refs[id_].status == tables.DUPLICATE}
+    return Seeded(ids=tuple(events), written=len(missing), position=position, duplicates=duplicates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,14 @@ class Place(NamedTuple):
     now: str | None = None
     """The id of the one that holds now, if it is another one."""
     supersedes: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+    """The ids of the others that hold now and disagree, among the entries whose places were asked for."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The fields of `Standing` that are not those of one answer."""
+        """The fields of `Standing`."""
         until = None if self.followed_by is None else moment_of(self.followed_by.at)
-        return {"superseded_by": self.now, "valid_until": until}
+        return {"superseded_by": self.now, "valid_until": until, "contradicts": self.contradicts}
 
 
 async def places_of(reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, Place]:
@@ -43,6 +45,9 @@ async def places_of(reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[i
         known = snapshot and row.offset in keys and snapshot.row(tables.STATEMENTS, *keys[row.offset][1:])
         if known:
             found[row.offset] = _place(row.id, statements.superseded(known.entries))
+    holding = [row for row in rows if row.offset in keys and found[row.offset].now is None]
+    for offset, ids in _contradictions(holding).items():
+        found[offset] = found[offset]._replace(contradicts=tuple(ids))
     return found
 
 
@@ -62,14 +67,13 @@ async def marked(
     """
     shown = {hit.event.id: rows[hit.position.offset] for hit in hits if hit.is_entry and hit.position.offset in rows}
     places = await places_of(reading, list(shown.values()))
-    against = _contradictions([row for row in shown.values() if places[row.offset].now is None])
     now = {id_: first for id_, row in shown.items() if (first := places[row.offset].now) is not None}
     missing = set() if query.is_filtered else set(now.values()) - shown.keys()
     found = await entries_by_id(reading, query.space, missing) if missing else {}
     by_id = {hit.event.id: hit for hit in hits}
-    for id_ in now.keys() | against.keys():
-        fields = {**places[shown[id_].offset].fields, "contradicts": tuple(against.get(id_, ()))}
-        by_id[id_] = by_id[id_].model_copy(update=fields)
+    for id_, row in shown.items():
+        if (place := places[row.offset]).now is not None or place.contradicts:
+            by_id[id_] = by_id[id_].model_copy(update=place.fields)
     ordered: dict[str, RecallHit] = {}
     for id_, hit in by_id.items():
         first = now.get(id_, id_)
@@ -84,16 +88,16 @@ async def marked(
 
 def _in_place_of(hit: RecallHit, row: EntryRow) -> RecallHit:
     event, position = entry_reading.event_of(row), Position(hit.position.partition, row.offset)
-    more = {"similarity": None, "passage": None, "superseded_by": None, "valid_until": None, "contradicts": ()}
+    more = {"similarity": None, "passage": None, **Place().fields}
     return hit.model_copy(update={"event": event, "text": event.text, "position": position, **more})
 
 
-def _contradictions(rows: Sequence[EntryRow]) -> Mapping[str, list[str]]:
-    """By id: the other entries that hold now and disagree with it."""
+def _contradictions(rows: Sequence[EntryRow]) -> Mapping[int, list[str]]:
+    """By offset: the ids of the others that disagree with an entry. All of them hold now."""
     said = [(row, statement) for row in rows if (statement := statements.statement_of(row.text)) is not None]
-    found: dict[str, list[str]] = {}
+    found: dict[int, list[str]] = {}
     for row, one in said:
         for other, another in said:
             if one.key == another.key and statements.disagree(one, another):
-                found.setdefault(row.id, []).append(other.id)
+                found.setdefault(row.offset, []).append(other.id)
     return found

@@ -66,7 +66,7 @@ class EntryView(Standing):
     def label(self) -> str:
         """`[pinned]`, `[critical]`, `[important]` or `[low]`; "" for the priority normal. Then the note, if any."""
         priority = "" if self.priority == "normal" else f"[{self.priority}]"
-        return f"{priority}[{self.note}]" if self.note else priority
+        return f"{priority}{self.labels(self.id)}"
 
     @property
     def labelled(self) -> str:
@@ -223,8 +223,8 @@ class Synthesis(OfAgent):
     """What became of the answer as an insight. None: it was not to be kept, or there was none."""
 
     def format(self) -> str:
-        """The answer."""
-        return self.answer
+        """The answer, and what became of it."""
+        return "\n".join([self.answer, *([] if self.stored is None else [self.stored.format()])])
 
 
 class EntriesChange(View):
@@ -238,6 +238,9 @@ class EntriesChange(View):
     """By id: why an entry was not changed, such as the state that it is in: "retracted", "archived" or "erased"."""
     position: Position | None
     """The position of the last event. None: nothing was written."""
+    supersedes: tuple[str, ...] = ()
+    """The ids of the entries that are past, because one with a new text, or one that was restored, says something else
+    of the same."""
 
     @property
     def count(self) -> int:
@@ -250,8 +253,11 @@ class EntriesChange(View):
         return self.changed
 
     def format(self) -> str:
-        """The number of entries, and those that were not changed."""
-        lines = [f"{self.count} changed" if self.changed else "nothing changed"]
+        """The number of entries with their ids, those that are past now, and those that were not changed."""
+        lines = [f"{self.count} changed: {', '.join(self.ids)}" if self.changed else "nothing changed"]
+        lines = [cut(one_line(lines[0]), limits.PREVIEW_CHARS)]
+        if self.supersedes:
+            lines.append(one_line(f"supersedes {', '.join(self.supersedes)}"))
         return "\n".join([*lines, *(one_line(f"{id_}: {reason}") for id_, reason in self.refused.items())])
 
 
@@ -386,10 +392,13 @@ class Seeded(View):
     """How many of them were written by this call: none if all were there."""
     position: Position | None
     """The position of the last event. None: nothing was written."""
+    duplicates: Mapping[str, str]
+    """By the id of an event that is no entry of its own: the id of the entry that had its text already."""
 
     def format(self) -> str:
-        """How many there are, and how many were written."""
-        return f"{len(self.ids)} entries, {self.written} written"
+        """How many there are, how many were written, and which texts the agent had already."""
+        lines = [f"{len(self.ids)} entries, {self.written} written"]
+        return "\n".join([*lines, *(one_line(f"{id_}: duplicate of {of}") for id_, of in self.duplicates.items())])
 
 
 class NearDuplicate(View):

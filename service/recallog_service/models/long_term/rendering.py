@@ -3,25 +3,16 @@
 from typing import TYPE_CHECKING
 
 from recallog_service.cli import terminal
+from recallog_service.models.long_term.reasons import NOT_RETAINED
 
 if TYPE_CHECKING:
     from recallog_schemas.models.long_term.views import Deduplicated, Retained
 
-_NOT_RETAINED = {
-    "balance": "the agent has too few units; an event memory.metered grants some",
-    "source_erased": "one of the entries that it is based on is erased",
-    "dependents": "too many entries are based on one of its sources",
-    "too_large": "keep it in parts",
-    "action": "the quality gate of the agent lets no log of actions pass; say what follows from it",
-    "min_terms": "the quality gate of the agent asks for more content words",
-}
-"""By the reason of a text that was not retained: what it means, or what to do."""
-
 
 def _retained(view: "Retained") -> None:
     terminal.print_lines(view.format())
-    if not view.ok and view.reason in _NOT_RETAINED:
-        terminal.note(_NOT_RETAINED[view.reason])
+    if not view.ok and view.reason in NOT_RETAINED:
+        terminal.note(NOT_RETAINED[view.reason])
 
 
 def _deduplicated(view: "Deduplicated") -> None:

@@ -7,6 +7,7 @@ from recallog_schemas.shortening import cut
 from recallog_schemas.views import one_line
 from recallog_service.mcp.showing import Given
 from recallog_service.mcp.tools import Tool, Way
+from recallog_service.models.long_term.reasons import NOT_RETAINED
 
 
 def _retained(answer: Retained, given: Given) -> str:
@@ -14,18 +15,19 @@ def _retained(answer: Retained, given: Given) -> str:
     shown = cut(one_line(given["content"]), limits.PREVIEW_CHARS)
     match answer.outcome:
         case "stored" | "updated":
-            return one_line(f"Stored memory {answer.id}: {shown}{_superseded(answer)}{_near(answer)}")
+            return f"{one_line(f'Stored memory {answer.id}: {shown}')}{_superseded(answer)}{_near(answer)}"
         case "unpinned":
-            return one_line(f"Stored memory {answer.id}, but not pinned, since five are pinned already: {shown}")
+            stored = one_line(f"Stored memory {answer.id}, but not pinned, since five are pinned already: {shown}")
+            return f"{stored}{_superseded(answer)}"
         case "skipped":
             return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which has this already: {shown}")
         case _:
-            return f"Not stored ({answer.reason}): {shown}"
+            return f"Not stored ({NOT_RETAINED.get(answer.reason or '', answer.reason)}): {shown}"
 
 
-def _superseded(answer: Retained) -> str:
+def _superseded(answer: Retained | EntriesChange) -> str:
     """A further line that names the memories that are past now."""
-    past = ", ".join(answer.supersedes)
+    past = one_line(", ".join(answer.supersedes))
     return f"\nIt supersedes memory {past}, which is kept, and marked as past." if past else ""
 
 
@@ -34,9 +36,8 @@ def _near(answer: Retained) -> str:
     nearest = answer.nearest
     if nearest is None or nearest.similarity <= long_term_limits.SIMILARITY_OF_ENTRIES:
         return ""
-    return (
-        f"\nMemory {nearest.id} is similar ({nearest.similarity:.2f}). If one of both is wrong, correct or forget it."
-    )
+    near = one_line(f"Memory {nearest.id} is similar ({nearest.similarity:.2f}).")
+    return f"\n{near} If one of both is wrong, correct or forget it."
 
 
 def _forgotten(answer: EntriesChange, given: Given) -> str:
@@ -45,8 +46,8 @@ def _forgotten(answer: EntriesChange, given: Given) -> str:
 
 
 def _updated(answer: EntriesChange, given: Given) -> str:
-    """Whether the memory was changed."""
-    return one_line(f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}")
+    """Whether the memory was changed, and which ones are past now."""
+    return one_line(f"Memory {given['memory_id']} {'updated' if answer.changed else 'not found'}") + _superseded(answer)
 
 
 TOOLS = (
