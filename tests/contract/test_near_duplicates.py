@@ -210,3 +210,72 @@ def test_near_duplicates_are_proposed_and_archived_only_where_they_are_chosen(
             assert (await deduplicate(*BAKER)).proposed == ()
 
     run(work())
+
+
+# A reactor merges by the same rule.
+
+MERGING = event("agent.configured", agent="baker", payload={"quality": {"deduplicate": True}})
+
+
+async def statuses(memory: Memory, *ids: str) -> dict[str, tuple[str, str | None]]:
+    found = {id_: (await memory.long_term.get(*BAKER, id_)).entry for id_ in ids}
+    return {id_: (entry.status, entry.duplicate_of) for id_, entry in found.items() if entry is not None}
+
+
+@pytest.mark.parametrize("form", ["served", "in this process"])
+def test_a_reactor_merges_what_says_the_same_as_a_new_text_and_an_archived_entry_can_be_restored(
+    form: str, tmp_path: Path, endpoint: EmbeddingEndpoint
+) -> None:
+    async def work() -> None:
+        given = {"embedder": ChosenVectors(VECTORS)} if form == "in this process" else {}
+        async with indexed(Memory.open(settings_of(tmp_path, endpoint), **given)) as memory:
+            await memory.publish(MERGING)
+            for of_agent, entry_type, entry_id, text, *_ in STEPS:
+                priority = "critical" if entry_id in ("a", "near l") else "normal"
+                await memory.long_term.retain(*of_agent, text, type=entry_type, entry_id=entry_id, priority=priority)
+            reactions = await memory.react()
+            assert len(reactions) == sum(step[0] == BAKER for step in STEPS)
+            merged = {"a": ("archived", "b"), "near l": ("archived", "l")}
+            assert await statuses(memory, "a", "b", "near l", "l") == merged | dict.fromkeys("bl", ("live", None))
+            kept = [(await memory.long_term.get(*BAKER, id_)).entry for id_ in ("b", "l")]
+            assert [entry and entry.priority for entry in kept] == ["critical", "critical"]
+            await memory.long_term.restore(*BAKER, "a")
+            assert not list(await memory.react())
+            assert await statuses(memory, "a") == {"a": ("live", None)}
+
+    run(work())
+
+
+def test_nothing_is_due_for_an_agent_that_is_not_set_to_it(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
+    async def work() -> None:
+        async with indexed(Memory.open(settings_of(tmp_path, endpoint))) as memory:
+            for text in (A, B):
+                await memory.long_term.retain(*BAKER, text)
+            assert not list(await memory.pending())
+
+    run(work())
+
+
+def test_without_an_index_the_reactor_merges_nothing(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
+            await memory.publish(MERGING)
+            for id_, text in (("a", A), ("b", B)):
+                await memory.long_term.retain(*BAKER, text, entry_id=id_)
+            assert {each.kind for each in await memory.react()} == {"reaction.done"}
+            assert await statuses(memory, "a", "b") == dict.fromkeys("ab", ("live", None))
+
+    run(work())
+
+
+def test_a_text_that_the_model_cannot_read_is_compared_with_the_newest_by_its_words(tmp_path: Path) -> None:
+    async def work() -> None:
+        memory = Memory.open(Settings(home=tmp_path, index="embedded"), embedder=ChosenVectors({}))
+        async with indexed(memory):
+            await memory.publish(MERGING)
+            for id_, text in (("a", A), ("c", C), ("b", B)):
+                await memory.long_term.retain(*BAKER, text, entry_id=id_)
+            await memory.react()
+            assert (await statuses(memory, "a", "b", "c"))["a"] == ("archived", "b")
+
+    run(work())

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from recallog import Event, Memory
+from recallog import Event, Memory, Settings
 from recallog_projections.models.long_term import tables as entries
 from recallog_schemas import triggers
 from support.events import event, recorded, run
@@ -30,10 +30,10 @@ KILLS = 6
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 REACT = """
 import asyncio, sys
-from recallog import Memory
+from recallog import Memory, Settings
 
-async def main(home):
-    async with Memory.open(home) as memory:
+async def main(home, index="off"):
+    async with Memory.open(Settings(home=home, index=index)) as memory:
         await memory.pending()
         print("begins", flush=True)
         while await memory.react():
@@ -160,3 +160,41 @@ def test_reactors_that_are_killed_leave_no_trigger_open_and_answer_none_twice(
             break
     run(check())
     assert kills > 0
+
+
+PAIRS_OF_FACTS = 12
+
+
+def test_a_reactor_of_near_duplicates_that_is_killed_merges_each_pair_once(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    settings = {"quality": {"deduplicate": True}}
+    facts = [
+        event("memory.retained", id=f"{number}-{word}", payload={"text": f"Ann {word} the mill of Town{number}."})
+        for number in range(PAIRS_OF_FACTS)
+        for word in ("buys", "purchases")
+    ]
+
+    async def publish() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="embedded")) as memory:
+            await memory.publish_many([event("agent.configured", payload=settings), *facts])
+            await memory.catch_up_index()
+
+    async def check() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="embedded")) as memory:
+            await memory.react()
+            assert not list(await memory.pending())
+            events = await recorded(memory)
+            closings = Counter(each.causation_id for each in events if each.kind in triggers.CLOSINGS)
+            assert (len(closings), set(closings.values())) == (2 * PAIRS_OF_FACTS, {1})
+            archived = [each.payload for each in events if each.kind == "memory.archived"]
+            merged = {(f"{number}-buys", f"{number}-purchases") for number in range(PAIRS_OF_FACTS)}
+            assert sorted((each["entry"], each["duplicate_of"]) for each in archived) == sorted(merged)
+
+    run(publish())
+    for _ in range(KILLS):
+        process = begun(REACT, tmp_path, "embedded")
+        time.sleep(chance.uniform(0.0, 0.5))
+        process.kill()
+        ended(process)
+    run(check())

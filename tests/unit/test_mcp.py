@@ -191,6 +191,32 @@ def test_a_memory_is_updated_and_an_equal_one_is_not_stored_twice() -> None:
     with_client(use)
 
 
+@pytest.mark.models("long_term")
+def test_a_model_reads_which_memory_is_past_after_a_later_one_or_an_update() -> None:
+    async def use(client: Client) -> None:
+        first, second = [
+            (await call(client, "retain_memory", content=text)).removeprefix("Stored memory ").partition(":")[0]
+            for text in ("Ann lives in Rome.", "Rye keeps long.")
+        ]
+        past = f"\nIt supersedes memory {first}, which is kept, and marked as past."
+        assert (await call(client, "update_memory", memory_id=second, new_content="Ann lives in Oslo.")).endswith(past)
+        assert "\nIt supersedes memory " in await call(client, "retain_memory", content="Ann lives in Kyiv.")
+
+    with_client(use)
+
+
+@pytest.mark.models("long_term")
+def test_a_memory_that_is_not_stored_is_explained_in_words() -> None:
+    memory = Memory.in_memory()
+
+    async def use(client: Client) -> None:
+        await memory.configure_agent(SPACE, AGENT, quality={"enabled": True})
+        answer = await call(client, "retain_memory", content="ACTION: baked.")
+        assert answer.startswith("Not stored (the quality gate of the agent lets no log of actions pass; ")
+
+    with_client(use, memory=memory)
+
+
 @pytest.mark.models("facts")
 def test_a_question_is_answered_from_kept_memories_with_their_ids() -> None:
     async def use(client: Client) -> None:

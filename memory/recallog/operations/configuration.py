@@ -33,7 +33,9 @@ class AgentOptions(TypedDict, total=False):
     dates: Annotated[Dates | None, Field(description="Whether lines of events carry dates (automatic).")]
     working: Annotated[OptionalObject, Field(description="Working memory: enabled, auto_inject, labels and others.")]
     rag: Annotated[OptionalObject, Field(description="The section RECALLED: enabled, limit, query_template.")]
-    quality: Annotated[OptionalObject, Field(description="The gate before what it retains: enabled, min_terms.")]
+    quality: Annotated[
+        OptionalObject, Field(description="The gate before what it retains: enabled, min_terms; deduplicate.")
+    ]
     tiers: Annotated[OptionalObject, Field(description="How its entries age: max, ttl, half_life and others.")]
     capture: Annotated[
         OptionalObject, Field(description="Which calls of tools become entries: enabled, tools and others.")

@@ -461,6 +461,7 @@ class LongTerm:
     comparatives and tenses agree. Texts that the model cannot read are compared by their words alone. Of two facts
     the newer stays, and of other entries the older. It takes over the stronger priority. An archived entry is
     found no longer; its owner can read it by its id, with the id of the one that stays, and `restore` it.
+    With `agent.configured {quality: {deduplicate: true}}` a reactor does this for each new text of the agent.
 
     Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
     (compared, to compare).

@@ -64,12 +64,14 @@ class RagSettings(Part):
 
 
 class QualitySettings(Part):
-    """The gate that refuses to retain what says too little."""
+    """The gate that refuses to retain what says too little, and whether near-duplicates are merged."""
 
     enabled: bool = False
     """Whether texts are judged before they are retained."""
     min_terms: Annotated[int, Field(ge=0, le=limits.RECALL_TERMS_MAX)] = 3
     """How many distinct content words a text needs behind its prefix."""
+    deduplicate: bool = False
+    """Whether a reactor archives what says the same as a new entry in other words."""
 
 
 class TierLimits(Part):
@@ -205,7 +207,7 @@ class AgentConfigured(Payload):
     rag: RagSettings | None = None
     """The section RECALLED of its prompts."""
     quality: QualitySettings | None = None
-    """The gate before what it retains."""
+    """The gate before what it retains, and whether near-duplicates are merged."""
     tiers: TierSettings | None = None
     """How its entries age."""
     capture: CaptureSettings | None = None

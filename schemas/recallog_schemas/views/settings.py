@@ -41,7 +41,7 @@ class AgentSettingsView(OfAgent):
     rag: RagSettings
     """The section RECALLED of its prompts."""
     quality: QualitySettings
-    """The gate before what it retains."""
+    """The gate before what it retains, and whether near-duplicates are merged."""
     tiers: TierSettings
     """How its entries age."""
     capture: CaptureSettings

@@ -1,9 +1,8 @@
 """Changes of entries: each is published, and its answer says what the views made of it."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -12,13 +11,12 @@ from recallog.access import MemoryAccess
 from recallog.commands.command import Judge, Reasons
 from recallog.commands.making import made
 from recallog.models.long_term import queries, standing
-from recallog.models.long_term.agreement import agree, words_of
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.parameters import ExperienceOptions, RetainOptions, UpdateOptions
-from recallog.models.long_term.similar import SimilarEntries, similar, similar_to_each
+from recallog.models.long_term.similar import compared_by, similar
 from recallog.operations.parameters import At
 from recallog.reading.read_session import ReadSession
-from recallog.reading.readings import AgentReading
+from recallog.reading.readings import AgentReading, SpaceReading
 from recallog_projections.index.terms import terms
 from recallog_projections.models.long_term import linking, tables, texts
 from recallog_projections.models.long_term.kinds import changed_ids
@@ -39,23 +37,16 @@ from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term import seeding
 from recallog_schemas.models.long_term.views import (
     Comparison,
-    Deduplicated,
     EntriesChange,
     EntryStats,
-    NearDuplicate,
     NearestEntry,
     Retained,
     Seeded,
 )
-from recallog_streams.progress import Progress
 
 _PREFIX = re.compile(r"\s*([A-Za-z]+):")
 _ACTION = "action"
 _MIN_TERMS = "min_terms"
-_NEAREST = 8
-"""How many entries similar to one `deduplicate` looks at."""
-_COMPARED_ROWS = 32
-"""Entries that `deduplicate` compares at a time: their texts are embedded together."""
 
 _WHY = {
     tables.PINS: f"{{agent}} has pinned {long_term_limits.ENTRY_PINS_MAX} entries, the most that an agent may pin. "
@@ -195,7 +186,7 @@ async def _nearest(reading: AgentReading, row: EntryRow) -> NearestEntry | None:
             row.text,
             owned=True,
             types=[row.type],
-            wants=lambda near: _compared(near) == _compared(row),
+            wants=lambda near: compared_by(near) == compared_by(row),
             limit=1,
         )
     except IndexUnavailable:
@@ -290,14 +281,14 @@ async def change_one(
 
 async def _with_superseded(access: MemoryAccess, space: str, changed: EntriesChange) -> EntriesChange:
     """The answer to a change that gave entries their texts, with the entries that they supersede."""
-
-    async def superseded(reading: ReadSession) -> tuple[str, ...]:
-        found = await entries_by_id(reading, space, changed.ids)
-        places = await standing.places_of(reading, [each.row for each in found.values() if each.row is not None])
-        return tuple(id_ for place in places.values() for id_ in place.supersedes)
-
-    past = await access.of_space(space, At(after=changed.position), superseded)
+    past = await access.of_space(space, At(after=changed.position), _superseded_by, changed.ids)
     return changed.model_copy(update={"supersedes": past})
+
+
+async def _superseded_by(reading: SpaceReading, ids: Sequence[str]) -> tuple[str, ...]:
+    found = await entries_by_id(reading, reading.space, ids)
+    places = await standing.places_of(reading, [each.row for each in found.values() if each.row is not None])
+    return tuple(id_ for place in places.values() for id_ in place.supersedes)
 
 
 async def grant(
@@ -410,7 +401,7 @@ def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str], twin: s
     return Refused(why, reason=tables.NOT_OWNER if reason in _NOT_OWNED else reason)
 
 
-# Beginning, and merging
+# Beginning
 
 
 async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str] | None, entry_type: str) -> Seeded:
@@ -424,159 +415,9 @@ async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str
     found = await access.of_space(space, At(), entries_by_id, space, events)
     missing = [event for id_, event in events.items() if id_ not in found]
     position = (await JUDGE.publish(access, missing)).position if missing else None
-    refs = {id_: each.ref for id_, each in (await access.of_space(space, At(after=position), entries_by_id, space, events)).items()}
-    duplicates = {id_: refs[id_].of for id_ in events if refs[id_].status == tables.DUPLICATE}
+    found = await access.of_space(space, At(after=position), entries_by_id, space, events)
+    duplicates = {id_: found[id_].ref.of for id_ in events if found[id_].ref.status == tables.DUPLICATE}
     return Seeded(ids=tuple(events), written=len(missing), position=position, duplicates=duplicates)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two near-duplicates, one of which may be archived."""
-
-    kept: EntryRow
-    archived: EntryRow
-    similarity: float | None
-
-    @property
-    def view(self) -> NearDuplicate:
-        return NearDuplicate(
-            kept=self.kept.id,
-            archived=self.archived.id,
-            similarity=self.similarity,
-            kept_text=self.kept.text,
-            archived_text=self.archived.text,
-        )
-
-
-async def deduplicate(
-    access: MemoryAccess,
-    space: str,
-    agent: str,
-    *,
-    apply: bool,
-    only: Collection[str] | None,
-    progress: Progress | None,
-) -> Deduplicated:
-    """Find the near-duplicates among the live entries of an agent, and archive them if they are to be.
-
-    Near-duplicates agree in all words that may matter (`agreement`), and are similar; texts that the model cannot read
-    have the same words. An entry that a later one supersedes is left alone. Of two facts the newer stays, and of other
-    entries the older. The one that stays takes over the stronger priority.
-
-    Raises `SettingsError` if the index is off, and `IndexUnavailable`.
-    """
-    access.components.require_index()
-    rows = await access.of_agent(space, agent, At(), _compared_rows)
-    found = await _near_duplicates(access, rows, progress)
-    proposed = [pair for pair in found if only is None or pair.archived.id in only]
-    merged: list[str] = []
-    position: Position | None = None
-    for pair in proposed if apply else ():
-        # Another merge, or another program, may have ended or changed one of them.
-        live = await access.of_space(space, _from(position), _live, (pair.kept, pair.archived))
-        if len(live) == 2 and not live[1].red_line:
-            position = await _merge(access, *live)
-            merged.append(pair.archived.id)
-    return Deduplicated(
-        proposed=tuple(pair.view for pair in proposed),
-        merged=tuple(merged),
-        compared=len(rows),
-        position=position,
-    )
-
-
-async def _near_duplicates(access: MemoryAccess, rows: Sequence[EntryRow], progress: Progress | None) -> list[_Pair]:
-    """The pairs of near-duplicates, in the order in which they can be merged: none has an entry that an earlier one has
-    archived."""
-    pairs: list[_Pair] = []
-    gone = set[str]()
-    unread: dict[object, list[EntryRow]] = {}
-
-    def add(row: EntryRow, near: EntryRow, similarity: float | None) -> None:
-        pair = _Pair(*_kept_first(row, near), similarity)
-        if gone.isdisjoint((row.id, near.id)) and not pair.archived.red_line and agree(row.text, near.text):
-            gone.add(pair.archived.id)
-            pairs.append(pair)
-
-    for first in range(0, len(rows), _COMPARED_ROWS):
-        part = rows[first : first + _COMPARED_ROWS]
-        owner = part[0].owner
-        for number, row, similar_rows in await access.of_agent(part[0].space, owner, At(), _similar_to, part):
-            if progress is not None:
-                progress(first + number, len(rows))
-            if not similar_rows.readable:
-                unread.setdefault((words_of(row.text), row.type, _compared(row)), []).append(row)
-            for near, similarity in similar_rows.found:
-                if _is_near(row, near, similarity):
-                    add(row, near, similarity)
-    for alike in unread.values():
-        for row, near in combinations(alike, 2):
-            add(row, near, None)
-    return pairs
-
-
-def _from(position: Position | None) -> At:
-    """The views from a position on, or as they are."""
-    return At() if position is None else At(after=position)
-
-
-async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow]:
-    """Those of `rows` that are live, have the same text still, and are superseded by none, as they are now."""
-    keys = [RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
-    snapshot = await reading.snapshot(keys)
-    now = [(before, snapshot.row(tables.ROWS, *key[1:])) for before, key in zip(rows, keys, strict=True)]
-    live = [row for before, row in now if row is not None and row.version == before.version]
-    places = await standing.places_of(reading, live)
-    return [row for row in live if places[row.offset].now is None]
-
-
-async def _similar_to(reading: AgentReading, rows: Sequence[EntryRow]) -> list[tuple[int, EntryRow, SimilarEntries]]:
-    """Those of `rows`, entries of one agent, that are live now, with their numbers and with what is similar to each."""
-    live = {row.offset: row for row in await _live(reading, rows)}
-    numbers = [number for number, row in enumerate(rows) if row.offset in live]
-    found = await similar_to_each(
-        reading,
-        list(live.values()),
-        least=long_term_limits.SIMILARITY_OF_ENTRIES,
-        limit=_NEAREST,
-    )
-    return [(number, row, each) for number, row, each in zip(numbers, live.values(), found, strict=True)]
-
-
-_PRIORITIES = ("low", "normal", "important", "critical", "pinned")
-
-
-def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
-    """The one of two near-duplicates that stays, and the other: red-lined ones stay, then newer facts, then older."""
-    older, newer = sorted((one, other), key=lambda each: each.offset)
-    kept, archived = (newer, older) if one.type == "fact" else (older, newer)
-    return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
-
-
-async def _merge(access: MemoryAccess, kept: EntryRow, archived: EntryRow) -> Position:
-    """Archive one of two entries, and give the other one the stronger priority of both. The events are written
-    together: a pin is free before it is given anew."""
-    merged = {"entry": archived.id, "duplicate_of": kept.id, "reason": f"duplicate of {kept.id}"}
-    events = [_event(kept.space, kept.owner, "archived", merged)]
-    priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
-    if priority != kept.priority:
-        events.append(_event(kept.space, kept.owner, "updated", {"entry": kept.id, "priority": priority}))
-    return (await access.append(events))[-1]
-
-
-def _is_near(one: EntryRow, other: EntryRow, similarity: float) -> bool:
-    most = long_term_limits.SIMILARITY_OF_FACTS if one.type == "fact" else long_term_limits.SIMILARITY_OF_ENTRIES
-    return similarity > most and _compared(one) == _compared(other)
-
-
-def _compared(row: EntryRow) -> tuple[object, ...]:
-    """What two entries of one owner and type have in common if one may duplicate the other."""
-    return row.audience, row.shared, row.subject
-
-
-async def _compared_rows(reading: AgentReading) -> list[EntryRow]:
-    rows = await reading.every(tables.ROWS, reading.space, reading.agent)
-    return [row for _, row in rows if row.type not in texts.NEVER_DEDUPLICATED]
 
 
 # Events, and what the views would make of them

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
+    from recallog.models.long_term.deduplication import Deduplication
     from recallog.models.long_term.migration import Migration
     from recallog.models.long_term.retraction import Retraction
 
-    return [Migration(), Retraction()]
+    return [Migration(), Retraction(), Deduplication(access)]
 
 
 async def _erase(past: "ReadSession", present: "ReadSession", space: str) -> "Sequence[Event]":

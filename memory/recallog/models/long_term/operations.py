@@ -441,6 +441,7 @@ class Entries(FacadePart):
         space: parameters.Space,
         agent: parameters.Agent,
         *,
+        of: long_term_parameters.ComparedIds = None,
         apply: long_term_parameters.ApplyProposals = False,
         only: long_term_parameters.OnlyProposed = None,
         progress: parameters.Report = None,
@@ -452,10 +453,13 @@ class Entries(FacadePart):
         comparatives and tenses agree. Texts that the model cannot read are compared by their words alone. Of two facts
         the newer stays, and of other entries the older. It takes over the stronger priority. An archived entry is
         found no longer; its owner can read it by its id, with the id of the one that stays, and `restore` it.
+        With `agent.configured {quality: {deduplicate: true}}` a reactor does this for each new text of the agent.
 
         Raises `SettingsError` if the index is off, and `IndexUnavailable`. `progress` is called with entries
         (compared, to compare).
         """
-        from recallog.models.long_term import commands as changes
+        from recallog.models.long_term import deduplication
 
-        return await changes.deduplicate(self._access, space, agent, apply=apply, only=only, progress=progress)
+        return await deduplication.deduplicate(
+            self._access, space, agent, of=of, apply=apply, only=only, progress=progress
+        )

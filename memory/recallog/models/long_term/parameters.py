@@ -76,6 +76,10 @@ SeedTexts = Annotated[
     Field(max_length=limits.ENTRIES_IDS_MAX, description="What to begin with; default: five lessons."),
     AfterValidator(_texts),
 ]
+ComparedIds = Annotated[
+    Sequence[str] | None,
+    Field(max_length=limits.EVENT_IDS_MAX, description="Ids of entries to compare with the others; default: all."),
+]
 ApplyProposals = Annotated[bool, Field(description="Archive what is proposed; default: only propose.")]
 OnlyProposed = Annotated[
     Sequence[str] | None,

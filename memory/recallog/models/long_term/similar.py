@@ -58,6 +58,11 @@ class _Asked(NamedTuple):
     """The offset of the entry that has the text: it is not compared with itself."""
 
 
+def compared_by(row: EntryRow) -> tuple[object, ...]:
+    """What two entries of one owner and type have in common if one may duplicate the other."""
+    return row.audience, row.shared, row.subject
+
+
 async def similar(
     reading: AgentReading,
     text: str,

@@ -1,16 +1,18 @@
-"""What entries make due: migrations when a session ends, and what is left of the cascade of an erasure."""
+"""What entries make due: migrations when a session ends, what is left of the cascade of an erasure, and the search for
+near-duplicates."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from recallog_projections.models.long_term import linking, migration, tables
 from recallog_projections.models.long_term.kinds import changed_ids
-from recallog_projections.models.long_term.texts import text_key
+from recallog_projections.models.long_term.texts import NEVER_DEDUPLICATED, text_key
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
+from recallog_projections.views import settings
 from recallog_projections.views.due import Due
 from recallog_schemas import Event, Record
-from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
+from recallog_schemas.models.long_term.triggers import DEDUPLICATION, MIGRATION, RETRACTION
 
 _ERASED = "memory.erased"
 
@@ -86,3 +88,25 @@ def _retracted(rows: Rows, record: Record) -> list[str]:
         elif ref.status == tables.RETRACTED and ref.of is not None:
             found.append(id_)
     return found
+
+
+class Deduplications:
+    """If the agent is set to it, a new text is to be compared with its others. The entry of the trigger has it."""
+
+    name: ClassVar[str] = "deduplications"
+    version: ClassVar[int] = 1
+    kinds = frozenset({"memory.retained", "memory.updated"})
+    tables = ()
+    ends_runs = ()
+
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        """Keeps no rows."""
+
+    def due(self, rows: Rows, record: Record) -> Iterable[Due]:
+        event = record.event
+        configured = rows.get(settings.AGENTS, event.space, event.agent)
+        if configured is None or configured.quality is None or configured.quality.get("deduplicate") is not True:
+            return ()
+        if event.payload.get("text") is None or event.payload.get("type") in NEVER_DEDUPLICATED:
+            return ()
+        return (Due(DEDUPLICATION, event.agent, entries=(event.payload.get("entry", event.id),)),)

@@ -1,6 +1,6 @@
 """The projections of entries."""
 
-from recallog_projections.models.long_term.due import Migrations, Retractions
+from recallog_projections.models.long_term.due import Deduplications, Migrations, Retractions
 from recallog_projections.models.long_term.projection import Entries
 from recallog_projections.models.long_term.uses import Uses
 from recallog_schemas import models
@@ -11,4 +11,4 @@ def make_entries() -> Entries:
     return Entries(next(iter(models.import_parts("recallog_projections", "judging")), None))
 
 
-PROJECTIONS = (make_entries, Uses, Migrations, Retractions)
+PROJECTIONS = (make_entries, Uses, Migrations, Retractions, Deduplications)

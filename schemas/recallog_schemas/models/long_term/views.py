@@ -124,6 +124,17 @@ class NearestEntry(View):
         return one_line(f"{self.id} (similarity {self.similarity:g})")
 
 
+_NOT_RETAINED = {
+    "balance": "the agent has too few units; an event memory.metered grants some",
+    "source_erased": "one of the entries that it is based on is erased",
+    "dependents": "too many entries are based on one of its sources",
+    "too_large": "keep it in parts",
+    "action": "the quality gate of the agent lets no log of actions pass; say what follows from it",
+    "min_terms": "the quality gate of the agent asks for more content words",
+}
+"""By the reason of a text that was not retained: what it means, or what to do."""
+
+
 class Retained(View):
     """What became of a text that was to be retained."""
 
@@ -152,6 +163,11 @@ class Retained(View):
     def ok(self) -> bool:
         """Whether an entry has the text now."""
         return self.id is not None
+
+    @property
+    def explanation(self) -> str:
+        """Why no entry has the text, or what to do, in words; "" if one has."""
+        return "" if self.ok else _NOT_RETAINED.get(self.reason or "", self.reason or "")
 
     def format(self) -> str:
         """Outcome, id and reason in one line: `duplicate of e-1 (equal)`, or `stored e-2, supersedes e-1`."""

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from recallog_service.cli import terminal
-from recallog_service.models.long_term.reasons import NOT_RETAINED
 
 if TYPE_CHECKING:
     from recallog_schemas.models.long_term.views import Deduplicated, Retained
@@ -11,8 +10,8 @@ if TYPE_CHECKING:
 
 def _retained(view: "Retained") -> None:
     terminal.print_lines(view.format())
-    if not view.ok and view.reason in NOT_RETAINED:
-        terminal.note(NOT_RETAINED[view.reason])
+    if view.explanation:
+        terminal.note(view.explanation)
 
 
 def _deduplicated(view: "Deduplicated") -> None:

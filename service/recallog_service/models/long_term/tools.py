@@ -7,7 +7,6 @@ from recallog_schemas.shortening import cut
 from recallog_schemas.views import one_line
 from recallog_service.mcp.showing import Given
 from recallog_service.mcp.tools import Tool, Way
-from recallog_service.models.long_term.reasons import NOT_RETAINED
 
 
 def _retained(answer: Retained, given: Given) -> str:
@@ -22,7 +21,7 @@ def _retained(answer: Retained, given: Given) -> str:
         case "skipped":
             return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which has this already: {shown}")
         case _:
-            return f"Not stored ({NOT_RETAINED.get(answer.reason or '', answer.reason)}): {shown}"
+            return f"Not stored ({answer.explanation}): {shown}"
 
 
 def _superseded(answer: Retained | EntriesChange) -> str:

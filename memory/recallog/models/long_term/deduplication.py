@@ -1,0 +1,240 @@
+"""Near-duplicates: entries of an agent that say the same in other words, found when somebody asks, or by a reactor.
+
+Both apply one rule: two texts agree in all words that may matter (`agreement`), and are similar. What is archived names
+the entry that stays, and can be restored.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any, ClassVar
+
+import msgspec
+
+from recallog.access import MemoryAccess
+from recallog.commands.making import made
+from recallog.models.long_term import live_entries, standing
+from recallog.models.long_term.agreement import agree, words_of
+from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.models.long_term.similar import SimilarEntries, compared_by, similar_to_each
+from recallog.operations.parameters import At
+from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog.reading.read_session import ReadSession
+from recallog.reading.readings import AgentReading, SpaceReading
+from recallog_projections.models.long_term import tables, texts
+from recallog_projections.models.long_term.tables import EntryRow
+from recallog_projections.tables import RowKey
+from recallog_schemas import Event, Position
+from recallog_schemas.models.long_term import limits as long_term_limits
+from recallog_schemas.models.long_term.triggers import DEDUPLICATION
+from recallog_schemas.models.long_term.views import Deduplicated, NearDuplicate
+from recallog_streams.progress import Progress
+
+_NEAREST = 8
+"""How many entries similar to one are looked at."""
+_COMPARED_ROWS = 32
+"""Entries that are compared at a time: their texts are embedded together."""
+
+
+class Deduplication(Reactor):
+    """Answers `deduplication.due` by merging one new entry with its near-duplicates, as `deduplicate` does.
+
+    It compares the entry with the few that are most similar to it, and a text that the model cannot read with the
+    newest entries of its type. It answers with nothing if the index is off.
+    """
+
+    kinds: ClassVar[frozenset[str]] = frozenset({DEDUPLICATION})
+
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
+
+    async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
+        if self._access.components.index is None:
+            return []
+        space, agent = trigger.space, trigger.agent
+        found = await self._access.memory.long_term.deduplicate(space, agent, of=list(trigger.entries))
+        rows = await self._access.of_space(space, At(), _proposed, found.proposed)
+        at: dict[str, Any] = {} if trigger.at is None else {"at": trigger.at}
+        events: list[Event] = []
+        for pair in found.proposed:
+            kept, archived = rows.get(pair.kept), rows.get(pair.archived)
+            if kept is not None and archived is not None and not archived.red_line:
+                events += _merging(kept, archived, turn=trigger.turn, session=trigger.session, **at)
+                rows[kept.id] = msgspec.structs.replace(kept, priority=_stronger(kept, archived))
+        return events
+
+
+async def _proposed(reading: SpaceReading, pairs: Sequence[NearDuplicate]) -> dict[str, EntryRow]:
+    """By id: the entries of proposals that are live, and have the same text still."""
+    texts_of = {each.kept: each.kept_text for each in pairs} | {each.archived: each.archived_text for each in pairs}
+    found = await entries_by_id(reading, reading.space, texts_of)
+    live = {id_: each.row for id_, each in found.items() if each.row is not None and each.ref.status == tables.LIVE}
+    return {id_: row for id_, row in live.items() if row.text == texts_of[id_]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two near-duplicates, one of which may be archived."""
+
+    kept: EntryRow
+    archived: EntryRow
+    similarity: float | None
+
+    @property
+    def view(self) -> NearDuplicate:
+        return NearDuplicate(
+            kept=self.kept.id,
+            archived=self.archived.id,
+            similarity=self.similarity,
+            kept_text=self.kept.text,
+            archived_text=self.archived.text,
+        )
+
+
+async def deduplicate(
+    access: MemoryAccess,
+    space: str,
+    agent: str,
+    *,
+    of: Collection[str] | None,
+    apply: bool,
+    only: Collection[str] | None,
+    progress: Progress | None,
+) -> Deduplicated:
+    """Find the near-duplicates among the live entries of an agent, or of some of them, and archive them if they are to
+    be.
+
+    Near-duplicates agree in all words that may matter (`agreement`), and are similar; texts that the model cannot read
+    have the same words. An entry that a later one supersedes is left alone. Of two facts the newer stays, and of other
+    entries the older. The one that stays takes over the stronger priority.
+
+    Raises `SettingsError` if the index is off, and `IndexUnavailable`.
+    """
+    access.components.require_index()
+    rows = await access.of_agent(space, agent, At(), _compared_rows, of)
+    found = await _near_duplicates(access, rows, progress, of is None)
+    proposed = [pair for pair in found if only is None or pair.archived.id in only]
+    merged: list[str] = []
+    position: Position | None = None
+    for pair in proposed if apply else ():
+        # Another merge, or another program, may have ended or changed one of them.
+        live = await access.of_space(space, At(after=position), _live, (pair.kept, pair.archived))
+        if len(live) == 2 and not live[1].red_line:
+            position = (await access.append(_merging(*live)))[-1]
+            merged.append(pair.archived.id)
+    return Deduplicated(
+        proposed=tuple(pair.view for pair in proposed),
+        merged=tuple(merged),
+        compared=len(rows),
+        position=position,
+    )
+
+
+async def _near_duplicates(
+    access: MemoryAccess, rows: Sequence[EntryRow], progress: Progress | None, are_all: bool
+) -> list[_Pair]:
+    """The pairs of near-duplicates, in the order in which they can be merged: none has an entry that an earlier one has
+    archived.
+
+    A text that the model cannot read is compared with `rows` if they `are_all`, else with the newest of its type.
+    """
+    pairs: list[_Pair] = []
+    gone = set[str]()
+    unread: dict[object, list[EntryRow]] = {}
+
+    def add(row: EntryRow, near: EntryRow, similarity: float | None) -> None:
+        pair = _Pair(*_kept_first(row, near), similarity)
+        if gone.isdisjoint((row.id, near.id)) and not pair.archived.red_line and agree(row.text, near.text):
+            gone.add(pair.archived.id)
+            pairs.append(pair)
+
+    for first in range(0, len(rows), _COMPARED_ROWS):
+        part = rows[first : first + _COMPARED_ROWS]
+        owner = part[0].owner
+        for number, row, similar_rows in await access.of_agent(part[0].space, owner, At(), _similar_to, part):
+            if progress is not None:
+                progress(first + number, len(rows))
+            if not similar_rows.readable:
+                unread.setdefault(_by_words(row), []).append(row)
+            for near, similarity in similar_rows.found:
+                if _is_near(row, near, similarity):
+                    add(row, near, similarity)
+    for words, alike in unread.items():
+        compared = combinations(alike, 2) if are_all else product(alike, await _newest_like(access, alike[0]))
+        for row, near in compared:
+            if row.offset != near.offset and _by_words(near) == words:
+                add(row, near, None)
+    return pairs
+
+
+async def _newest_like(access: MemoryAccess, row: EntryRow) -> list[EntryRow]:
+    newest = live_entries.newest_of_type
+    found = await access.of_space(row.space, At(), newest, row.space, row.owner, row.type)
+    return [each for each in found if each.owner == row.owner]
+
+
+def _by_words(row: EntryRow) -> object:
+    """What near-duplicates have in common that the model cannot read."""
+    return words_of(row.text), row.type, compared_by(row)
+
+
+async def _live(reading: ReadSession, rows: Sequence[EntryRow]) -> list[EntryRow]:
+    """Those of `rows` that are live, have the same text still, and are superseded by none, as they are now."""
+    keys = [RowKey(tables.ROWS.name, row.space, row.owner, tables.key_of(row.offset)) for row in rows]
+    snapshot = await reading.snapshot(keys)
+    now = [(before, snapshot.row(tables.ROWS, *key[1:])) for before, key in zip(rows, keys, strict=True)]
+    live = [row for before, row in now if row is not None and row.version == before.version]
+    places = await standing.places_of(reading, live)
+    return [row for row in live if places[row.offset].now is None]
+
+
+async def _similar_to(reading: AgentReading, rows: Sequence[EntryRow]) -> list[tuple[int, EntryRow, SimilarEntries]]:
+    """Those of `rows`, entries of one agent, that are live now, with their numbers and with what is similar to each."""
+    live = {row.offset: row for row in await _live(reading, rows)}
+    numbers = [number for number, row in enumerate(rows) if row.offset in live]
+    found = await similar_to_each(
+        reading,
+        list(live.values()),
+        least=long_term_limits.SIMILARITY_OF_ENTRIES,
+        limit=_NEAREST,
+    )
+    return [(number, row, each) for number, row, each in zip(numbers, live.values(), found, strict=True)]
+
+
+_PRIORITIES = ("low", "normal", "important", "critical", "pinned")
+
+
+def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
+    """The one of two near-duplicates that stays, and the other: red-lined ones stay, then newer facts, then older."""
+    older, newer = sorted((one, other), key=lambda each: each.offset)
+    kept, archived = (newer, older) if one.type == "fact" else (older, newer)
+    return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
+
+
+def _merging(kept: EntryRow, archived: EntryRow, **envelope: Any) -> list[Event]:
+    """The events that archive one of two entries, and give the other one the stronger priority of both. They are
+    written together: a pin is free before it is given anew."""
+    merged = {"entry": archived.id, "duplicate_of": kept.id, "reason": f"duplicate of {kept.id}"}
+    events = [made(kept.space, kept.owner, "memory.archived", merged, **envelope)]
+    if (priority := _stronger(kept, archived)) != kept.priority:
+        changed = {"entry": kept.id, "priority": priority}
+        events.append(made(kept.space, kept.owner, "memory.updated", changed, **envelope))
+    return events
+
+
+def _stronger(one: EntryRow, other: EntryRow) -> str:
+    return max(one.priority, other.priority, key=_PRIORITIES.index)
+
+
+def _is_near(one: EntryRow, other: EntryRow, similarity: float) -> bool:
+    most = long_term_limits.SIMILARITY_OF_FACTS if one.type == "fact" else long_term_limits.SIMILARITY_OF_ENTRIES
+    return similarity > most and compared_by(one) == compared_by(other)
+
+
+async def _compared_rows(reading: AgentReading, of: Collection[str] | None) -> list[EntryRow]:
+    if of is None:
+        rows = [row for _, row in await reading.every(tables.ROWS, reading.space, reading.agent)]
+    else:
+        found = (await entries_by_id(reading, reading.space, of)).values()
+        rows = [each.row for each in found if each.row is not None and each.ref.status == tables.LIVE]
+    return [row for row in rows if row.owner == reading.agent and row.type not in texts.NEVER_DEDUPLICATED]
