@@ -49,7 +49,9 @@ PAST = _table(
     event="went visited took won lost met finished signed ran painted made wrote read saw watched volunteered gave "
     "created built participated traveled published performed hosted organized began competed hiked camped had got "
     "celebrated completed donated passed broke injured planted booked ordered died set heard "
-    "brought baked cooked danced played practiced earned recorded released discovered helped received",
+    "brought baked cooked danced played practiced earned recorded released discovered helped received chose decided "
+    "developed contacted explored",
+    preference="loved enjoyed",
 )
 """Verbs in the past tense."""
 
@@ -62,13 +64,15 @@ CONTINUOUS = _table(
 )
 """What follows "am", and "have been"."""
 
-PARTICIPLES = _table(
-    place="lived moved",
-    work="worked started joined finished",
-    education="studied learned graduated",
-    possession="owned bought adopted",
-    family="known",
-    event="visited won read seen written signed painted made traveled completed",
+PARTICIPLES = {word: category for word, category in PAST.items() if word.endswith("ed")} | dict(
+    _table(
+        place="lived moved",
+        work="worked started joined finished",
+        education="studied learned graduated",
+        possession="owned bought adopted",
+        family="known",
+        event="visited won read seen written signed painted made traveled completed",
+    )
 )
 """What follows "have"."""
 
@@ -76,7 +80,7 @@ STATES = _table(
     identity="from married single divorced engaged retired pregnant vegetarian vegan left-handed bilingual adopted "
     "transgender gay lesbian bisexual nonbinary",
     health="allergic diabetic asthmatic lactose",
-    preference="into passionate obsessed",
+    preference="into passionate obsessed interested",
     place="based located",
     relation="responsible called named closed",
 )
@@ -86,6 +90,10 @@ IRREGULAR = {"have": "has", "do": "does", "go": "goes", "study": "studies", "tea
              "supply": "supplies"}  # fmt: skip
 """The forms of verbs in the third person that do not only take an s."""
 
+PASSING = frozenset(
+    {"living my", "living the", "running into", "running out", "started with", "taking a", "taking care"}
+)
+"""A verb of the tables with its next word, where both say nothing that lasts."""
 NOT_OWNED = _words(
     "lot bit few feeling question idea problem chance time blast look point doubt good great hard to ton while moment "
     "couple favor request issue thing things nice fun day light soft tough bunch"
@@ -124,7 +132,7 @@ CLAUSE_STARTS = _words(
     "i i'm i've i'd i'll my we we're we've it it's its that that's this they they're he he's she she's you you're your "
     "there there's which who where but so because although though while when since then especially thanks thank what "
     "how if as yeah yes no lol haha hahaha also actually plus even just hope hoping let do does did is are was were "
-    "can could would"
+    "can could would we'd they'd he'd she'd you'd it'd here's"
 )
 """Words behind a comma that begin a clause of their own."""
 CLOSERS = _words("too lol haha hahaha though btw :) :d xd")

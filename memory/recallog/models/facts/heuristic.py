@@ -16,7 +16,7 @@ from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtract
 from recallog.models.facts.relative_times import dated
 from recallog_schemas import kinds
 
-VERSION = 1
+VERSION = 2
 """Raised with every change of the rules or of the tables of cues."""
 
 _OF_SPEAKER = 0.9
@@ -53,6 +53,15 @@ _SPELLINGS = {"i": "I", "im": "I'm", "Im": "I'm", "i'm": "I'm", "ive": "I've", "
 _NAME = re.compile(r"[A-Z][\w&.-]*(?:'s)?(?:\s+(?:of\s+|the\s+|&\s+)?[A-Z][\w&.-]*){0,3}")
 _CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
 _EDGES = " ,.!?;:~\"'\u201c\u201d"
+_TAG = re.compile(r"\s*[,\u2014\u2013-]\s*(?:[\w' ]{1,20},\s*)?huh\s*\?")
+"""What makes a statement look like a question."""
+_REQUEST = re.compile(r"```|\b(?:can|could|would) you\b|\bhelp me\b", re.IGNORECASE)
+"""A text that asks for help says what its speaker wants now, and no plan."""
+_WITH_OTHERS = re.compile(
+    r"(?P<others>(?:[Mm]y|[Oo]ur|[Ss]ome|[Aa]|[A-Z]\w+)(?: [\w'-]+){0,4}) and (?P<speaker>I) (?P<rest>.+)"
+)
+_INSTRUCTION = re.compile(r"(?P<said>(?:always|never) .+ (?:when|whenever|if) I .+)", re.IGNORECASE)
+"""What the speaker wants every time, not only now."""
 
 _CHINESE_CLAUSE = re.compile("[，,、：:…~\\s—]+")
 _PARTICLES = "啊哦嘛呀啦哈呐哟喔噢嗯~ "
@@ -97,6 +106,8 @@ def _facts_of(said: Utterance, names: frozenset[str]) -> Iterator[Fact]:
     for sentence in _sentences(said.text):
         clauses = _chinese(sentence, said, names) if _HAN.search(sentence) else _english(sentence, said, names)
         for clause in clauses:
+            if clause.category == "plan" and _REQUEST.search(said.text):
+                continue
             sources = () if said.id is None else (said.id,)
             yield Fact(dated(clause.text, said.at), clause.entity, clause.category, clause.confidence, sources)
             found += 1
@@ -108,7 +119,8 @@ def _sentences(text: str) -> Iterator[str]:
     """The sentences of a text that are neither questions nor items of lists, without code and brackets."""
     for line in _ACTIONS.sub(" ", _CODE.sub("\n", text)).replace("\u2019", "'").splitlines():
         if not _LISTED.match(line):
-            for sentence in _SENTENCE.findall(" ".join(line.split())):  # long white space takes the patterns long
+            # Long white space takes the patterns long.
+            for sentence in _SENTENCE.findall(_TAG.sub(".", " ".join(line.split()))):
                 if not re.search("[?？]", sentence):
                     yield sentence.strip()
 
@@ -119,6 +131,11 @@ def _sentences(text: str) -> Iterator[str]:
 def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[_Clause]:
     if sentence.lower().startswith(("if ", "when ", "as if ", "let's ", "imagine ", "let me ")):
         return
+    instruction = _INSTRUCTION.fullmatch(sentence.strip(_EDGES))
+    if instruction is not None and said.agent:
+        words = re.sub(r"\bI\b", "they", instruction["said"]).split()
+        yield _clause([said.agent, "says:", words[0].lower(), *words[1:]], said.agent, "preference", _OF_SPEAKER)
+        return
     for part in _clauses(sentence, names):
         words = _WORD.findall(part.strip(_EDGES))
         while words and words[0].strip(_EDGES).lower() in english.OPENERS:
@@ -128,7 +145,12 @@ def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[
             words = words[:-1]
         if not _WORDS_MIN <= len(words) <= _WORDS_MAX:
             continue
-        clause = _of_speaker(words, said) or _of_speakers_own(words, said) or _of_name(words, said, names)
+        clause = (
+            _of_speaker(words, said)
+            or _of_speaker_with_others(words, said)
+            or _of_speakers_own(words, said)
+            or _of_name(words, said, names)
+        )
         if clause is not None:
             yield clause
 
@@ -136,14 +158,16 @@ def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[
 def _clauses(sentence: str, names: frozenset[str]) -> Iterator[str]:
     """The clauses of a sentence. What follows a comma belongs to the clause before it, unless it begins one itself or
     addresses somebody."""
-    clause = ""
-    for part in _CLAUSE.split(_SUBORDINATE.sub("", sentence)):
-        for index, piece in enumerate(re.split(r"\s*,\s*", part)):
+    clause, whole = "", _SUBORDINATE.sub("", sentence)
+    others = _others(whole)
+    for part in _CLAUSE.split(whole) if others is None else _with_others(others, whole):
+        pieces = re.split(r"\s*,\s*", part)
+        for index, piece in enumerate(pieces):
             if (
                 not index
                 or not clause
                 or piece.partition(" ")[0].lower() in english.CLAUSE_STARTS
-                or piece.strip(_EDGES) in names
+                or (index == len(pieces) - 1 and piece.strip(_EDGES) in names)
             ):
                 yield clause
                 clause = piece
@@ -182,18 +206,45 @@ def _of_speaker(words: Sequence[str], said: Utterance) -> _Clause | None:
     """A clause of the first person as a fact about its speaker; None if it is none."""
     first, rest = _SPELLINGS.get(words[0], words[0]), list(words[1:])
     joined = {"I'm": "am", "I've": "have", "I'd": ""}.get(first)
-    if joined:
-        rest.insert(0, joined)
-    elif first != "I" or not rest:
+    if not joined and (first != "I" or not rest):
         return None
     adverbs = []
     while rest and rest[0].lower() in english.ADVERBS:
         adverbs.append(rest.pop(0).lower())
+    if joined:
+        rest.insert(0, joined)
     found = _predicate(rest)
     if found is None or not _is_clear(rest):
         return None
     verbs, category = found
     return _clause([said.agent, *adverbs, *verbs], said.agent, category, _OF_SPEAKER)
+
+
+def _others(text: str) -> re.Match[str] | None:
+    """The beginning of a text whose subject is others and the speaker: "My sister and I …"; None for any other text."""
+    found = _WITH_OTHERS.match(text)
+    words = [] if found is None else found["others"].lower().split()
+    verbs = english.PAST.keys() | english.PRESENT.keys() | {"is", "are", "was", "were", "has", "have"}
+    return None if verbs.intersection(words) else found
+
+
+def _with_others(others: re.Match[str], text: str) -> Iterator[str]:
+    """The clauses of a text with such a subject, which the first of them keeps."""
+    speaker = others.start("speaker")
+    first, *further = _CLAUSE.split(text[speaker:])
+    yield text[:speaker] + first
+    yield from further
+
+
+def _of_speaker_with_others(words: Sequence[str], said: Utterance) -> _Clause | None:
+    """A clause about what the speaker did with others; None if it is none."""
+    found = _others(" ".join(words))
+    rest = [] if found is None else found["rest"].split()
+    if found is None or len(rest) < 3 or rest[0].lower() not in english.PAST or not _is_clear(words):
+        return None
+    others = found["others"].split()
+    others[0] = others[0].lower() if others[0] in ("My", "Our", "Some", "A") else others[0]
+    return _clause([said.agent, "and", *others, *rest], said.agent, english.PAST[rest[0].lower()], _OF_SPEAKER)
 
 
 def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
@@ -204,7 +255,8 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
     if after[0] == "a" and after[1:2] and after[1] in ("few", "bit", "lot", "ton", "bunch"):
         return None
     if verb in ("am", "was"):
-        category = _category_of_state(after)
+        is_name = verb == "am" and rest[1].istitle() and (rest[1].endswith(",") or len(rest) == 2)
+        category = "identity" if is_name else _category_of_state(after)
         return None if category is None else (["is" if verb == "am" else verb, *rest[1:]], category)
     if verb == "have":
         return _having(rest, after)
@@ -227,18 +279,20 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
         if after[0] in ("how", "when", "what", "hearing", "seeing", "the") or (category == "plan" and after[0] != "to"):
             return None
         return [_third(verb), *_conjoined(rest[1:])], category
-    if verb in english.PAST and len(after) >= 2:
+    if verb in english.PAST and len(after) >= 2 and (english.PAST[verb] != "preference" or after[0] != "the"):
         return [*rest], english.PAST[verb]
     return None
 
 
 def _having(rest: Sequence[str], after: Sequence[str]) -> tuple[list[str], str] | None:
     """The words of "have" in the third person."""
+    if after[0] == "got" and len(after) > 2:
+        return _having([rest[0], *rest[2:]], after[1:])
     if after[0] == "been" and len(after) > 2:
         if after[1] == "to":
             return ["has", *rest[1:]], "event"
         return (["has", *rest[1:]], english.CONTINUOUS[after[1]]) if after[1] in english.CONTINUOUS else None
-    if after[0] in english.PARTICIPLES and len(after) > 1:
+    if after[0] in english.PARTICIPLES and len(after) > 1 and " ".join(after[:2]) not in english.PASSING:
         return ["has", *rest[1:]], english.PARTICIPLES[after[0]]
     counted = after[0] in ("a", "an", "two", "three", "four", "five", "six", "my") or after[0].isdigit()
     return None if not counted or len(after) < 2 or _is_vague(after) else (["has", *rest[1:]], "possession")
@@ -259,7 +313,7 @@ def _category_of_state(after: Sequence[str]) -> str | None:
     if word == "the":
         return "identity"
     if word in english.CONTINUOUS:
-        return english.CONTINUOUS[word] if len(after) > 1 else None
+        return english.CONTINUOUS[word] if len(after) > 1 and " ".join(after[:2]) not in english.PASSING else None
     if word == "born":
         return "identity"
     if word == "going" and after[1:2] == ["to"]:
