@@ -50,17 +50,17 @@ PAST = _table(
     "created built participated traveled published performed hosted organized began competed hiked camped had got "
     "celebrated completed donated passed broke injured planted booked ordered died set heard "
     "brought baked cooked danced played practiced earned recorded released discovered helped received chose decided "
-    "developed contacted explored",
+    "developed contacted explored invited failed asked emailed dreamed",
     preference="loved enjoyed",
 )
 """Verbs in the past tense."""
 
 CONTINUOUS = _table(
     place="living moving",
-    work="working managing running hiring",
+    work="working managing running hiring expanding searching looking",
     education="studying learning teaching taking",
     activity="playing practicing volunteering training writing painting reading building volunteering",
-    plan="planning",
+    plan="planning hosting organizing",
 )
 """What follows "am", and "have been"."""
 
@@ -87,16 +87,20 @@ STATES = _table(
 """Adjectives that follow "am" or "is" and say something that lasts."""
 
 IRREGULAR = {"have": "has", "do": "does", "go": "goes", "study": "studies", "teach": "teaches", "coach": "coaches",
-             "supply": "supplies"}  # fmt: skip
+             "supply": "supplies", "am": "is"}  # fmt: skip
 """The forms of verbs in the third person that do not only take an s."""
 
+MUCH = frozenset({"few", "bit", "lot", "ton", "bunch"})
+"""What follows "a" and says no thing."""
+PASSING_WANTS = _words("savor say thank know hear see share keep make give ask feel show try hug tell express")
+"""What somebody who "wants to" do it wants at this moment."""
 PASSING = frozenset(
-    {"living my", "living the", "running into", "running out", "started with", "taking a", "taking care"}
+    {"living my", "living the", "taking the", "running into", "running out", "started with", "taking care"}
 )
 """A verb of the tables with its next word, where both say nothing that lasts."""
 NOT_OWNED = _words(
     "lot bit few feeling question idea problem chance time blast look point doubt good great hard to ton while moment "
-    "couple favor request issue thing things nice fun day light soft tough bunch"
+    "couple favor request surge issue thing things nice fun day light soft tough bunch"
 )
 """What "I have a …" and "I had a …" say nothing lasting with."""
 NOT_MINE = _words(
@@ -117,7 +121,7 @@ NOT_A_NAME = _words(
 
 NOT_SAID_OF = _words(
     "so very pretty super always not to doing going looking getting feeling really better worse great good fine okay "
-    "busy here over just the quite similar limited correct impossible already"
+    "busy here over just the quite similar limited correct impossible already my"
 )
 """Words behind "My … is" that say nothing lasting."""
 KIN = _words(
@@ -132,7 +136,8 @@ CLAUSE_STARTS = _words(
     "i i'm i've i'd i'll my we we're we've it it's its that that's this they they're he he's she she's you you're your "
     "there there's which who where but so because although though while when since then especially thanks thank what "
     "how if as yeah yes no lol haha hahaha also actually plus even just hope hoping let do does did is are was were "
-    "can could would we'd they'd he'd she'd you'd it'd here's"
+    "can could would we'd they'd he'd she'd you'd it'd here's we'll "
+    "they'll he'll she'll it'll that'll you'll"
 )
 """Words behind a comma that begin a clause of their own."""
 CLOSERS = _words("too lol haha hahaha though btw :) :d xd")

@@ -45,7 +45,9 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _SUBORDINATE = re.compile(
-    r"\s+(?:because|cause|although|though|while|when|whenever|until|since|as soon as|so that)\s[^,]*", re.IGNORECASE
+    r"\s+(?:because|cause|although|though|while|when|whenever|until|since|as soon as|so that)\s"
+    r"[^,]*?(?=,|\s[-\u2013\u2014]\s|$)",
+    re.IGNORECASE,
 )
 """What holds only together with the clause before it."""
 _WORD = re.compile(r"[^\s\"\u201c\u201d]+")
@@ -252,7 +254,7 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
     if len(rest) < 2:
         return None
     verb, after = rest[0].lower(), [word.lower() for word in rest[1:]]
-    if after[0] == "a" and after[1:2] and after[1] in ("few", "bit", "lot", "ton", "bunch"):
+    if after[0] == "a" and after[1:2] and after[1] in english.MUCH:
         return None
     if verb in ("am", "was"):
         is_name = verb == "am" and rest[1].istitle() and (rest[1].endswith(",") or len(rest) == 2)
@@ -278,9 +280,11 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
         # "the" and the like point to what was said: "I love the idea".
         if after[0] in ("how", "when", "what", "hearing", "seeing", "the") or (category == "plan" and after[0] != "to"):
             return None
+        if after[:2] == ["all", "the"] or (category == "plan" and after[1:2] and after[1] in english.PASSING_WANTS):
+            return None
         return [_third(verb), *_conjoined(rest[1:])], category
-    if verb in english.PAST and len(after) >= 2 and (english.PAST[verb] != "preference" or after[0] != "the"):
-        return [*rest], english.PAST[verb]
+    if verb in english.PAST and len(after) >= 2 and not (verb == "got" and _is_vague(after)):
+        return None if english.PAST[verb] == "preference" and after[0] == "the" else ([*rest], english.PAST[verb])
     return None
 
 
@@ -291,11 +295,19 @@ def _having(rest: Sequence[str], after: Sequence[str]) -> tuple[list[str], str] 
     if after[0] == "been" and len(after) > 2:
         if after[1] == "to":
             return ["has", *rest[1:]], "event"
-        return (["has", *rest[1:]], english.CONTINUOUS[after[1]]) if after[1] in english.CONTINUOUS else None
-    if after[0] in english.PARTICIPLES and len(after) > 1 and " ".join(after[:2]) not in english.PASSING:
+        is_lasting = after[1] in english.CONTINUOUS and _lasts(after[1:])
+        return (["has", *rest[1:]], english.CONTINUOUS[after[1]]) if is_lasting else None
+    if after[0] in english.PARTICIPLES and len(after) > 1 and _lasts(after):
         return ["has", *rest[1:]], english.PARTICIPLES[after[0]]
     counted = after[0] in ("a", "an", "two", "three", "four", "five", "six", "my") or after[0].isdigit()
     return None if not counted or len(after) < 2 or _is_vague(after) else (["has", *rest[1:]], "possession")
+
+
+def _lasts(words: Sequence[str]) -> bool:
+    """Whether a verb of the tables says something lasting with its next word."""
+    is_search = words[0] != "looking" or words[1:2] in (["into"], ["for"])
+    is_much = words[1:2] == ["a"] and words[2:3] and words[2] in english.MUCH
+    return is_search and not is_much and " ".join(words[:2]) not in english.PASSING
 
 
 def _is_vague(after: Sequence[str]) -> bool:
@@ -306,14 +318,14 @@ def _category_of_state(after: Sequence[str]) -> str | None:
     """The category of what follows "am" or "was"; None if it says nothing that lasts."""
     word = after[0]
     if word in ("a", "an"):
-        vague = ("bit", "little", "lot", "big", "huge", "mess", "fan", "while", "few")
+        vague = ("bit", "little", "lot", "big", "huge", "mess", "mix", "fan", "while", "few")
         if len(after) < 2 or (after[1] in vague and "fan" not in after[1:3]):
             return None
         return "preference" if "fan" in after[1:3] else "identity"
     if word == "the":
         return "identity"
     if word in english.CONTINUOUS:
-        return english.CONTINUOUS[word] if len(after) > 1 and " ".join(after[:2]) not in english.PASSING else None
+        return english.CONTINUOUS[word] if len(after) > 1 and _lasts(after) else None
     if word == "born":
         return "identity"
     if word == "going" and after[1:2] == ["to"]:
@@ -351,7 +363,7 @@ def _of_speakers_own(words: Sequence[str], said: Utterance) -> _Clause | None:
         is_verb = _base(verb) in english.PRESENT and (
             verb != _base(verb) or plural.endswith("s") or plural in english.KIN
         )
-        if is_verb or verb in ("is", "are", "was", "were", "has", "have"):
+        if is_verb or verb in english.PAST or verb in ("is", "are", "was", "were", "has", "have"):
             owned = words[1:index]
             said_of = words[index + 1 :]
             vague = {word.lower() for word in owned} & english.NOT_MINE
@@ -420,7 +432,7 @@ def _clause(words: Iterable[str], entity: str, category: str, confidence: float)
         if said[index] == "I":
             said[index] = said[0].removesuffix("'s")
             following = said[index + 1 : index + 2]
-            if following and (following[0] in english.PRESENT or following[0] == "have"):
+            if following and (following[0] in english.PRESENT or following[0] in ("have", "am", "need")):
                 said[index + 1] = _third(following[0])
     return _Clause(f"{' '.join(said).rstrip(_EDGES)}.", entity, category, confidence)
 
