@@ -1,4 +1,5 @@
-"""Pairs of facts and lessons that say the same, or differ in one detail: which of them long-term memory tells apart.
+"""Pairs of facts and lessons that say the same, or differ in one detail: which of them long-term memory tells apart;
+and which facts the offline extractor draws from turns.
 
 Each pair is kept by an agent of its own through the public API, at first without an index; then near-duplicates are
 merged. `python -m benchmarks.facts FILE` judges the pairs of another file, and prints those that are judged wrongly.
@@ -10,17 +11,23 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Goal, Measure, Setup
 from recallog import Memory, Settings
+from recallog.models.facts.extractor import ExtractionRequest, Utterance, ask
+from recallog.models.facts.heuristic import HeuristicExtractor
 from recallog_projections.index.embedders.onnx import OnnxEmbedder
 
+TURNS = Path(__file__).parents[1] / "tests" / "data" / "turns-with-facts.jsonl"
+"""Turns of Ada, each with the facts that are worth keeping."""
 PAIRS = Path(__file__).parents[1] / "tests" / "data" / "pairs-of-facts.jsonl"
 _SPACE = "pairs"
 _TYPES = ("fact", "lesson")
-_LOST, _RECOGNISED = Goal("≤", 0), Goal("≥", 60)
+_LOST, _RECOGNISED, _PRECISE = Goal("≤", 0), Goal("≥", 60), Goal("≥", 90)
+_TOLD = datetime(2024, 6, 8, 12, tzinfo=UTC)
 
 Pair = Mapping[str, Any]
 Outcome = tuple[str, Pair]
@@ -30,7 +37,22 @@ Outcome = tuple[str, Pair]
 async def measure(setup: Setup) -> list[Measure]:
     pairs = read(PAIRS)
     outcomes = await judge(setup.folder / "facts", pairs[:: setup.size(1, 8)], setup.report)
-    return [each for type_ in _TYPES for each in figures(type_, outcomes[type_])]
+    return [*(each for type_ in _TYPES for each in figures(type_, outcomes[type_])), *await extraction(read(TURNS))]
+
+
+async def extraction(turns: Sequence[Mapping[str, Any]]) -> list[Measure]:
+    """How many of the facts that are drawn from turns are worth keeping, and how many of these are drawn."""
+    drawn, right, wanted = 0, 0, sum(len(turn["keep"]) for turn in turns)
+    for turn in turns:
+        said = [Utterance(turn["text"], "Ada", at=_TOLD)]
+        facts = {each.text for each in await ask(HeuristicExtractor(), ExtractionRequest(_SPACE, "Ada", said))}
+        drawn, right = drawn + len(facts), right + len(facts.intersection(turn["keep"]))
+    return [
+        Measure(
+            f"extraction: of {drawn} facts of {len(turns)} turns worth keeping", 100 * right / drawn, "%", _PRECISE
+        ),
+        Measure(f"extraction: of {wanted} facts worth keeping drawn", 100 * right / wanted, "%", None),
+    ]
 
 
 def read(file: Path) -> list[Pair]:

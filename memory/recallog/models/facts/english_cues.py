@@ -134,7 +134,8 @@ FILLERS = _words("just really actually even absolutely definitely totally honest
 """Adverbs that a fact goes without."""
 CLAUSE_STARTS = _words(
     "i i'm i've i'd i'll my we we're we've it it's its that that's this they they're he he's she she's you you're your "
-    "there there's which who where but so because although though while when since then especially thanks thank what "
+    "her his their there there's which who where but so because although though while when since then especially "
+    "thanks thank what "
     "how if as yeah yes no lol haha hahaha also actually plus even just hope hoping let do does did is are was were "
     "can could would we'd they'd he'd she'd you'd it'd here's we'll "
     "they'll he'll she'll it'll that'll you'll"

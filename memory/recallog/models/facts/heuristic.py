@@ -45,7 +45,8 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _SUBORDINATE = re.compile(
-    r"\s+(?:because|cause|although|though|while|when|whenever|until|since|as soon as|so that)\s"
+    r"\s+(?:because|cause|although|though|while|when|whenever|as soon as|so that"
+    r"|(?:until|since)(?=\s+(?:i|we|you|they|he|she|it|my|our|the|that|this|then|last)\b))\s"
     r"[^,]*?(?=,|\s[-\u2013\u2014]\s|$)",
     re.IGNORECASE,
 )
@@ -163,7 +164,7 @@ def _clauses(sentence: str, names: frozenset[str]) -> Iterator[str]:
     clause, whole = "", _SUBORDINATE.sub("", sentence)
     others = _others(whole)
     for part in _CLAUSE.split(whole) if others is None else _with_others(others, whole):
-        pieces = re.split(r"\s*,\s*", part)
+        pieces = re.split(r"\s*,(?!\d)\s*", part)
         for index, piece in enumerate(pieces):
             if (
                 not index
@@ -278,7 +279,10 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
         if verb in ("want", "love", "like", "plan", "intend") and after[0] == "to":
             category = "plan" if verb != "love" and verb != "like" else category
         # "the" and the like point to what was said: "I love the idea".
-        if after[0] in ("how", "when", "what", "hearing", "seeing", "the") or (category == "plan" and after[0] != "to"):
+        pointing = () if verb == "play" else ("the",)
+        if after[0] in ("how", "when", "what", "hearing", "seeing", *pointing) or (
+            category == "plan" and after[0] != "to"
+        ):
             return None
         if after[:2] == ["all", "the"] or (category == "plan" and after[1:2] and after[1] in english.PASSING_WANTS):
             return None
