@@ -9,7 +9,7 @@ import pytest
 from contract.test_index_entries import changed, retained
 from contract.test_index_store import CountedEmbedder, Village, in_a_village
 from recallog import Memory
-from recallog.models.long_term import commands as changes
+from recallog.models.long_term import deduplication
 from recallog.settings import Settings
 from recallog_schemas.errors import EmbedderUnavailable
 from support.indexing import catch_up
@@ -191,7 +191,7 @@ def test_a_red_lined_entry_stays_and_the_strongest_priority_too(tmp_path: Path) 
 def test_the_last_of_several_facts_takes_over_the_strongest_priority(
     rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "_COMPARED_ROWS", rows)
+    monkeypatch.setattr(deduplication, "_COMPARED_ROWS", rows)
 
     async def work(found: Village) -> None:
         await found.memory.publish_many(
