@@ -338,30 +338,6 @@ def test_a_change_that_would_make_a_duplicate_is_refused_with_the_id_of_the_othe
     run(work())
 
 
-def test_seeding_names_the_entries_that_have_its_texts_already() -> None:
-    async def work() -> None:
-        async with Memory.in_memory() as memory:
-            await memory.long_term.retain(*A, "Count the sacks.", type="lesson", entry_id="mine")
-            seeded = await memory.long_term.seed(*A, ["Count the sacks.", "Sift the flour."])
-            first, _ = seeded.ids
-            assert seeded.duplicates == {first: "mine"}
-            assert seeded.format() == f"2 entries, 2 written\n{first}: duplicate of mine"
-            assert (await memory.long_term.seed(*A, ["Count the sacks."])).duplicates == {first: "mine"}
-
-    run(work())
-
-
-def test_a_private_value_says_nothing_about_a_shared_one_to_others() -> None:
-    async def work() -> None:
-        async with Memory.in_memory() as memory:
-            await memory.long_term.retain(*A, "The deadline is 1 July.", entry_id="told", audience=["b"])
-            await memory.long_term.retain(*A, "The deadline is 2 July.", entry_id="private")
-            (hit,) = (await memory.recall(*B, "When is the deadline?")).hits
-            assert (hit.event.id, hit.superseded_by, hit.contradicts) == ("told", None, ())
-
-    run(work())
-
-
 # What was merged can be restored.
 
 

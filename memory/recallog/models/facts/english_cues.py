@@ -6,7 +6,7 @@ A change of a table changes which facts are found: raise `heuristic.VERSION` wit
 from collections.abc import Iterator, Mapping
 
 
-def _table(**words: str) -> Mapping[str, str]:
+def _table(**words: str) -> dict[str, str]:
     """The category of each word."""
     return dict(_pairs(words))
 
@@ -64,15 +64,13 @@ CONTINUOUS = _table(
 )
 """What follows "am", and "have been"."""
 
-PARTICIPLES = {word: category for word, category in PAST.items() if word.endswith("ed")} | dict(
-    _table(
-        place="lived moved",
-        work="worked started joined finished",
-        education="studied learned graduated",
-        possession="owned bought adopted",
-        family="known",
-        event="visited won read seen written signed painted made traveled completed",
-    )
+PARTICIPLES = {word: category for word, category in PAST.items() if word.endswith("ed")} | _table(
+    place="lived moved",
+    work="worked started joined finished",
+    education="studied learned graduated",
+    possession="owned bought adopted",
+    family="known",
+    event="visited won read seen written signed painted made traveled completed",
 )
 """What follows "have"."""
 
@@ -94,9 +92,7 @@ MUCH = frozenset({"few", "bit", "lot", "ton", "bunch"})
 """What follows "a" and says no thing."""
 PASSING_WANTS = _words("savor say thank know hear see share keep make give ask feel show try hug tell express")
 """What somebody who "wants to" do it wants at this moment."""
-PASSING = frozenset(
-    {"living my", "living the", "taking the", "running into", "running out", "started with", "taking care"}
-)
+PASSING = frozenset(["living my", "taking the", "taking care", "running into", "running out", "started with"])
 """A verb of the tables with its next word, where both say nothing that lasts."""
 NOT_OWNED = _words(
     "lot bit few feeling question idea problem chance time blast look point doubt good great hard to ton while moment "
@@ -133,12 +129,11 @@ KIN = _words(
 FILLERS = _words("just really actually even absolutely definitely totally honestly truly simply basically")
 """Adverbs that a fact goes without."""
 CLAUSE_STARTS = _words(
-    "i i'm i've i'd i'll my we we're we've it it's its that that's this they they're he he's she she's you you're your "
-    "her his their there there's which who where but so because although though while when since then especially "
-    "thanks thank what "
-    "how if as yeah yes no lol haha hahaha also actually plus even just hope hoping let do does did is are was were "
-    "can could would we'd they'd he'd she'd you'd it'd here's we'll "
-    "they'll he'll she'll it'll that'll you'll"
+    "i i'm i've i'd i'll my we we're we've it it's its that that's this they they're he he's she she's you you're "
+    "your her his their there there's which who where but so because although though while when since then "
+    "especially thanks thank what how if as yeah yes no lol haha hahaha also actually plus even just hope hoping let "
+    "do does did is are was were can could would we'd they'd he'd she'd you'd it'd here's we'll they'll he'll she'll "
+    "it'll that'll you'll"
 )
 """Words behind a comma that begin a clause of their own."""
 CLOSERS = _words("too lol haha hahaha though btw :) :d xd")

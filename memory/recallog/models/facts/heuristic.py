@@ -56,13 +56,9 @@ _SPELLINGS = {"i": "I", "im": "I'm", "Im": "I'm", "i'm": "I'm", "ive": "I've", "
 _NAME = re.compile(r"[A-Z][\w&.-]*(?:'s)?(?:\s+(?:of\s+|the\s+|&\s+)?[A-Z][\w&.-]*){0,3}")
 _CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
 _EDGES = " ,.!?;:~\"'\u201c\u201d"
-_TAG = re.compile(r"\s*[,\u2014\u2013-]\s*(?:[\w' ]{1,20},\s*)?huh\s*\?")
-"""What makes a statement look like a question."""
 _REQUEST = re.compile(r"```|\b(?:can|could|would) you\b|\bhelp me\b", re.IGNORECASE)
 """A text that asks for help says what its speaker wants now, and no plan."""
-_WITH_OTHERS = re.compile(
-    r"(?P<others>(?:[Mm]y|[Oo]ur|[Ss]ome|[Aa]|[A-Z]\w+)(?: [\w'-]+){0,4}) and (?P<speaker>I) (?P<rest>.+)"
-)
+_WITH_OTHERS = re.compile(r"^([Mm]y [\w'-]+(?: [\w'-]+)?) and (?=I\b)")
 _INSTRUCTION = re.compile(r"(?P<said>(?:always|never) .+ (?:when|whenever|if) I .+)", re.IGNORECASE)
 """What the speaker wants every time, not only now."""
 
@@ -123,7 +119,7 @@ def _sentences(text: str) -> Iterator[str]:
     for line in _ACTIONS.sub(" ", _CODE.sub("\n", text)).replace("\u2019", "'").splitlines():
         if not _LISTED.match(line):
             # Long white space takes the patterns long.
-            for sentence in _SENTENCE.findall(_TAG.sub(".", " ".join(line.split()))):
+            for sentence in _SENTENCE.findall(" ".join(line.split())):
                 if not re.search("[?？]", sentence):
                     yield sentence.strip()
 
@@ -148,12 +144,7 @@ def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[
             words = words[:-1]
         if not _WORDS_MIN <= len(words) <= _WORDS_MAX:
             continue
-        clause = (
-            _of_speaker(words, said)
-            or _of_speaker_with_others(words, said)
-            or _of_speakers_own(words, said)
-            or _of_name(words, said, names)
-        )
+        clause = _of_speaker(words, said) or _of_speakers_own(words, said) or _of_name(words, said, names)
         if clause is not None:
             yield clause
 
@@ -161,9 +152,8 @@ def _english(sentence: str, said: Utterance, names: frozenset[str]) -> Iterator[
 def _clauses(sentence: str, names: frozenset[str]) -> Iterator[str]:
     """The clauses of a sentence. What follows a comma belongs to the clause before it, unless it begins one itself or
     addresses somebody."""
-    clause, whole = "", _SUBORDINATE.sub("", sentence)
-    others = _others(whole)
-    for part in _CLAUSE.split(whole) if others is None else _with_others(others, whole):
+    clause = ""
+    for part in _CLAUSE.split(_WITH_OTHERS.sub(r"\1 & ", _SUBORDINATE.sub("", sentence))):
         pieces = re.split(r"\s*,(?!\d)\s*", part)
         for index, piece in enumerate(pieces):
             if (
@@ -223,33 +213,6 @@ def _of_speaker(words: Sequence[str], said: Utterance) -> _Clause | None:
     return _clause([said.agent, *adverbs, *verbs], said.agent, category, _OF_SPEAKER)
 
 
-def _others(text: str) -> re.Match[str] | None:
-    """The beginning of a text whose subject is others and the speaker: "My sister and I …"; None for any other text."""
-    found = _WITH_OTHERS.match(text)
-    words = [] if found is None else found["others"].lower().split()
-    verbs = english.PAST.keys() | english.PRESENT.keys() | {"is", "are", "was", "were", "has", "have"}
-    return None if verbs.intersection(words) else found
-
-
-def _with_others(others: re.Match[str], text: str) -> Iterator[str]:
-    """The clauses of a text with such a subject, which the first of them keeps."""
-    speaker = others.start("speaker")
-    first, *further = _CLAUSE.split(text[speaker:])
-    yield text[:speaker] + first
-    yield from further
-
-
-def _of_speaker_with_others(words: Sequence[str], said: Utterance) -> _Clause | None:
-    """A clause about what the speaker did with others; None if it is none."""
-    found = _others(" ".join(words))
-    rest = [] if found is None else found["rest"].split()
-    if found is None or len(rest) < 3 or rest[0].lower() not in english.PAST or not _is_clear(words):
-        return None
-    others = found["others"].split()
-    others[0] = others[0].lower() if others[0] in ("My", "Our", "Some", "A") else others[0]
-    return _clause([said.agent, "and", *others, *rest], said.agent, english.PAST[rest[0].lower()], _OF_SPEAKER)
-
-
 def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
     """The words behind "I" in the third person, and the category; None if they say nothing that lasts."""
     if len(rest) < 2:
@@ -258,7 +221,7 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
     if after[0] == "a" and after[1:2] and after[1] in english.MUCH:
         return None
     if verb in ("am", "was"):
-        is_name = verb == "am" and rest[1].istitle() and (rest[1].endswith(",") or len(rest) == 2)
+        is_name = verb == "am" and rest[1].istitle() and rest[1].endswith(",")
         category = "identity" if is_name else _category_of_state(after)
         return None if category is None else (["is" if verb == "am" else verb, *rest[1:]], category)
     if verb == "have":
@@ -279,10 +242,7 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
         if verb in ("want", "love", "like", "plan", "intend") and after[0] == "to":
             category = "plan" if verb != "love" and verb != "like" else category
         # "the" and the like point to what was said: "I love the idea".
-        pointing = () if verb == "play" else ("the",)
-        if after[0] in ("how", "when", "what", "hearing", "seeing", *pointing) or (
-            category == "plan" and after[0] != "to"
-        ):
+        if after[0] in ("how", "when", "what", "hearing", "seeing", "the") or (category == "plan" and after[0] != "to"):
             return None
         if after[:2] == ["all", "the"] or (category == "plan" and after[1:2] and after[1] in english.PASSING_WANTS):
             return None
@@ -294,8 +254,6 @@ def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
 
 def _having(rest: Sequence[str], after: Sequence[str]) -> tuple[list[str], str] | None:
     """The words of "have" in the third person."""
-    if after[0] == "got" and len(after) > 2:
-        return _having([rest[0], *rest[2:]], after[1:])
     if after[0] == "been" and len(after) > 2:
         if after[1] == "to":
             return ["has", *rest[1:]], "event"
@@ -309,9 +267,9 @@ def _having(rest: Sequence[str], after: Sequence[str]) -> tuple[list[str], str] 
 
 def _lasts(words: Sequence[str]) -> bool:
     """Whether a verb of the tables says something lasting with its next word."""
-    is_search = words[0] != "looking" or words[1:2] in (["into"], ["for"])
-    is_much = words[1:2] == ["a"] and words[2:3] and words[2] in english.MUCH
-    return is_search and not is_much and " ".join(words[:2]) not in english.PASSING
+    if words[0] == "looking" and words[1:2] not in (["into"], ["for"]):
+        return False
+    return not english.MUCH.intersection(words[2:3]) and " ".join(words[:2]) not in english.PASSING
 
 
 def _is_vague(after: Sequence[str]) -> bool:
@@ -379,8 +337,9 @@ def _of_speakers_own(words: Sequence[str], said: Utterance) -> _Clause | None:
             named = [word for word in owned if word[0].isupper()]
             entity = " ".join(named) or said.agent
             category = "preference" if owned[0].lower() in ("favorite", "favourite") else kin
-            return _clause([_possessive(said.agent), *words[1:]], entity, category, _OF_SPEAKER)
-        if not re.fullmatch(r"[\w'-]+", verb):
+            others = ["and" if word == "&" else word for word in words[1:]]
+            return _clause([_possessive(said.agent), *others], entity, category, _OF_SPEAKER)
+        if not re.fullmatch(r"[\w'&-]+", verb):
             return None
     return None
 

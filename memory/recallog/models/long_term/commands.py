@@ -395,8 +395,7 @@ async def _twin(reading: ReadSession, event: Event) -> str | None:
 
 
 def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str], twin: str | None = None) -> Refused:
-    named = {"agent": event.agent, "owner": event.agent, "id": id_, "pinned": ", ".join(pinned), "twin": twin}
-    why = _WHY[reason].format(**named)
+    why = _WHY[reason].format(agent=event.agent, owner=event.agent, id=id_, pinned=", ".join(pinned), twin=twin)
     # Whether an entry of others exists is not for this agent to know.
     return Refused(why, reason=tables.NOT_OWNER if reason in _NOT_OWNED else reason)
 
@@ -414,10 +413,10 @@ async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str
     }
     found = await access.of_space(space, At(), entries_by_id, space, events)
     missing = [event for id_, event in events.items() if id_ not in found]
-    position = (await JUDGE.publish(access, missing)).position if missing else None
-    found = await access.of_space(space, At(after=position), entries_by_id, space, events)
-    duplicates = {id_: found[id_].ref.of for id_ in events if found[id_].ref.status == tables.DUPLICATE}
-    return Seeded(ids=tuple(events), written=len(missing), position=position, duplicates=duplicates)
+    if not missing:
+        return Seeded(ids=tuple(events), written=0, position=None)
+    verdict = await JUDGE.publish(access, missing)
+    return Seeded(ids=tuple(events), written=len(missing), position=verdict.position)
 
 
 # Events, and what the views would make of them

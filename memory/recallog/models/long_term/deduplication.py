@@ -4,8 +4,7 @@ Both apply one rule: two texts agree in all words that may matter (`agreement`),
 the entry that stays, and can be restored.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, ClassVar
 
@@ -24,7 +23,7 @@ from recallog.reading.readings import AgentReading, SpaceReading
 from recallog_projections.models.long_term import tables, texts
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
-from recallog_schemas import Event, Position
+from recallog_schemas import Event, Position, limits
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.triggers import DEDUPLICATION
 from recallog_schemas.models.long_term.views import Deduplicated, NearDuplicate
@@ -53,42 +52,8 @@ class Deduplication(Reactor):
             return []
         space, agent = trigger.space, trigger.agent
         found = await self._access.memory.long_term.deduplicate(space, agent, of=list(trigger.entries))
-        rows = await self._access.of_space(space, At(), _proposed, found.proposed)
-        at: dict[str, Any] = {} if trigger.at is None else {"at": trigger.at}
-        events: list[Event] = []
-        for pair in found.proposed:
-            kept, archived = rows.get(pair.kept), rows.get(pair.archived)
-            if kept is not None and archived is not None and not archived.red_line:
-                events += _merging(kept, archived, turn=trigger.turn, session=trigger.session, **at)
-                rows[kept.id] = msgspec.structs.replace(kept, priority=_stronger(kept, archived))
-        return events
-
-
-async def _proposed(reading: SpaceReading, pairs: Sequence[NearDuplicate]) -> dict[str, EntryRow]:
-    """By id: the entries of proposals that are live, and have the same text still."""
-    texts_of = {each.kept: each.kept_text for each in pairs} | {each.archived: each.archived_text for each in pairs}
-    found = await entries_by_id(reading, reading.space, texts_of)
-    live = {id_: each.row for id_, each in found.items() if each.row is not None and each.ref.status == tables.LIVE}
-    return {id_: row for id_, row in live.items() if row.text == texts_of[id_]}
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two near-duplicates, one of which may be archived."""
-
-    kept: EntryRow
-    archived: EntryRow
-    similarity: float | None
-
-    @property
-    def view(self) -> NearDuplicate:
-        return NearDuplicate(
-            kept=self.kept.id,
-            archived=self.archived.id,
-            similarity=self.similarity,
-            kept_text=self.kept.text,
-            archived_text=self.archived.text,
-        )
+        like_cause = {"at": trigger.at, "turn": trigger.turn, "session": trigger.session}
+        return await self._access.of_space(space, At(), _merging, found.proposed, like_cause)
 
 
 async def deduplicate(
@@ -113,18 +78,14 @@ async def deduplicate(
     access.components.require_index()
     rows = await access.of_agent(space, agent, At(), _compared_rows, of)
     found = await _near_duplicates(access, rows, progress, of is None)
-    proposed = [pair for pair in found if only is None or pair.archived.id in only]
-    merged: list[str] = []
+    proposed = [pair for pair in found if only is None or pair.archived in only]
     position: Position | None = None
-    for pair in proposed if apply else ():
-        # Another merge, or another program, may have ended or changed one of them.
-        live = await access.of_space(space, At(after=position), _live, (pair.kept, pair.archived))
-        if len(live) == 2 and not live[1].red_line:
-            position = (await access.append(_merging(*live)))[-1]
-            merged.append(pair.archived.id)
+    events = await access.of_space(space, At(), _merging, proposed, {}) if apply else []
+    for start in range(0, len(events), limits.APPEND_EVENTS_MAX):
+        position = (await access.append(events[start : start + limits.APPEND_EVENTS_MAX]))[-1]
     return Deduplicated(
-        proposed=tuple(pair.view for pair in proposed),
-        merged=tuple(merged),
+        proposed=tuple(proposed),
+        merged=tuple(event.payload["entry"] for event in events if event.kind == "memory.archived"),
         compared=len(rows),
         position=position,
     )
@@ -132,21 +93,22 @@ async def deduplicate(
 
 async def _near_duplicates(
     access: MemoryAccess, rows: Sequence[EntryRow], progress: Progress | None, are_all: bool
-) -> list[_Pair]:
+) -> list[NearDuplicate]:
     """The pairs of near-duplicates, in the order in which they can be merged: none has an entry that an earlier one has
     archived.
 
     A text that the model cannot read is compared with `rows` if they `are_all`, else with the newest of its type.
     """
-    pairs: list[_Pair] = []
+    pairs: list[NearDuplicate] = []
     gone = set[str]()
     unread: dict[object, list[EntryRow]] = {}
 
     def add(row: EntryRow, near: EntryRow, similarity: float | None) -> None:
-        pair = _Pair(*_kept_first(row, near), similarity)
-        if gone.isdisjoint((row.id, near.id)) and not pair.archived.red_line and agree(row.text, near.text):
-            gone.add(pair.archived.id)
-            pairs.append(pair)
+        kept, archived = _kept_first(row, near)
+        if gone.isdisjoint((row.id, near.id)) and not archived.red_line and agree(row.text, near.text):
+            gone.add(archived.id)
+            named = {"kept": kept.id, "archived": archived.id, "similarity": similarity}
+            pairs.append(NearDuplicate(**named, kept_text=kept.text, archived_text=archived.text))
 
     for first in range(0, len(rows), _COMPARED_ROWS):
         part = rows[first : first + _COMPARED_ROWS]
@@ -168,9 +130,9 @@ async def _near_duplicates(
 
 
 async def _newest_like(access: MemoryAccess, row: EntryRow) -> list[EntryRow]:
-    newest = live_entries.newest_of_type
-    found = await access.of_space(row.space, At(), newest, row.space, row.owner, row.type)
-    return [each for each in found if each.owner == row.owner]
+    address = row.space, row.owner, row.type, None, long_term_limits.RECALL_ENTRIES
+    page = await access.of_space(row.space, At(), live_entries.page_of, *address)
+    return [each for _, each in page.items]
 
 
 def _by_words(row: EntryRow) -> object:
@@ -211,19 +173,25 @@ def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
     return (archived, kept) if archived.red_line and not kept.red_line else (kept, archived)
 
 
-def _merging(kept: EntryRow, archived: EntryRow, **envelope: Any) -> list[Event]:
-    """The events that archive one of two entries, and give the other one the stronger priority of both. They are
-    written together: a pin is free before it is given anew."""
-    merged = {"entry": archived.id, "duplicate_of": kept.id, "reason": f"duplicate of {kept.id}"}
-    events = [made(kept.space, kept.owner, "memory.archived", merged, **envelope)]
-    if (priority := _stronger(kept, archived)) != kept.priority:
-        changed = {"entry": kept.id, "priority": priority}
-        events.append(made(kept.space, kept.owner, "memory.updated", changed, **envelope))
+async def _merging(reading: SpaceReading, pairs: Sequence[NearDuplicate], envelope: Mapping[str, Any]) -> list[Event]:
+    """The events that archive one entry of each pair, and give the other one the stronger priority of both, if both are
+    live and have their texts still. A pin is free before it is given anew."""
+    texts_of = {each.kept: each.kept_text for each in pairs} | {each.archived: each.archived_text for each in pairs}
+    found = await entries_by_id(reading, reading.space, texts_of)
+    live = (each.row for each in found.values() if each.row is not None and each.ref.status == tables.LIVE)
+    rows = {row.id: row for row in live if row.text == texts_of[row.id]}
+    events: list[Event] = []
+    for kept, archived in ((rows.get(pair.kept), rows.get(pair.archived)) for pair in pairs):
+        if kept is None or archived is None or archived.red_line:
+            continue
+        merged = {"entry": archived.id, "duplicate_of": kept.id, "reason": f"duplicate of {kept.id}"}
+        events.append(made(kept.space, kept.owner, "memory.archived", merged, **envelope))
+        priority = max(kept.priority, archived.priority, key=_PRIORITIES.index)
+        if priority != kept.priority:
+            rows[kept.id] = msgspec.structs.replace(kept, priority=priority)
+            changed = {"entry": kept.id, "priority": priority}
+            events.append(made(kept.space, kept.owner, "memory.updated", changed, **envelope))
     return events
-
-
-def _stronger(one: EntryRow, other: EntryRow) -> str:
-    return max(one.priority, other.priority, key=_PRIORITIES.index)
 
 
 def _is_near(one: EntryRow, other: EntryRow, similarity: float) -> bool:

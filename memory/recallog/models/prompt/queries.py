@@ -246,9 +246,8 @@ def _answered(snapshot: Snapshot, space: str, agent: str, request: ContextReques
     message = recalled.plain(request.query or "")
     if not message or not any(message in recalled.plain(text) for text in own if text):
         return frozenset()
-    memories = (
-        snapshot.remembered(each.offset, each.data, each.text) for each in snapshot.memories(space, agent)[::-1]
-    )
+    newest_first = snapshot.memories(space, agent)[::-1]
+    memories = (snapshot.remembered(each.offset, each.data, each.text) for each in newest_first)
     newest = next((event for event in memories if recalled.plain(event.text) == message), None)
     return frozenset() if newest is None else {newest.position.offset}
 
@@ -305,10 +304,9 @@ def _prompt(
         [memories[number] for number in memory.cheapest_first],
         beliefs,
     ]
-    cheap = [line for lines in by_section for line in lines]
+    surplus = [line for lines in by_section for line in lines[:-1]]
     floors = [line for lines in by_section for line in lines[-1:]]
     oldest_first = sorted([*seen[:-1], *visitors[:-1]], key=lambda shown: shown.offset or 0)
-    surplus = [line for line in cheap if line not in floors]
     best_asked = -prompt_limits.PROMPT_ASKED_LINES_LEAST
     return Prompt(
         (
@@ -327,7 +325,7 @@ def _prompt(
             Section("STEP", step),
             Section("OUTPUT FORMAT", [*form, *evidence_heading, *evidence]),
         ),
-        frozenset(cheap),
+        frozenset((*surplus, *floors)),
         (
             *(*surplus, *no_memory, *quiet, *oldest_first, *asked[:best_asked]),
             *(*floors, *seen[-1:], *given, *extra, *goals, *asked[best_asked:]),

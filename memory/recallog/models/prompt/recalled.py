@@ -183,13 +183,8 @@ def shown(
     """
     hits = [] if found is None else found.hits
     asked = {plain(text) for text in ([query or ""] if auto is None else auto.query.splitlines())}
-    close = [
-        hit
-        for hit in hits
-        if not hit.weak
-        and hit.position.offset not in elsewhere
-        and (hit.is_entry or plain(hit.event.text) not in asked)
-    ]
+    close = [hit for hit in hits if not hit.weak and hit.position.offset not in elsewhere]
+    close = [hit for hit in close if hit.is_entry or plain(hit.event.text) not in asked]
     if auto is None:
         return close[: rag.limit]
     left, chosen = prompt_limits.AUTO_RECALL_CHARS, list[RecallHit]()

@@ -105,8 +105,7 @@ class Deduplications:
     def due(self, rows: Rows, record: Record) -> Iterable[Due]:
         event = record.event
         configured = rows.get(settings.AGENTS, event.space, event.agent)
-        if configured is None or configured.quality is None or configured.quality.get("deduplicate") is not True:
-            return ()
-        if event.payload.get("text") is None or event.payload.get("type") in NEVER_DEDUPLICATED:
-            return ()
-        return (Due(DEDUPLICATION, event.agent, entries=(event.payload.get("entry", event.id),)),)
+        quality = (configured.quality if configured is not None else None) or {}
+        is_compared = event.payload.get("text") is not None and event.payload.get("type") not in NEVER_DEDUPLICATED
+        if is_compared and quality.get("deduplicate") is True:
+            yield Due(DEDUPLICATION, event.agent, entries=(event.payload.get("entry", event.id),))

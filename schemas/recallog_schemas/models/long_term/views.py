@@ -270,10 +270,9 @@ class EntriesChange(View):
 
     def format(self) -> str:
         """The number of entries with their ids, those that are past now, and those that were not changed."""
-        lines = [f"{self.count} changed: {', '.join(self.ids)}" if self.changed else "nothing changed"]
-        lines = [cut(one_line(lines[0]), limits.PREVIEW_CHARS)]
-        if self.supersedes:
-            lines.append(one_line(f"supersedes {', '.join(self.supersedes)}"))
+        changed = f"{self.count} changed: {', '.join(self.ids)}" if self.changed else "nothing changed"
+        past = [one_line(f"supersedes {', '.join(self.supersedes)}")] if self.supersedes else []
+        lines = [cut(one_line(changed), limits.PREVIEW_CHARS), *past]
         return "\n".join([*lines, *(one_line(f"{id_}: {reason}") for id_, reason in self.refused.items())])
 
 
@@ -408,13 +407,10 @@ class Seeded(View):
     """How many of them were written by this call: none if all were there."""
     position: Position | None
     """The position of the last event. None: nothing was written."""
-    duplicates: Mapping[str, str]
-    """By the id of an event that is no entry of its own: the id of the entry that had its text already."""
 
     def format(self) -> str:
-        """How many there are, how many were written, and which texts the agent had already."""
-        lines = [f"{len(self.ids)} entries, {self.written} written"]
-        return "\n".join([*lines, *(one_line(f"{id_}: duplicate of {of}") for id_, of in self.duplicates.items())])
+        """How many there are, and how many were written."""
+        return f"{len(self.ids)} entries, {self.written} written"
 
 
 class NearDuplicate(View):

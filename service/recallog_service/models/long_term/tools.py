@@ -16,8 +16,8 @@ def _retained(answer: Retained, given: Given) -> str:
         case "stored" | "updated":
             return f"{one_line(f'Stored memory {answer.id}: {shown}')}{_superseded(answer)}{_near(answer)}"
         case "unpinned":
-            stored = one_line(f"Stored memory {answer.id}, but not pinned, since five are pinned already: {shown}")
-            return f"{stored}{_superseded(answer)}"
+            why = "but not pinned, since five are pinned already"
+            return one_line(f"Stored memory {answer.id}, {why}: {shown}") + _superseded(answer)
         case "skipped":
             return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which has this already: {shown}")
         case _:
