@@ -337,6 +337,13 @@ MISSING = [
     ("recallog-formats", {"history": [{"role": "user", "content": "Fix it.", "agent": "main"}]}),
     ("recallog-formats", {"messages": [{"type": "human", "content": "Hello."}]}),
     ("recallog-formats", [{"lc": 1, "type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": "Hello."}}]),
+    ("recallog-formats", {"messages": [], "choices": [{"message": {"role": "assistant", "content": "Hello."}}]}),
+    ("recallog-formats", {"object": "list", "data": [{"object": "chat.completion", "choices": []}]}),
+    ("recallog-formats", {"input": {"messages": []}, "preferred_output": []}),
+    ("recallog-formats", {"request": {"messages": []}, "response": None}),
+    ("recallog-formats", {"custom_id": "1", "body": {"messages": []}}),
+    ("recallog-formats", {"custom_id": "1", "params": {"messages": []}}),
+    ("recallog-formats", {"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"}),
     ("recallog-formats", {"thread_id": "t", "values": {"messages": [{"type": "ai", "data": {"content": "Hello."}}]}}),
 ]
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recallog_formats import anthropic, openai
 from recallog_schemas import Event
-from recallog_service.formats import Format, Item, anthropic, openai
+from recallog_service.formats import Format, Item
 from support import formats
 
 Record = dict[str, Any]

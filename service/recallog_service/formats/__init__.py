@@ -15,9 +15,17 @@ from typing import TYPE_CHECKING
 from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from recallog.messages.blocks import Block as Block
     from recallog.messages.blocks import LeftOut as LeftOut
+    from recallog.messages.blocks import Said as Said
+    from recallog.messages.blocks import ToolCall as ToolCall
+    from recallog.messages.blocks import ToolResult as ToolResult
+    from recallog.messages.blocks import blocks_of as blocks_of
+    from recallog.messages.blocks import calls_of as calls_of
+    from recallog.messages.blocks import result_of as result_of
     from recallog.messages.mapping import MESSAGE_TIMES as MESSAGE_TIMES
     from recallog.messages.mapping import content_of as content_of
+    from recallog.messages.mapping import role_of as role_of
     from recallog_service.formats.conversation_file import Found as Found
     from recallog_service.formats.conversation_file import reader as reader
     from recallog_service.formats.conversation_file import reader_of_each as reader_of_each
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
     from recallog_service.formats.item import made as made
     from recallog_service.formats.item import refused as refused
     from recallog_service.formats.response_items import left_out as left_out
+    from recallog_service.formats.response_items import messages_of_item as messages_of_item
     from recallog_service.formats.source import Sample as Sample
     from recallog_service.formats.source import Source as Source
 else:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _SPOKEN_BY = ("human", "ai", "HumanMessage", "AIMessage", "HumanMessageChunk", "AIMessageChunk")
+_OF_OPENAI = ("chat.completion", "chat.completion.chunk", "response")
 _STATES = ("messages", "values", "channel_values", "checkpoint", "state", "output")
 _DEPTH_MAX = 5
 
@@ -46,7 +47,29 @@ def _of_langchain(document: object, depth: int = _DEPTH_MAX) -> bool:
     return any(_of_langchain(document.get(name), depth - 1) for name in _STATES)
 
 
+def _of_openai(document: object) -> bool:
+    """Whether it is a response, a request with its response, or a line of a batch."""
+    if not isinstance(document, dict):
+        return False
+    data = document.get("data")
+    if document.get("object") == "list" and isinstance(data, list):
+        return any(map(_of_openai, data))
+    is_exchange = "response" in document and ("request" in document or "custom_id" in document)
+    is_asked = "custom_id" in document and "body" in document
+    is_answered = document.get("object") in _OF_OPENAI or isinstance(document.get("choices"), list)
+    return is_exchange or is_asked or is_answered or "preferred_output" in document
+
+
+def _of_anthropic(document: object) -> bool:
+    """Whether it is a response, or a line of a batch."""
+    if not isinstance(document, dict):
+        return False
+    return "stop_reason" in document or ("custom_id" in document and ("params" in document or "result" in document))
+
+
 ELSEWHERE = (
+    Elsewhere("anthropic", "recallog-formats", _of_anthropic),
+    Elsewhere("openai", "recallog-formats", _of_openai),
     Elsewhere("locomo", "recallog-eval", _of_locomo),
     Elsewhere("swe-agent", "recallog-formats", _of_swe_agent),
     Elsewhere("langchain", "recallog-formats", _of_langchain),

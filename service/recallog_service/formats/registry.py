@@ -8,13 +8,13 @@ from functools import cache
 
 from recallog_projections import plugins
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
-from recallog_service.formats import anthropic, chat, chatgpt, claude, claude_code, codex, jsonl, openai, text
+from recallog_service.formats import chat, chatgpt, claude, claude_code, codex, jsonl, text
 from recallog_service.formats.elsewhere import ELSEWHERE, Elsewhere
 from recallog_service.formats.format import Format
 from recallog_service.formats.source import Sample
 
 _SPECIAL = (jsonl.FORMAT, claude_code.FORMAT, codex.FORMAT, chatgpt.FORMAT, claude.FORMAT)
-_GENERAL = (openai.FORMAT, anthropic.FORMAT, chat.FORMAT, text.FORMAT)
+_GENERAL = (chat.FORMAT, text.FORMAT)
 
 
 @cache

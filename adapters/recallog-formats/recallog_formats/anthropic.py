@@ -9,15 +9,10 @@ records are one conversation. Files of `messages` alone are `chat`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
-from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found, reader
-from recallog_service.formats.exchanges import Exchange, conversations_of
-from recallog_service.formats.format import Format, Options
-from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.openai import about, configuration, first_of, first_text, parts_of, text_of
-from recallog_service.formats.response_items import left_out
-from recallog_service.formats.source import Sample
+from recallog import InvalidEvent
+from recallog_formats.exchanges import Exchange, conversations_of
+from recallog_formats.openai import about, configuration, first_of, first_text, parts_of, text_of
+from recallog_service.formats import Format, Found, LeftOut, Options, Sample, left_out, reader, wrong_format
 
 _EXPECTED = "requests or responses of Anthropic's API"
 _CONVERSATION_FIELDS = ("custom_id", "conversation_id", "session_id", "thread_id", "chat_id")

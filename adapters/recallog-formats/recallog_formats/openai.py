@@ -13,14 +13,19 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from recallog.messages.blocks import LeftOut
-from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.conversation_file import Found, reader
-from recallog_service.formats.exchanges import Exchange, conversations_of
-from recallog_service.formats.format import Format, Options
-from recallog_service.formats.guess import wrong_format
-from recallog_service.formats.response_items import left_out, messages_of_item
-from recallog_service.formats.source import Sample
+from recallog import InvalidEvent
+from recallog_formats.exchanges import Exchange, conversations_of
+from recallog_service.formats import (
+    Format,
+    Found,
+    LeftOut,
+    Options,
+    Sample,
+    left_out,
+    messages_of_item,
+    reader,
+    wrong_format,
+)
 
 _EXPECTED = "requests or responses of OpenAI's API"
 _COMPLETION, _CHUNK, _RESPONSE = "chat.completion", "chat.completion.chunk", "response"
