@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_args
 from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from recallog_schemas import limits, models, text_rules
+from recallog_schemas import limits, models, names, text_rules
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.kinds.episodes import (
     KindName,
@@ -228,6 +228,49 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
     kind = CATALOGUE.get(name)
     if kind is not None:
         kind.payload.__pydantic_validator__.validate_python(payload)
+
+
+def in_nfc(name: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """The payload of an event of the kind `name` with its names and ids in NFC: the same object if they are."""
+    kind = CATALOGUE.get(name)
+    return payload if kind is None else _in_nfc(kind.payload, payload)
+
+
+def _in_nfc(model: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
+    changed = {}
+    for field, part in _identifying(model).items():
+        value = fields.get(field)
+        if value is not None:
+            found = names.in_nfc(value) if part is None else _part_in_nfc(part, value)
+            if found != value:
+                changed[field] = found
+    return {**fields, **changed} if changed else fields
+
+
+def _part_in_nfc(part: type[BaseModel], value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_part_in_nfc(part, each) for each in value)
+    return _in_nfc(part, value) if isinstance(value, dict) else value
+
+
+@lru_cache(maxsize=1024)
+def _identifying(model: type[BaseModel]) -> Mapping[str, type[BaseModel] | None]:
+    """The fields of an object that are names or ids, lists of them, or objects of the given type that have some."""
+    found: dict[str, type[BaseModel] | None] = {}
+    for field, info in model.model_fields.items():
+        part = next(filter(_identifying, _models_in(info.annotation)), None)
+        if part is not None or any(
+            isinstance(each, names.OneForm) for each in (*info.metadata, *_metadata(info.annotation))
+        ):
+            found[field] = part
+    return found
+
+
+def _metadata(annotation: Any) -> Iterator[Any]:
+    """The metadata of a type and of the types in it."""
+    yield from getattr(annotation, "__metadata__", ())
+    for each in get_args(annotation):
+        yield from _metadata(each)
 
 
 def fields_beside(name: str, path: Sequence[str]) -> Sequence[str]:
