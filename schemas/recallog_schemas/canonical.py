@@ -113,13 +113,13 @@ def _check(fields: Fields, payload: dict[str, Any], data: bytes) -> None:
     if fields.at.tzinfo != UTC:
         raise ValueError
     check_payload(fields.kind, 1, payload)
-    if not data.isascii() and not _is_in_nfc(fields, payload):
+    if data.isascii():
+        return
+    for id_ in (fields.id, fields.session, fields.subject, fields.causation_id, fields.correlation_id):
+        if id_ is not None and not id_.isascii() and in_nfc(id_) != id_:
+            raise ValueError
+    if kinds.in_nfc(fields.kind, payload) is not payload:
         raise ValueError
-
-
-def _is_in_nfc(fields: Fields, payload: dict[str, Any]) -> bool:
-    ids = [fields.id, fields.session, fields.subject, fields.causation_id, fields.correlation_id]
-    return in_nfc(ids) == ids and kinds.in_nfc(fields.kind, payload) is payload
 
 
 _new = Event.__new__

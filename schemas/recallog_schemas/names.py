@@ -9,7 +9,7 @@ import reprlib
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -52,14 +52,14 @@ def is_plain(text: str) -> bool:
 
 def in_nfc(value: Value) -> Value:
     """A name or an id in the one form of all its spellings; also each text of a list, and each key of a mapping."""
-    found: Any = value
-    if isinstance(value, str):
-        found = value if value.isascii() else unicodedata.normalize("NFC", value)
-    elif isinstance(value, list | tuple):
-        found = type(value)(map(in_nfc, value))
-    elif isinstance(value, dict):
-        found = {in_nfc(key): item for key, item in value.items()}
-    return found
+    given: Any = value
+    if isinstance(given, str) and not given.isascii():
+        given = unicodedata.normalize("NFC", given)
+    elif isinstance(given, list | tuple):
+        given = type(given)(map(in_nfc, given))
+    elif isinstance(given, dict):
+        given = {in_nfc(key): item for key, item in given.items()}
+    return cast("Value", given)
 
 
 def fault(text: str) -> str:
@@ -96,13 +96,17 @@ def checked(value: Value) -> Value:
     return name
 
 
+COMMON, OTHER = "[common]", "[other]"
+"""What pydantic adds to the path of an error of a text: once for each of the ways in which it was validated."""
+
+
 @dataclass(frozen=True, eq=False)
 class OneForm:
     """In the metadata of a type: its texts, which name or identify something, are brought into one form."""
 
     validated: Callable[[Any], Any]
     common: str
-    """A pattern of texts that need no call into Python if they are read from JSON."""
+    """A pattern of texts that need no call into Python, which would make an event slower."""
     schema: Mapping[str, Any]
     """What JSON Schemas say of the texts."""
 
@@ -112,14 +116,11 @@ class OneForm:
         if given["type"] != "str":
             return after
         common: Any = {**given, "pattern": self.common}
-        return core_schema.json_or_python_schema(
-            json_schema=core_schema.union_schema([common, after], mode="left_to_right"), python_schema=after
-        )
+        return core_schema.union_schema([(common, COMMON), (after, OTHER)], mode="left_to_right")
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        while schema["type"] != "function-after":
-            schema = schema["python_schema"]  # type: ignore[typeddict-item]
-        found = handler(schema)
+        inner = schema["choices"][1][0] if schema["type"] == "union" else schema
+        found = handler(inner)
         for each in found.get("anyOf", [found]):
             text = each.get("items", each)
             if text.get("type") == "string":

@@ -9,12 +9,18 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError, from_json
 
+from recallog_schemas.names import COMMON, OTHER
+
 KIND_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 """How kinds of events are named."""
 NOT_A_KIND = "is not a kind: words of a-z, 0-9 and _ with dots between, for example agent.spoke"
 
 _OF_PYDANTIC = re.compile(r"^(Input|String|List) (?=should )|^Value error, |, unable to (parse|interpret) .*")
 """What pydantic's messages say of themselves."""
+
+
+_NOT_IN_PATHS = frozenset({"[key]", OTHER})
+"""What pydantic adds to the path of an error: the first one if the name of a field is invalid."""
 
 
 class Problem(NamedTuple):
@@ -30,10 +36,9 @@ class Problem(NamedTuple):
 
 def first_problem(error: ValidationError, *, with_value: bool = False) -> Problem:
     """The first broken rule; `with_value`, the message shows what breaks it."""
-    first: Any = error.errors(include_url=False)[0]
+    first: Any = next(each for each in error.errors(include_url=False) if COMMON not in each["loc"])
     context = first.get("ctx", {})
-    # pydantic adds "[key]" to the path if the name of a field is invalid.
-    path = context.get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
+    path = context.get("path") or ".".join(str(part) for part in first["loc"] if part not in _NOT_IN_PATHS)
     shown = _shown(first["input"])
     if "fault" in context:  # of a name, which the message has
         return Problem(path, first["type"], first["msg"])

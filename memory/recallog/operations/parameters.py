@@ -350,6 +350,7 @@ OwnTable = Annotated[
     Table[Row], PlainValidator(_instance_of(Table)), Field(description="A table of your own projection.")
 ]
 OwnLog = Annotated[Log[Row], PlainValidator(_instance_of(Log)), Field(description="A log of your own projection.")]
+Owner = Annotated[str, IN_NFC, Field(description="Whose row it is, in the words of the projection: usually an agent.")]
 LogEntries = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_MAX, description="How many entries, the newest ones.")]
 
 # Reflection and operators

@@ -233,7 +233,7 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
 def in_nfc(name: str, payload: dict[str, Any]) -> dict[str, Any]:
     """The payload of an event of the kind `name` with its names and ids in NFC: the same object if they are."""
     kind = CATALOGUE.get(name)
-    return payload if kind is None else _in_nfc(kind.payload, payload)
+    return _in_nfc(kind.payload, payload) if kind is not None and _identifying(kind.payload) else payload
 
 
 def _in_nfc(model: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
