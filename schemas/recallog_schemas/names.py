@@ -112,11 +112,11 @@ class OneForm:
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         given = handler(source)
-        after = core_schema.no_info_after_validator_function(self.validated, given)
+        other = core_schema.no_info_before_validator_function(self.validated, given)
         if given["type"] != "str":
-            return after
+            return other
         common: Any = {**given, "pattern": self.common}
-        return core_schema.union_schema([(common, COMMON), (after, OTHER)], mode="left_to_right")
+        return core_schema.union_schema([(common, COMMON), (other, OTHER)], mode="left_to_right")
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         inner = schema["choices"][1][0] if schema["type"] == "union" else schema

@@ -29,8 +29,9 @@ _CONVENTIONS = f"""\
 ## Names
 
 The name of a space or an agent is what people and identity providers write: `village`, `auth0|65f2`, `user:123`,
-`ann+shop@example.org`, `张伟`, `Project X`. It has 1 to {limits.NAME_BYTES_MAX} bytes in UTF-8. It has no control, format or
-line characters, no blank at its ends, and no `*`, which stands for any name in grants. `.`, `..` and `-` are not names.
+`ann+shop@example.org`, `张伟`, `Project X`. It has 1 to {limits.NAME_BYTES_MAX} bytes in UTF-8. It has no control,
+format or line characters, no blank at its ends, and no `*`, which stands for any name in grants. `.`, `..` and `-` are
+not names.
 
 Names and ids are compared in the normal form NFC: however `Jürgen` is composed, it is one name. Answers have this form.
 
