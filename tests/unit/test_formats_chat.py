@@ -391,7 +391,12 @@ def test_items_of_responses_are_read_like_messages() -> None:
 
 @pytest.mark.parametrize(
     ("name", "author"),
-    [("Alice", "Alice"), ("Dr. Who & Co", "Dr. Who & Co"), ("assistant", "user"), ("李", "李"), ("a\nb", "user"), ("", "user")],
+    [
+        *((name, name) for name in ("Alice", "Dr. Who & Co", "李")),
+        ("assistant", "user"),
+        ("a\nb", "user"),
+        ("", "user"),
+    ],
 )
 def test_a_named_user_is_the_author(name: str, author: str) -> None:
     named = {"name": name} if name else {}
