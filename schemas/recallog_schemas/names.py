@@ -51,15 +51,20 @@ def is_plain(text: str) -> bool:
 
 
 def in_nfc(value: Value) -> Value:
-    """A name or an id in the one form of all its spellings; also each text of a list, and each key of a mapping."""
+    """A name or an id in the one form of all its spellings; also each text of a list, and each key of a dict.
+
+    Anything else stays as it is.
+    """
     given: Any = value
-    if isinstance(given, str) and not given.isascii():
-        given = unicodedata.normalize("NFC", given)
-    elif isinstance(given, list | tuple):
-        given = type(given)(map(in_nfc, given))
+    if isinstance(given, list | tuple):
+        given = [_composed(each) for each in given] if isinstance(given, list) else tuple(map(_composed, given))
     elif isinstance(given, dict):
-        given = {in_nfc(key): item for key, item in given.items()}
-    return cast("Value", given)
+        given = {_composed(key): item for key, item in given.items()}
+    return cast("Value", _composed(given))
+
+
+def _composed(value: Any) -> Any:
+    return unicodedata.normalize("NFC", value) if isinstance(value, str) and not value.isascii() else value
 
 
 def fault(text: str) -> str:
@@ -88,8 +93,8 @@ def is_name(text: str) -> bool:
 def checked(value: Value) -> Value:
     """A name in NFC; also None, and each name of a list. Raises `PydanticCustomError`, a `ValueError`."""
     name = in_nfc(value)
-    for each in [name] if isinstance(name, str) else name if isinstance(name, list | tuple) else ():
-        if broken := fault(each):
+    for each in name if isinstance(name, list | tuple) else [name]:
+        if isinstance(each, str) and (broken := fault(each)):
             raise PydanticCustomError(
                 RULE, "{name} is not a name: {fault}", {"name": reprlib.repr(each), "fault": broken}
             )
