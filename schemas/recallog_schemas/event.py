@@ -166,9 +166,8 @@ class Event(EventFields):
     @classmethod
     def _payload_of_its_kind(cls, payload: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
         kind = info.data.get("kind", "")
-        payload = kinds.in_nfc(kind, payload)
         check_payload(kind, info.data.get("schema_version", 1), payload)
-        return payload
+        return kinds.in_nfc(kind, payload)
 
     @property
     def text(self) -> str:

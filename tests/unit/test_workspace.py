@@ -135,7 +135,7 @@ def test_the_bytes_of_a_document_come_back(text: str, tmp_path: Path) -> None:
 def test_a_file_whose_system_composes_its_name_in_another_way_is_its_document(memory: Memory, tmp_path: Path) -> None:
     file = folder_of(tmp_path, {otherwise("é.md"): "Rye"}) / otherwise("é.md")
 
-    async def work() -> None:
+    async def work(memory: Memory) -> None:
         await memory.workspace.import_folder(*A, tmp_path)
         found = await memory.items.get(*WORKSPACE, "é.md")
         assert found.item is not None

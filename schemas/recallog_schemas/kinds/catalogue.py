@@ -231,39 +231,33 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
 
 
 def in_nfc(name: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """The payload of an event of the kind `name` with its names and ids in NFC: the same object if they are."""
+    """A valid payload of the kind `name` with its names and ids in NFC: the same object if they are."""
     kind = CATALOGUE.get(name)
-    return _in_nfc(kind.payload, payload) if kind is not None and _identifying(kind.payload) else payload
-
-
-def _in_nfc(model: type[BaseModel], fields: dict[str, Any]) -> dict[str, Any]:
     changed = {}
-    for field, part in _identifying(model).items():
-        value = fields.get(field)
-        if value is not None:
-            found = names.in_nfc(value) if part is None else _part_in_nfc(part, value)
-            if found != value:
-                changed[field] = found
-    return {**fields, **changed} if changed else fields
+    for field in _identifying(kind.payload) if kind is not None else ():
+        value = payload.get(field)
+        if (found := _in_nfc(value)) != value:
+            changed[field] = found
+    return {**payload, **changed} if changed else payload
 
 
-def _part_in_nfc(part: type[BaseModel], value: Any) -> Any:
+def _in_nfc(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return type(value)(_part_in_nfc(part, each) for each in value)
-    return _in_nfc(part, value) if isinstance(value, dict) else value
+        return [_in_nfc(each) for each in value]
+    if isinstance(value, dict):
+        return {names.in_nfc(key): _in_nfc(item) for key, item in value.items()}
+    return names.in_nfc(value)
 
 
 @lru_cache(maxsize=1024)
-def _identifying(model: type[BaseModel]) -> Mapping[str, type[BaseModel] | None]:
-    """The fields of an object that are names or ids, lists of them, or objects of the given type that have some."""
-    found: dict[str, type[BaseModel] | None] = {}
-    for field, info in model.model_fields.items():
-        part = next(filter(_identifying, _models_in(info.annotation)), None)
-        if part is not None or any(
-            isinstance(each, names.OneForm) for each in (*info.metadata, *_metadata(info.annotation))
-        ):
-            found[field] = part
-    return found
+def _identifying(model: type[BaseModel]) -> Sequence[str]:
+    """The fields of an object that are names or ids, or have some."""
+    return [
+        name
+        for name, field in model.model_fields.items()
+        if any(isinstance(each, names.OneForm) for each in (*field.metadata, *_metadata(field.annotation)))
+        or any(map(_identifying, _models_in(field.annotation)))
+    ]
 
 
 def _metadata(annotation: Any) -> Iterator[Any]:
