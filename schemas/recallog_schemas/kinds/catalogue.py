@@ -243,7 +243,8 @@ def in_nfc(name: str, payload: dict[str, Any]) -> dict[str, Any]:
 
 def _in_nfc(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_in_nfc(each) for each in value]
+        found = [_in_nfc(each) for each in value]
+        return tuple(found) if isinstance(value, tuple) else found
     if isinstance(value, dict):
         return {names.in_nfc(key): _in_nfc(item) for key, item in value.items()}
     return names.in_nfc(value)
