@@ -175,7 +175,7 @@ def method_of(name: str) -> Any:
         ({"ids": ["e"] * (limits.ENTRIES_IDS_MAX + 1)}, "ids", "too_long"),
         ({"kinds": "agent.spoke"}, "kinds", "sequence_str"),
         ({"channels": ["keyword", "smell"]}, "channels.1", "literal_error"),
-        ({"author": "the baker"}, "author", "string_pattern_mismatch"),
+        ({"author": "the baker "}, "author", "string_pattern_mismatch"),
         ({"after": 41}, "after", "position"),
         ({"after": "41st"}, "after", "position"),
         ({"after": "9" * 5000}, "after", "position"),
