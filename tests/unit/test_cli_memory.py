@@ -158,7 +158,7 @@ def test_control_characters_in_texts_do_not_reach_the_terminal(rude: Path, quest
 
 
 def test_an_error_quotes_the_wrong_value_as_it_was_written(home: Path) -> None:
-    failed(recallog("episodic", "a[bold]:apple:[/]", "widow", "--home", home), 2, re.escape("'a[bold]:apple:[/]'"))
+    failed(recallog("episodic", "a[bold]:apple:[/] ", "widow", "--home", home), 2, re.escape("'a[bold]:apple:[/] '"))
 
 
 # salient
