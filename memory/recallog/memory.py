@@ -20,7 +20,7 @@ from recallog.operations.parameters import At, EndOptions, RecallOptions, Salien
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog_projections.tables import LogName, RowKey
-from recallog_schemas import Position, limits, views
+from recallog_schemas import Position, limits, names, views
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, RecallogError
 from recallog_streams import positions
 from recallog_streams.concurrency import gathered
@@ -765,7 +765,7 @@ class Memory(Parts):
             loop = self._own_reactor()
             found = [each.model_copy(update={"why": loop.why(each.trigger, each.kind)}) for each in found]
         found.sort(key=lambda trigger: (trigger.space, trigger.agent, trigger.trigger))
-        last = tuple((cursor or "").split(":", 2))
+        last = tuple(names.split(":", cursor or "", 3))
         following = [each for each in found if (each.space, each.agent, each.trigger) > last]
         return views.PendingView(**views.PendingView.fields_of(following, limit))
 
@@ -841,7 +841,7 @@ class Memory(Parts):
         self,
         table: parameters.OwnTable[Row],
         space: parameters.Space,
-        owner: str = "",
+        owner: parameters.Owner = "",
         key: str = "",
         **at: Unpack[At],
     ) -> Row | None:
@@ -857,7 +857,7 @@ class Memory(Parts):
         self,
         log: parameters.OwnLog[Row],
         space: parameters.Space,
-        owner: str = "",
+        owner: parameters.Owner = "",
         *,
         newest: parameters.LogEntries = limits.PAGE_ITEMS,
         **at: Unpack[At],

@@ -6,6 +6,7 @@ another way. pydantic decides about all other bytes.
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -13,9 +14,10 @@ import msgspec
 from msgspec.structs import asdict
 from pydantic import BaseModel
 
-from recallog_schemas import limits
+from recallog_schemas import kinds, limits
 from recallog_schemas.event import ENVELOPE_VERSION, Event, check_payload
-from recallog_schemas.validation import KIND_PATTERN, NAME_PATTERN
+from recallog_schemas.names import in_nfc, is_name
+from recallog_schemas.validation import KIND_PATTERN
 
 _Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.ID_CHARS_MAX)]
 
@@ -40,13 +42,13 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class _Valid(dict[str, None]):
-    """Texts that fit a pattern. Looking up another one raises `ValueError`."""
+    """Texts that pass a check. Looking up another one raises `ValueError`."""
 
-    def __init__(self, pattern: str) -> None:
-        self._pattern = re.compile(pattern)
+    def __init__(self, check: Callable[[str], object]) -> None:
+        self._check = check
 
     def __missing__(self, text: str) -> None:
-        if self._pattern.fullmatch(text) is None:
+        if not self._check(text):
             raise ValueError(text)
         if len(self) >= _KNOWN_MAX:
             self.clear()
@@ -55,7 +57,8 @@ class _Valid(dict[str, None]):
 
 _KNOWN_MAX = 50_000
 """Names that are known to be valid: of as many spaces and agents as a process folds for a while. They take some MiB."""
-_names, _kinds = _Valid(NAME_PATTERN), _Valid(KIND_PATTERN)
+_names = _Valid(lambda text: in_nfc(text) == text and is_name(text))
+_kinds = _Valid(re.compile(KIND_PATTERN).fullmatch)
 
 _from_json = msgspec.json.Decoder(Fields).decode
 _any_from_json = msgspec.json.Decoder().decode
@@ -75,7 +78,7 @@ def read(data: bytes) -> Fields | None:
         fields = _from_json(data)
         if _to_json(fields) != data:
             return None
-        _check(fields, fields.payload)
+        _check(fields, fields.payload, data)
     except _REJECTED:
         return None
     return fields
@@ -94,14 +97,14 @@ def write(event: Event) -> bytes | None:
                 return None
         if len(data) > limits.EVENT_BYTES_MAX:
             return None
-        _check(fields, payload)
+        _check(fields, payload, data)
     except _REJECTED:
         return None
     return data
 
 
-def _check(fields: Fields, payload: dict[str, Any]) -> None:
-    """Raise one of `_REJECTED` for a name, a time or a payload that is not valid."""
+def _check(fields: Fields, payload: dict[str, Any], data: bytes) -> None:
+    """Raise one of `_REJECTED` for a name, an id, a time or a payload that is not valid; `data` are the bytes."""
     _names[fields.space]
     _names[fields.agent]
     _kinds[fields.kind]
@@ -110,6 +113,13 @@ def _check(fields: Fields, payload: dict[str, Any]) -> None:
     if fields.at.tzinfo != UTC:
         raise ValueError
     check_payload(fields.kind, 1, payload)
+    if data.isascii():
+        return
+    for id_ in (fields.id, fields.session, fields.subject, fields.causation_id, fields.correlation_id):
+        if id_ is not None and not id_.isascii() and in_nfc(id_) != id_:
+            raise ValueError
+    if kinds.in_nfc(fields.kind, payload) is not payload:
+        raise ValueError
 
 
 _new = Event.__new__

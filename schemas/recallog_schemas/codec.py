@@ -4,7 +4,6 @@ The bytes are UTF-8 JSON. Checks run in this order, so that old and new code agr
 future schema, then an old envelope (upcast), then the fields of the envelope, then the payload.
 """
 
-import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
@@ -16,10 +15,10 @@ import msgspec
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError, SchemaValidator, from_json
 
-from recallog_schemas import canonical, kinds, limits, upcasting
+from recallog_schemas import canonical, kinds, limits, names, upcasting
 from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidArgument, InvalidEvent
 from recallog_schemas.event import ENVELOPE_VERSION, Event, EventFields, check_payload, fields_of
-from recallog_schemas.validation import NAME_PATTERN, NOT_A_NAME, first_problem, not_text
+from recallog_schemas.validation import first_problem, not_text
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -44,7 +43,6 @@ _MESSAGES = {
     "extra_forbidden": "unknown field; extra data belongs into payload",
     "timezone_aware": "a time needs its zone: add Z, or an offset such as +02:00",
 }
-_NAME = re.compile(NAME_PATTERN)
 _REQUIRED = frozenset({"envelope", "id", "at"})
 
 
@@ -130,7 +128,8 @@ def _decode_spelled_otherwise(data: bytes) -> Event:
         check_payload(event.kind, event.schema_version, event.payload)
     except (ValidationError, PydanticCustomError, RecursionError):
         return _decode_slowly(data)
-    if event.schema_version > 1 or event.at.tzinfo != UTC or not event.model_fields_set >= _REQUIRED:
+    is_in_nfc = kinds.in_nfc(event.kind, event.payload) is event.payload
+    if not is_in_nfc or event.schema_version > 1 or event.at.tzinfo != UTC or not event.model_fields_set >= _REQUIRED:
         return _decode_slowly(data)
     return event
 
@@ -166,10 +165,12 @@ def make(fields: dict[str, Any]) -> Event:
     return event
 
 
-def check_name(name: str, field: str = "space") -> None:
-    """Raise `InvalidArgument` if `name` cannot name a space or an agent: such a query is a mistake."""
-    if _NAME.fullmatch(name) is None:
-        raise InvalidArgument(f"{field}: {name!r} {NOT_A_NAME}", path=field, rule="string_pattern_mismatch")
+def checked_name(name: str, field: str = "space") -> str:
+    """The name of a space or an agent in NFC. Raises `InvalidArgument` for what cannot name one."""
+    try:
+        return names.checked(name)
+    except PydanticCustomError as error:
+        raise InvalidArgument(f"{field}: {error.message()}", path=field, rule=error.type) from None
 
 
 def schema_digest(names: frozenset[str] | None = None) -> str:

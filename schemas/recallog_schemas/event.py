@@ -23,14 +23,15 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from recallog_schemas import kinds, limits
 from recallog_schemas.errors import OutOfRange
-from recallog_schemas.validation import KIND_PATTERN, NAME_PATTERN
+from recallog_schemas.names import IN_NFC, NAME
+from recallog_schemas.validation import KIND_PATTERN
 
 ENVELOPE_VERSION = 1
 
 _POSITION = re.compile(r"(?:([0-9]{1,10}):)?([0-9]{1,19})")
 
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Identifier = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX)]
+Name = Annotated[str, NAME]
+Identifier = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX), IN_NFC]
 
 
 def _new_id() -> str:
@@ -164,8 +165,9 @@ class Event(EventFields):
     @field_validator("payload")
     @classmethod
     def _payload_of_its_kind(cls, payload: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        check_payload(info.data.get("kind", ""), info.data.get("schema_version", 1), payload)
-        return payload
+        kind = info.data.get("kind", "")
+        check_payload(kind, info.data.get("schema_version", 1), payload)
+        return kinds.in_nfc(kind, payload)
 
     @property
     def text(self) -> str:

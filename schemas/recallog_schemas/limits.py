@@ -3,7 +3,8 @@
 # Events. A larger event is rejected when it is published; a larger record in the ledger becomes a dead letter.
 EVENT_BYTES_MAX = 256 * 1024
 ID_CHARS_MAX = 128
-NAME_CHARS_MAX = 128
+NAME_BYTES_MAX = 256  # of a space or an agent
+NAME_CHARS_MAX = 128  # of what else has a name: an entity, a category, a tool
 KIND_CHARS_MAX = 128
 AUDIENCE_NAMES_MAX = 64
 SHARED_KINDS_MAX = 64

@@ -1,4 +1,4 @@
-"""What validators share: the first rule that pydantic found broken, in words; names; times."""
+"""What validators share: the first rule that pydantic found broken, in words; texts; times."""
 
 import re
 import reprlib
@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError, from_json
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
-"""How spaces and agents are named."""
-NOT_A_NAME = "is not a name: letters, digits and . _ @ / - , at most 128"
+from recallog_schemas.names import COMMON, OTHER
 
 KIND_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 """How kinds of events are named."""
 NOT_A_KIND = "is not a kind: words of a-z, 0-9 and _ with dots between, for example agent.spoke"
 
-_NAME = re.compile(NAME_PATTERN)
 _OF_PYDANTIC = re.compile(r"^(Input|String|List) (?=should )|^Value error, |, unable to (parse|interpret) .*")
 """What pydantic's messages say of themselves."""
+
+
+_NOT_IN_PATHS = frozenset({"[key]", OTHER})
+"""What pydantic adds to the path of an error: the first one if the name of a field is invalid."""
 
 
 class Problem(NamedTuple):
@@ -35,13 +36,12 @@ class Problem(NamedTuple):
 
 def first_problem(error: ValidationError, *, with_value: bool = False) -> Problem:
     """The first broken rule; `with_value`, the message shows what breaks it."""
-    first: Any = error.errors(include_url=False)[0]
+    first: Any = next(each for each in error.errors(include_url=False) if COMMON not in each["loc"])
     context = first.get("ctx", {})
-    # pydantic adds "[key]" to the path if the name of a field is invalid.
-    path = context.get("path") or ".".join(str(part) for part in first["loc"] if part != "[key]")
+    path = context.get("path") or ".".join(str(part) for part in first["loc"] if part not in _NOT_IN_PATHS)
     shown = _shown(first["input"])
-    if context.get("pattern") == NAME_PATTERN:
-        return Problem(path, first["type"], f"{shown} {NOT_A_NAME}")
+    if "fault" in context:  # of a name, which the message has
+        return Problem(path, first["type"], first["msg"])
     if context.get("pattern") == KIND_PATTERN:
         return Problem(path, first["type"], f"{shown} {NOT_A_KIND}")
     if first["type"] == "string_unicode":
@@ -61,11 +61,6 @@ def _shown(value: object) -> str:
         return reprlib.repr(value)
     except ValueError:  # Python does not write out an integer of more than 4,300 digits
         return "a number of thousands of digits"
-
-
-def is_name(text: str) -> bool:
-    """Whether `text` is a valid name of a space or an agent."""
-    return _NAME.fullmatch(text) is not None
 
 
 def is_text(text: str) -> bool:

@@ -324,7 +324,7 @@ def judge_words(inputs: Sequence[bytes], rng: random.Random) -> None:
             with suppress(SettingsError):
                 ServerEngine(text)
         with suppress(InvalidInput):
-            codec.check_name(text)
+            codec.checked_name(text)
 
 
 # Texts of events and questions

@@ -69,7 +69,7 @@ DEFAULTS = {"turn": 0, "schema_version": 1, "payload": {}}
 OLD_NAMES = {"run_id": "space", "actor": "agent", "created_at": "at"}
 OLD_FIELDS = {"id", "turn", "kind", "payload", "schema_version", "session_id", *OLD_NAMES}
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}")
+NAME = re.compile(r"[^\s\x00-\x1f*]([^\x00-\x1f*]*[^\s\x00-\x1f*])?")
 TRIGGER = re.compile(r"reflection\.due/[0-9a-f]{32}/\d+|[a-z]+\.due/[0-9a-f]{32}/[0-9a-f]{32}")
 KIND = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 

@@ -252,7 +252,7 @@ _POISON = (
     lambda rng: bytes_of_an_event(rng, payload={"words": "none"}),
     lambda rng: bytes_of_an_event(rng, kind="nodot"),
     lambda rng: bytes_of_an_event(rng, kind="space.configured", payload={"kinds": {"agent.spoke": {}}}),
-    lambda rng: bytes_of_an_event(rng, space="two words"),
+    lambda rng: bytes_of_an_event(rng, space=" two words"),
     lambda rng: bytes_of_an_event(rng, envelope=rng.choice((2, 99))),
     lambda rng: bytes_of_an_event(rng, envelope=7, kind="nodot", space=None),
     lambda rng: bytes_of_an_event(rng, schema_version=2),

@@ -358,7 +358,7 @@ def test_a_pattern_covers_the_names_that_begin_with_its_name_and_a_slash(
         {"spaces": ["acme*"]},
         {"spaces": ["/*"]},
         {"spaces": ["acme/*\n"]},
-        {"agent": "a b"},
+        {"agent": "a "},
         {"agent": ""},
         {"verbs": []},
         {"verbs": ["rule"]},

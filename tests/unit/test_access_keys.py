@@ -326,8 +326,8 @@ def test_a_key_for_an_operator_has_the_verbs_that_are_named(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["create", "x", "--space", "acme*", "--agent", "anna"], "--space: should be a name"),
-        (["create", "x", "--space", "acme/*", "--agent", "a b"], "--agent: should be a name"),
+        (["create", "x", "--space", "acme*", "--agent", "anna"], "--space: 'acme*' is not a name: it has a *"),
+        (["create", "x", "--space", "acme/*", "--agent", "a "], "--agent: 'a ' is not a name: it begins"),
         (["create", " ", "--space", "acme/*", "--agent", "anna"], "name: should say what the key is for"),
         (["revoke", "none"], "there is no key 'none'"),
     ],
@@ -426,7 +426,7 @@ def test_mcp_install_for_a_server_names_the_space_and_the_agent_that_are_given()
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [([], "--space: is required"), (["--space", "a b", "--agent", "x"], "--space: 'a b' is not a name")],
+    [([], "--space: is required"), (["--space", "a ", "--agent", "x"], "--space: 'a ' is not a name")],
 )
 def test_mcp_needs_a_space_and_an_agent(tmp_path: Path, words: list[str], says: str) -> None:
     for command in (["mcp"], ["mcp", "install"]):

@@ -185,7 +185,7 @@ def test_a_dry_run_refuses_what_publish_would(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["v", "a", "nodot", "t"], "kind: "),
-        (["a b", "a", "agent.spoke", "t"], "space: "),
+        (["a ", "a", "agent.spoke", "t"], "space: "),
         (["v", "a", "agent.spoke"], r"payload\.text: "),
         (["v", "a", "agent.spoke", "t", "--turn", "-1"], "turn: "),
         (["v", "a", "agent.spoke", "t", "--at", "noon"], "at: write the time with its zone"),
@@ -268,8 +268,8 @@ def test_an_invalid_argument_as_json_has_the_path_of_the_argument(home: Path) ->
 
 
 def test_an_invalid_name_is_an_error(home: Path) -> None:
-    failed(recallog("episodic", "the village", "baker", "--home", home), 2, "space: 'the village'")
-    failed(recallog("episodic", "village", "the baker", "--home", home), 2, "agent: 'the baker'")
+    failed(recallog("episodic", "the village ", "baker", "--home", home), 2, "space: 'the village '")
+    failed(recallog("episodic", "village", " baker", "--home", home), 2, "agent: ' baker'")
 
 
 def test_timeline_leads_from_page_to_page(home: Path) -> None:
@@ -382,7 +382,7 @@ def test_recall_explains_each_hit_as_a_sum(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--channel", "smell"), ("--since", "noon"), ("--author", "the baker"), ("--min-similarity", "nan")],
+    [("--channel", "smell"), ("--since", "noon"), ("--author", "the baker "), ("--min-similarity", "nan")],
 )
 def test_an_error_names_the_option_as_it_was_written(home: Path, option: str, value: str) -> None:
     failed = recallog("recall", "village", "baker", "number 12", option, value, "--home", home)

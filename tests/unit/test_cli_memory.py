@@ -108,7 +108,7 @@ def test_each_command_answers_as_of_a_time(home: Path, question: list[str]) -> N
 def test_an_invalid_time_or_name_is_one_clear_error_line(home: Path, question: list[str]) -> None:
     failed(recallog(*question, "--as-of", "0:99", "--home", home), 2, "0:99")
     failed(recallog(*question, "--as-of", "noon", "--home", home), 2, "--as-of: should be a time.*noon")
-    failed(recallog(question[0], "the village", *question[2:], "--home", home), 2, "space: 'the village'")
+    failed(recallog(question[0], "the village ", *question[2:], "--home", home), 2, "space: 'the village '")
 
 
 @pytest.mark.models("prompt")
@@ -158,7 +158,7 @@ def test_control_characters_in_texts_do_not_reach_the_terminal(rude: Path, quest
 
 
 def test_an_error_quotes_the_wrong_value_as_it_was_written(home: Path) -> None:
-    failed(recallog("episodic", "a[bold]:apple:[/]", "widow", "--home", home), 2, re.escape("'a[bold]:apple:[/]'"))
+    failed(recallog("episodic", "a[bold]:apple:[/] ", "widow", "--home", home), 2, re.escape("'a[bold]:apple:[/] '"))
 
 
 # salient

@@ -134,7 +134,7 @@ def test_watch_of_an_empty_space(home: Path) -> None:
 def test_watch_refuses_invalid_arguments(home: Path) -> None:
     publish(home, spoke("Bread!"))
     for arguments, code, says in (
-        (["the village"], 2, "space: 'the village'"),
+        (["the village "], 2, "space: 'the village '"),
         (["village", "--from", "noon"], 2, "not a position"),
         (["village", "--from", "1:0"], 2, "no partition 1"),
     ):

@@ -391,7 +391,12 @@ def test_items_of_responses_are_read_like_messages() -> None:
 
 @pytest.mark.parametrize(
     ("name", "author"),
-    [("Alice", "Alice"), ("Dr. Who & Co", "Dr.-Who-Co"), ("assistant", "user"), ("李", "user"), ("", "user")],
+    [
+        *((name, name) for name in ("Alice", "Dr. Who & Co", "李")),
+        ("assistant", "user"),
+        ("a\nb", "user"),
+        ("", "user"),
+    ],
 )
 def test_a_named_user_is_the_author(name: str, author: str) -> None:
     named = {"name": name} if name else {}
@@ -703,8 +708,8 @@ def test_two_with_one_id_are_refused_unless_one_is_the_other_grown() -> None:
 
 
 def test_an_invalid_space_is_refused_once() -> None:
-    with pytest.raises(InvalidArgument, match="space: 'my chats' is not a name"):
-        items_of([talk(), talk()], space="my chats")
+    with pytest.raises(InvalidArgument, match="space: ' my chats' is not a name"):
+        items_of([talk(), talk()], space=" my chats")
 
 
 # Times.

@@ -194,12 +194,12 @@ def test_a_file_of_summaries_alone_has_no_events() -> None:
     assert (events(SUMMARY, SUMMARY), left_out(SUMMARY, SUMMARY)) == ([], {"summary": 2})
 
 
-def test_a_folder_that_cannot_name_a_space_is_replaced_by_its_digest() -> None:
+def test_a_long_folder_is_replaced_by_its_digest_and_any_other_names_its_space() -> None:
     (found,) = events(user(1, "Hello.", cwd="/" + "x" * 200))
     assert found.space.startswith("project/")
     assert len(found.space) == len("project/") + 16
     (found,) = events(user(1, "Hello.", cwd="C:\\Users\\Ann Lee\\app"))
-    assert found.space == "project/C-Users-Ann-Lee-app"
+    assert found.space == "project/C:\\Users\\Ann Lee\\app"
 
 
 def test_the_output_of_a_run_without_a_terminal_is_read_too() -> None:

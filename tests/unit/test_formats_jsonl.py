@@ -178,7 +178,7 @@ def test_a_refused_line_names_its_number_and_field_and_the_next_is_read() -> Non
         line().replace(b'"Bread!"', b'"Bread!", "x": 1e999'),
         whole().replace(b'"Bread!"', b'"Bread!", "x": 1e999'),
         line(payload={"text": "\ud800"}),
-        line(space="no name"),
+        line(space="no name "),
         line(space=["village"]),
         line(session={}),
         line(id=None),

@@ -52,8 +52,8 @@ def test_a_line_may_have_separators_of_unicode_in_it() -> None:
 def test_people_are_users_with_their_names_who_see_what_the_others_say() -> None:
     found = events("Alice: Hello.", "Bob Lee: Hi, Alice.", "张伟: 你好", "Alice: Bye.")
     assert [(event.agent, event.kind, event.payload["name"], event.text) for event in found] == [
-        ("Alice", "user.injected", "Alice", "Hello."), ("Bob-Lee", "user.injected", "Bob Lee", "Hi, Alice."),
-        ("user", "user.injected", "张伟", "你好"), ("Alice", "user.injected", "Alice", "Bye."),
+        ("Alice", "user.injected", "Alice", "Hello."), ("Bob Lee", "user.injected", "Bob Lee", "Hi, Alice."),
+        ("张伟", "user.injected", "张伟", "你好"), ("Alice", "user.injected", "Alice", "Bye."),
     ]  # fmt: skip
     assert len({event.space for event in found}) == 1
 

@@ -149,7 +149,7 @@ def test_the_text_of_a_kind(kind: str, payload: dict[str, Any], text: str) -> No
         ("memory.erased", {"entries": [""]}, "entries.0"),
         ("memory.erased", {"reason": "x" * 501}, "reason"),
         ("memory.transferred", {"entries": TOO_MANY}, "entries"),
-        ("memory.transferred", {"to": "not a name"}, "to"),
+        ("memory.transferred", {"to": "not a name "}, "to"),
         ("memory.accessed", {"counts": {f"e-{n}": 1 for n in range(257)}}, "counts"),
         ("memory.accessed", {"counts": {"e-1": 0}}, "counts.e-1"),
         ("memory.accessed", {"hits": -1}, "hits"),

@@ -41,6 +41,16 @@ def test_a_question_names_agents(question: str, agents: set[str]) -> None:
     assert set(named(question, AGENTS)) == agents
 
 
+@pytest.mark.parametrize(
+    ("question", "agent"),
+    [("张伟喜欢什么？", "张伟"), ("Was hat Jürgen gesagt?", "Jürgen"), ("Что сказала Анна вчера?", "Анна"),
+     ("What does Project X need?", "Project X"), ("What did auth0|65f2 ask?", "auth0|65f2"),
+     ("민수는 어디에 있어?", "민수")],
+)  # fmt: skip
+def test_a_question_in_any_script_names_an_agent(question: str, agent: str) -> None:
+    assert set(named(question, ["张伟", "Jürgen", "Анна", "Project X", "auth0|65f2", "민수", *AGENTS])) == {agent}
+
+
 def test_a_part_that_many_agents_have_names_none_of_them() -> None:
     bakers = [f"{name}-baker" for name in ("ada", "bob", "cyd")]
     assert set(named("What did Baker say?", bakers)) == set(bakers)

@@ -190,7 +190,7 @@ def test_arguments_are_checked_before_anything_is_sent() -> None:
     async def work() -> None:
         remote, transport = over()
         with pytest.raises(InvalidArgument, match="space: "):
-            await remote.episodic("no name", "baker")
+            await remote.episodic(" no name", "baker")
         with pytest.raises(InvalidEvent):
             await remote.publish({"space": "village"})
         with pytest.raises(InvalidArgument, match="value: is not valid text"):
@@ -759,7 +759,7 @@ def test_the_synchronous_one(tmp_path: Path) -> None:
                 assert each.event.text == "Bread!"
                 break
             with pytest.raises(InvalidArgument):
-                remote.episodic("no name", "baker")
+                remote.episodic(" no name", "baker")
         with pytest.raises(StorageError, match="closed"):
             remote.spaces()
 

@@ -139,7 +139,7 @@ def test_valid_arguments_are_valid_for_the_schema_too(name: str, given: dict[str
         ("recall", {**AGENT, "query": "who?", "top_l": 3}),
         ("recall", {**AGENT, "query": "who?", "fusion": "best"}),
         ("recall", {**AGENT, "query": "who?", "kinds": "agent.spoke"}),
-        ("recall", {**AGENT, "space": "no name", "query": "who?"}),
+        ("recall", {**AGENT, "space": " no name", "query": "who?"}),
         ("timeline", {**AGENT, "before": "first"}),
         ("admin.dead_letter", {"position": None}),
         ("publish", {"event": AGENT}),

@@ -22,6 +22,7 @@ from recallog_schemas.models.items.payloads import value_bytes
 from recallog_schemas.models.workspace import limits as workspace_limits
 from support.cli import recallog
 from support.events import run
+from support.people import otherwise
 from support.twice import events_of, once, twice
 
 pytestmark = pytest.mark.models("workspace")
@@ -129,6 +130,22 @@ def test_the_bytes_of_a_document_come_back(text: str, tmp_path: Path) -> None:
         assert files_of(tmp_path / "out") == {"a.md": text.encode()}
 
     ended(once(), work)
+
+
+def test_a_file_whose_system_composes_its_name_in_another_way_is_its_document(memory: Memory, tmp_path: Path) -> None:
+    file = folder_of(tmp_path, {otherwise("é.md"): "Rye"}) / otherwise("é.md")
+
+    async def work(memory: Memory) -> None:
+        await memory.workspace.import_folder(*A, tmp_path)
+        found = await memory.items.get(*WORKSPACE, "é.md")
+        assert found.item is not None
+        assert found.item.value == "Rye"
+        await memory.items.put(*WORKSPACE, "é.md", "Wheat")
+        await memory.workspace.export_folder(*A, tmp_path)
+        assert file.read_text() == "Wheat"
+        assert [each for each in tmp_path.iterdir() if not each.name.startswith(".")] == [file]
+
+    ended(memory, work)
 
 
 def test_an_export_can_be_changed_and_imported(memory: Memory, tmp_path: Path) -> None:

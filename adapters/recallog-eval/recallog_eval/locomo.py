@@ -26,7 +26,7 @@ from typing import Any
 
 from recallog import InvalidEvent
 from recallog_schemas import codec, kinds, limits
-from recallog_schemas.validation import is_name
+from recallog_schemas.names import in_nfc, is_name
 from recallog_service.formats import (
     Format,
     Item,
@@ -44,7 +44,6 @@ NARRATOR = "narrator"
 
 _SESSION = re.compile(r"session_(\d+)")
 _DATE = "%I:%M %p on %d %B, %Y"
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def read(text: bytes, *, space: str | None = None) -> Iterator[Item]:
     Raises `InvalidEvent` for a file that is not LoCoMo, and `InvalidArgument` for a `space` that is not a name.
     """
     if space is not None:
-        codec.check_name(space)
+        space = codec.checked_name(space)
     spaces: set[str] = set()
     for number, sample in enumerate(_samples(text), 1):
         try:
@@ -114,7 +113,7 @@ def _space(sample: object, prefix: str | None) -> str:
     if not isinstance(sample, dict) or not isinstance(sample.get("conversation"), dict):
         raise InvalidEvent('conversation: not an object with "session_1", ...', path="conversation")
     sample_id = sample.get("sample_id")
-    space = f"{prefix}/{sample_id}" if prefix else sample_id
+    space = in_nfc(f"{prefix}/{sample_id}" if prefix else sample_id)
     if not isinstance(sample_id, str) or not isinstance(space, str) or not is_name(space):
         raise InvalidEvent(f"sample_id: {sample_id!r} cannot name a space", path="sample_id")
     return space
@@ -202,12 +201,9 @@ def _free_id(reading: _Reading, dia_id: object) -> str | None:
 
 
 def _speaker(turn: object) -> str:
-    """The speaker as an agent's name, with "-" for each character that a name cannot contain.
-
-    "" if there is no speaker; the codec refuses that.
-    """
+    """The speaker as an agent's name; "" if there is none. The codec refuses what is not a name."""
     speaker = turn.get("speaker") if isinstance(turn, dict) else None
-    return _NOT_IN_A_NAME.sub("-", speaker) if isinstance(speaker, str) else ""
+    return speaker.strip() if isinstance(speaker, str) else ""
 
 
 def _read(source: Source, options: Options) -> Items:

@@ -12,7 +12,6 @@ position of the call, with `ok` false and the error "no result".
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,8 +32,8 @@ from recallog.messages.blocks import (
 )
 from recallog.messages.times import time_in
 from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.names import in_nfc, is_name
 from recallog_schemas.roles import ASSISTANT, USER
-from recallog_schemas.validation import is_name
 
 _UNANSWERED = {"ok": False, "error": "no result"}
 
@@ -42,7 +41,6 @@ MESSAGE_TIMES = ("timestamp", "created_at", "create_time", "at")
 _OTHER_ROLES = {"human": USER, "ai": ASSISTANT, "model": ASSISTANT, "bot": ASSISTANT}
 _ROLES_AS_TYPES = ("human", "ai", "system", "tool", "function")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +240,8 @@ def content_of(message: Mapping[str, Any]) -> object:
 
 
 def author_of(message: Mapping[str, Any], cast: Cast) -> str:
-    """The user's name as an agent's name, with "-" for characters that a name cannot contain."""
-    name = _NOT_IN_A_NAME.sub("-", nonempty(message.get("name")) or cast.writer).strip("-")
+    """The user's name, if it can name an agent, and is not that of the assistant."""
+    name = in_nfc(nonempty(message.get("name")) or cast.writer).strip()
     return name if is_name(name) and name != cast.agent else cast.writer
 
 

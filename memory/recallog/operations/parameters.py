@@ -21,7 +21,8 @@ from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, codec, kinds, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent, OutOfRange
 from recallog_schemas.kinds.payload import Tier
-from recallog_schemas.validation import NAME_PATTERN, json_of, time_of
+from recallog_schemas.names import IN_NFC, NAME
+from recallog_schemas.validation import json_of, time_of
 from recallog_streams.progress import Progress
 
 Parsed = TypeVar("Parsed")
@@ -166,17 +167,16 @@ _OptionalPosition = Annotated[
 
 # Who, and which event
 
-Space = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the space.")]
-Agent = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent.")]
-OneSpace = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only this space; default: all.")]
-OneAgent = Annotated[
-    str | None, Field(pattern=NAME_PATTERN, description="Only what this agent may see; default: everything.")
-]
-EventId = Annotated[str, Field(description="Id of the event.")]
-TriggerId = Annotated[str, Field(description="Id of the trigger.")]
+Space = Annotated[str, NAME, Field(description="Name of the space.")]
+Agent = Annotated[str, NAME, Field(description="Name of the agent.")]
+OneSpace = Annotated[str | None, NAME, Field(description="Only this space; default: all.")]
+OneAgent = Annotated[str | None, NAME, Field(description="Only what this agent may see; default: everything.")]
+EventId = Annotated[str, Field(description="Id of the event."), IN_NFC]
+TriggerId = Annotated[str, Field(description="Id of the trigger."), IN_NFC]
 EventIds = Annotated[
     Sequence[str],
     Field(max_length=limits.ENTRIES_IDS_MAX, description="Ids of events, in the order of the answer."),
+    IN_NFC,
     IN_BODY,
 ]
 Partition = Annotated[
@@ -273,9 +273,9 @@ EndPosition = Annotated[_OptionalPosition, Field(description="Only records befor
 
 # Which
 
-Session = Annotated[str | None, Field(description="Only this session.")]
+Session = Annotated[str | None, Field(description="Only this session."), IN_NFC]
 Kinds = Annotated[Sequence[str] | None, Field(description="Only events of these kinds.")]
-Author = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only events by this agent.")]
+Author = Annotated[str | None, NAME, Field(description="Only events by this agent.")]
 MinSimilarity = Annotated[
     float | None, Field(allow_inf_nan=False, description="Least cosine of the hits whose cosine is known.")
 ]
@@ -325,12 +325,13 @@ WaitIndex = Annotated[bool, Field(description="Wait until the index has processe
 NewEventId = Annotated[
     str | None,
     identified("Id of the event that is written; a call with the same id can be repeated."),
+    IN_NFC,
     MAKES_REPEATABLE,
 ]
 WrittenTurn = Annotated[int, Field(ge=0, le=limits.TURN_MAX, description="Turn of the space in which it happens.")]
-WrittenSession = Annotated[str, identified("Session that begins or ends.")]
+WrittenSession = Annotated[str, identified("Session that begins or ends."), IN_NFC]
 SessionTitle = Annotated[str | None, Field(description="Title of the session.")]
-SpaceAuthor = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent whose event it is.")]
+SpaceAuthor = Annotated[str, NAME, Field(description="Name of the agent whose event it is.")]
 
 # Pages
 
@@ -349,6 +350,7 @@ OwnTable = Annotated[
     Table[Row], PlainValidator(_instance_of(Table)), Field(description="A table of your own projection.")
 ]
 OwnLog = Annotated[Log[Row], PlainValidator(_instance_of(Log)), Field(description="A log of your own projection.")]
+Owner = Annotated[str, IN_NFC, Field(description="Whose row it is, in the words of the projection: usually an agent.")]
 LogEntries = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_MAX, description="How many entries, the newest ones.")]
 
 # Reflection and operators

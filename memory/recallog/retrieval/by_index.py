@@ -19,7 +19,7 @@ from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import ALONE, point_id
 from recallog_projections.index.embedders.embedder import Embedding
-from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse
+from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse, in_points
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
 
@@ -164,7 +164,7 @@ async def events(
 
 def _misplaced(query: RecallQuery, candidate: Candidate, payload: Mapping[str, Any]) -> str:
     """Why a whole payload should not have been found as this candidate, in words; "" if it should."""
-    if payload["space"] != query.space or not {query.agent, EVERYBODY} & {*payload["readers"]}:
+    if payload["space"] != in_points(query.space) or not {query.agent, EVERYBODY} & {*payload["readers"]}:
         return "the agent may not see it"
     return "it is another memory" if payload["offset"] != candidate.offset else ""
 

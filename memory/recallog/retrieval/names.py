@@ -24,9 +24,15 @@ _TWO_EDITS_LETTERS_MIN = 6
 """From this length on two edits are one spelling mistake, if the first `_SAME_BEGINNING` letters are right."""
 _SAME_BEGINNING = 4
 
-_WORD = re.compile(r"[A-Za-z0-9\u00c0-\u024f]+")  # other scripts may follow without a space
-_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_WITHIN = re.compile(r"[\s._@/-]*")
+_OTHERS = "\u0250-\u1fff\u2c00-\u2dff\ua4d0-\uabff"
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(f"[A-Za-z0-9\u00c0-\u024f]+|[{_UNSPACED}]|[{_OTHERS}]+")
+"""A run of letters of one script, which others may follow without a space; a character where words have no spaces."""
+_UPPER, _LOWER = "A-Z\u00c0-\u00d6\u00d8-\u00de", "a-z\u00df-\u00f6\u00f8-\u024f"
+_PARTS = re.compile(rf"[{_UPPER}]?[{_LOWER}]+|[{_UPPER}]+(?![{_LOWER}])|[0-9]+|[{_OTHERS}]+")
+_WITHIN = re.compile(r"[\s._@/|:+-]*")
 _POSSESSIVE = re.compile(r"['\u2019`]s\b")
 _LABELS = frozenset(
     """

@@ -15,8 +15,10 @@ from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, apart_from
 from recallog_projections.views import clock
 from recallog_schemas import Position, limits
+from recallog_schemas.names import in_nfc, is_plain
 from recallog_schemas.timestamps import micros, moment_of
 
+_AROUND_NAMES = ".,;:!?()[]{}<>\"'“”„«»「」，。？！：；"  # noqa: RUF001 - of any script
 _ROUNDED = 10**-documents.IMPORTANCE_DECIMALS
 """By how much less the importance in the index may be."""
 
@@ -213,7 +215,9 @@ def _first(distinct: Iterable[str]) -> Iterator[str]:
 def possible_names(query: str) -> list[str]:
     """Words of `query` that may be an agent's name, in the spellings that names have."""
     found: dict[str, None] = {}
-    for word in re.findall(r"[A-Za-z0-9][A-Za-z0-9._@/-]*", query):
+    words = re.findall(r"[A-Za-z0-9][A-Za-z0-9._@/-]*", query)
+    others = (in_nfc(word.strip(_AROUND_NAMES)) for word in query.split())
+    for word in (*words, *(other for other in others if other and not is_plain(other))):
         bare = word.rstrip("._@/-")
         for spelling in (bare, bare.lower(), bare.capitalize(), bare.upper()):
             found.setdefault(spelling)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from recallog_projections.index import passages
-from recallog_projections.index.engines.engine import EVERYBODY, past_of
+from recallog_projections.index.engines.engine import EVERYBODY, in_points, of_points, past_of
 from recallog_projections.index.language import questions
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
@@ -303,16 +303,15 @@ def uuid_of(text: str, person: bytes = b"") -> str:
 
 def payload(document: Document) -> dict[str, Any]:
     """The payload of a document's point. That of an event lacks the fields of texts of models."""
-    fields = {**msgspec.structs.asdict(document), "readers": list(document.readers)}
-    if document.until is not None:
-        fields["space"] = past_of(document.space)
+    space = in_points(document.space) if document.until is None else past_of(document.space)
+    fields = {**msgspec.structs.asdict(document), "space": space, "readers": list(document.readers)}
     return fields if document.entry else {name: value for name, value in fields.items() if name not in _OF_ENTRY}
 
 
 def from_payload(fields: Mapping[str, Any]) -> Document:
     """The document in a point's payload. Raises `msgspec.ValidationError` for other payloads."""
     document = msgspec.convert(dict(fields), Document)
-    space = document.space.removeprefix(past_of(""))
+    space = of_points(document.space)
     return document if space == document.space else msgspec.structs.replace(document, space=space)
 
 

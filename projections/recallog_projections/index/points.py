@@ -43,7 +43,7 @@ _MONTHS = (
     "November",
     "December",
 )  # not those of the locale: the same document must have the same terms on every machine
-_AUTHOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._@/-]*: ")
+_PLAIN_AUTHOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._@/-]*: ")
 
 
 def text_of(document: Document) -> str:
@@ -179,11 +179,19 @@ def weights_of(document: Document) -> dict[str, float]:
     """
     if document.is_part:
         return part_weights(text_of(document), document.at)
-    preceding = frozenset() if document.is_action else frozenset(terms.terms(_AUTHOR.sub("", document.before)))
+    preceding = frozenset() if document.is_action else frozenset(terms.terms(_without_author(document.before)))
     found = terms_of(text_of(document), document.at)
     if kinds.kind_of(document.kind).details is not None:
         found += detail_terms(codec.decode(document.event.encode()), found)
     return terms.repeated_term_discount(terms.weights(found), preceding)
+
+
+def _without_author(before: str) -> str:
+    """The end of the preceding text. One that is cut may begin within the text, which has colons too."""
+    if len(before) < limits.INDEX_BEFORE_CHARS:
+        author, found, text = before.partition(": ")
+        return text if found else author
+    return _PLAIN_AUTHOR.sub("", before)
 
 
 def part_weights(text: str, at: int) -> dict[str, float]:

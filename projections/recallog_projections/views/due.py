@@ -173,12 +173,19 @@ def now_key(offset: int, space: str, trigger: Trigger, agent: str, part: int = 0
 
 def now_prefix(offset: int, space: str, kind: str, agent: str) -> str:
     """How the keys in `due.now` begin of one agent's triggers of a kind that one event made due."""
-    return f"{offset:020d}/{space}/{kind}/{agent}/"
+    return f"{offset:020d}/{_owner(space, kind, agent)}/"
 
 
 def at_key(at: int, space: str, trigger: Trigger, agent: str) -> str:
     """The key of a trigger in `due.at`; sorts like the time at which it falls due."""
-    return f"{before(at)}/{space}/{trigger.kind}/{agent}/{trigger.cause}"
+    return f"{before(at)}/{_owner(space, trigger.kind, agent)}/{trigger.cause}"
+
+
+def _owner(space: str, kind: str, agent: str) -> str:
+    """Whose trigger it is: another space with another agent never gives the same text."""
+    if f"/{kind}/" in f"/{space}/":  # where the space ends would be open; no name has a *
+        space = space.replace("/", "*")
+    return f"{space}/{kind}/{agent}"
 
 
 def before(at: int) -> str:

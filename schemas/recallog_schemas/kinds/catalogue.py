@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_args
 from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from recallog_schemas import limits, models, text_rules
+from recallog_schemas import limits, models, names, text_rules
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.kinds.episodes import (
     KindName,
@@ -228,6 +228,44 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
     kind = CATALOGUE.get(name)
     if kind is not None:
         kind.payload.__pydantic_validator__.validate_python(payload)
+
+
+def in_nfc(name: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """A valid payload of the kind `name` with its names and ids in NFC: the same object if they are."""
+    kind = CATALOGUE.get(name)
+    changed = {}
+    for field in _identifying(kind.payload) if kind is not None else ():
+        value = payload.get(field)
+        if (found := _in_nfc(value)) != value:
+            changed[field] = found
+    return {**payload, **changed} if changed else payload
+
+
+def _in_nfc(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        found = [_in_nfc(each) for each in value]
+        return tuple(found) if isinstance(value, tuple) else found
+    if isinstance(value, dict):
+        return {names.in_nfc(key): _in_nfc(item) for key, item in value.items()}
+    return names.in_nfc(value)
+
+
+@lru_cache(maxsize=1024)
+def _identifying(model: type[BaseModel]) -> Sequence[str]:
+    """The fields of an object that are names or ids, or have some."""
+    return [
+        name
+        for name, field in model.model_fields.items()
+        if any(isinstance(each, names.OneForm) for each in (*field.metadata, *_metadata(field.annotation)))
+        or any(map(_identifying, _models_in(field.annotation)))
+    ]
+
+
+def _metadata(annotation: Any) -> Iterator[Any]:
+    """The metadata of a type and of the types in it."""
+    yield from getattr(annotation, "__metadata__", ())
+    for each in get_args(annotation):
+        yield from _metadata(each)
 
 
 def fields_beside(name: str, path: Sequence[str]) -> Sequence[str]:

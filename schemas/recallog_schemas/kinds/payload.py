@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from recallog_schemas import limits
-from recallog_schemas.validation import NAME_PATTERN
+from recallog_schemas.names import IN_NFC, NAME
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -42,8 +42,8 @@ Share = Annotated[float, BeforeValidator(_as_float), Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, le=limits.INTEGER_MAX)]
 Positive = Annotated[int, Field(ge=1, le=limits.INTEGER_MAX)]
 
-AgentName = Annotated[str, Field(pattern=NAME_PATTERN)]
-Id = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX)]
+AgentName = Annotated[str, NAME]
+Id = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX), IN_NFC]
 Ids = Annotated[list[Id], Field(min_length=1, max_length=limits.EVENT_IDS_MAX)]
 Label = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARS_MAX)]
 """A short text that names something: an entity, a category, a tool."""
@@ -57,7 +57,7 @@ Priority = Literal["pinned", "critical", "important", "normal", "low"]
 """How strongly an entry is preferred. At most 5 live entries of an agent are pinned."""
 EntryType = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=limits.ENTRY_TYPE_CHARS_MAX)]
 
-ItemName = Annotated[str, Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX)]
+ItemName = Annotated[str, Field(min_length=1, max_length=limits.ITEM_NAME_CHARS_MAX), IN_NFC]
 Namespace = Annotated[list[ItemName], Field(min_length=1, max_length=limits.ITEM_NAMESPACE_NAMES_MAX)]
 Base = Annotated[int | str | None, BeforeValidator(_version_or_digest)]
 """The state of an item that a change relies on: its version (0: there is no such item), or the SHA-256 of its value."""

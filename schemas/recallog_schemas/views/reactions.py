@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import ClassVar, Self
 
-from recallog_schemas import triggers
+from recallog_schemas import names, triggers
 from recallog_schemas.event import Event, Position
 from recallog_schemas.views.base import Bounded, ListView, PageView, View, one_line
 
@@ -56,7 +56,7 @@ class PendingView(PageView[PendingTrigger]):
     @classmethod
     def cursor_of(cls, item: PendingTrigger) -> str:
         """The cursor of the page behind an item."""
-        return ":".join((item.space, item.agent, item.trigger))  # names have no colon
+        return names.joined(":", item.space, item.agent, item.trigger)
 
 
 class Reaction(View):

@@ -4,18 +4,27 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_serializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_serializer
 
+from recallog_schemas import names
 from recallog_schemas.errors import Forbidden, RecallogError
-from recallog_schemas.validation import NAME_PATTERN
 from recallog_service.access.concealing import FOR_OPERATORS, concealed
 
 ANY = "*"
 """All spaces, or any agent."""
 
 _BELOW = "/*"
-_SPACES_PATTERN = rf"^\*$|{NAME_PATTERN.removesuffix('$')}(/\*)?$"
-_AGENT_PATTERN = rf"^\*$|{NAME_PATTERN}"
+
+
+def _name_or_any(text: str) -> str:
+    return text if text == ANY else names.checked(text)
+
+
+def _spaces(pattern: str) -> str:
+    if pattern == ANY:
+        return pattern
+    below = _BELOW if pattern.endswith(_BELOW) else ""
+    return f"{names.checked(pattern.removesuffix(below))}{below}"
 
 
 class Verb(StrEnum):
@@ -38,11 +47,9 @@ class Grant(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    spaces: Annotated[
-        tuple[Annotated[str, StringConstraints(pattern=_SPACES_PATTERN)], ...], Field(min_length=1, max_length=64)
-    ]
+    spaces: Annotated[tuple[Annotated[str, AfterValidator(_spaces)], ...], Field(min_length=1, max_length=64)]
     """Names of spaces, `acme/*` for all whose names begin with `acme/`, or `*` for all."""
-    agent: Annotated[str, StringConstraints(pattern=_AGENT_PATTERN)]
+    agent: Annotated[str, AfterValidator(_name_or_any)]
     """The agent that the holder is: it sees what this agent may see, and publishes as this agent. `*`: any agent, and
     what concerns a space as a whole."""
     verbs: Annotated[frozenset[Verb], Field(min_length=1)]

@@ -133,7 +133,8 @@ def _grant(spaces: list[str], agent: str, verbs: list[Verb]) -> Grant:
     except ValidationError as error:
         problem = first_problem(error)
         option = "--agent" if problem.path.startswith("agent") else "--space"
-        message = f"{option}: should be a name, {'' if option == '--agent' else 'a name that ends in /*, '}or '{ANY}'"
+        others = f"{'' if option == '--agent' else 'a name that ends in /*, '}or '{ANY}'"
+        message = f"{option}: {problem.message}; give a name, {others}"
         raise InvalidArgument(message, path=option, rule=problem.rule) from None
 
 

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from recallog_projections import plugins
-from recallog_schemas import extras
+from recallog_schemas import codec, extras
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, SettingsError
-from recallog_schemas.validation import NOT_A_NAME, is_name
 from recallog_service.access.grants import Grant, Verb
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Home
@@ -79,9 +78,7 @@ def mcp_command(
 
 
 def name_of(option: str, value: str | None) -> str:
-    """The name of a space or an agent that an option gives. Raises `InvalidArgument`."""
+    """The name of a space or an agent that an option gives, in NFC. Raises `InvalidArgument`."""
     if value is None:
         raise InvalidArgument(f"{option}: is required", path=option, rule="missing")
-    if not is_name(value):
-        raise InvalidArgument(f"{option}: {value!r} {NOT_A_NAME}", path=option, rule="string_pattern_mismatch")
-    return value
+    return codec.checked_name(value, option)

@@ -224,7 +224,9 @@ def _kinds(found: "views.KindsView | views.Catalogue") -> None:
 
 def set_threshold(space: str, agent: str) -> str:
     """The command that lets reflections of `agent` fall due."""
-    return f"recallog publish {space} {agent} agent.configured --payload '{{\"reflection_threshold\": 20}}'"
+    return shlex.join(
+        ["recallog", "publish", space, agent, "agent.configured", "--payload", '{"reflection_threshold": 20}']
+    )
 
 
 def _pending(view: "views.PendingView") -> None:

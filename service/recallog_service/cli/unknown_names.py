@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from recallog import ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
 from recallog_projections import notices
+from recallog_schemas.names import in_nfc
 from recallog_schemas.views.base import PageView, View
 
 Item = TypeVar("Item")
@@ -37,7 +38,8 @@ async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
 
     The present views decide, whatever moment of the past the arguments name.
     """
-    space, agent = str(given["space"]), given.get("agent")
+    named: list[Any] = [in_nfc(given.get(name)) for name in ("space", "agent", "session")]
+    space, agent, session = named
     here = await memory.agents(space)
     if not here.known:
         known = [each.space for each in await _all(memory.spaces)]
@@ -49,7 +51,6 @@ async def unknown_name(memory: Memory, given: Mapping[str, Any]) -> str | None:
     if agent is not None and not is_known:
         known = [each.name for each in await _all(partial(memory.agents, space))]
         return f"no event of {space} is by {agent!r} or addressed to it; {_nearest(agent, known, f'agents {space}')}"
-    session = given.get("session")
     sessions = [each.name for each in await _all(partial(memory.sessions, space))] if session is not None else []
     if session is None or session in sessions:
         return None

@@ -22,8 +22,9 @@ from typing import Any
 from recallog.messages.blocks import LeftOut
 from recallog.messages.mapping import Cast
 from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.names import is_plain
 from recallog_service.formats.conversation_file import Found, reader
-from recallog_service.formats.conversations import Conversation, space_of_project
+from recallog_service.formats.conversations import Conversation, digest, space_of_project
 from recallog_service.formats.format import Format, Options
 from recallog_service.formats.guess import wrong_format
 from recallog_service.formats.response_items import left_out
@@ -46,7 +47,6 @@ _WRITTEN_BY_IT = re.compile(
 )
 _REMINDER = re.compile(r"<system-reminder>(?:(?!<system-reminder>).)*?</system-reminder>\s*", re.DOTALL)
 """It ends before the next one begins, so that a text with many that do not end is searched once."""
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _SUBAGENT_CHARS_MAX = 64
 
 
@@ -161,7 +161,9 @@ def _subagent(record: dict[str, Any]) -> str | None:
     if record.get("isSidechain") is not True and call is None:
         return None
     name = _text(record.get("agentId")) or call or ""
-    return _NOT_IN_A_NAME.sub("-", name).strip("-")[:_SUBAGENT_CHARS_MAX] or "subagent"
+    if not name:
+        return "subagent"
+    return name if is_plain(name) and len(name) <= _SUBAGENT_CHARS_MAX else digest(name)
 
 
 def _session_id(record: object) -> str | None:

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from recallog.messages.mapping import Draft, Omission, Refusal, drafts_of
-from recallog_schemas import codec
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
 from recallog_service.formats.conversations import Conversation, Layout, alike, layout_of
 from recallog_service.formats.cutting import cut_to_fit
@@ -91,8 +90,6 @@ def reader(
     `InvalidEvent` if the documents are others."""
 
     def read(source: Source, options: Options) -> ConversationFile:
-        if options.space is not None:
-            codec.check_name(options.space)
         try:
             documents = source.documents()
         except InvalidEvent as error:

@@ -21,12 +21,12 @@ from recallog.messages.mapping import CAST, MESSAGE_TIMES, Cast, content_of, rol
 from recallog.messages.times import time_in
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidEvent
+from recallog_schemas.names import in_nfc, is_name, is_plain
 from recallog_schemas.roles import USER
-from recallog_schemas.validation import is_name
 
 _PREFIX = "chat"
 _PROJECT = "project"
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._@/-]+")
+_DIGEST = re.compile("[0-9a-f]{16}")
 _ID_FIELDS = (
     "id", "conversation_id", "chat_id", "thread_id", "session_id", "sample_id", "instance_id", "uuid",
 )  # fmt: skip
@@ -44,6 +44,7 @@ _NOBODY = frozenset(
 
 _ID_SHOWN_CHARS_MAX = 60
 _DIGEST_CHARS = 16
+_FOLDER_CHARS_MAX = 120
 _UNIQUE_ID_CHARS = 20
 """A shorter id may be a number, which a conversation of another file has too."""
 
@@ -81,8 +82,7 @@ class Conversation:
         if self.own_id is None:
             return self.beginning
         own = self.own_id
-        valid = is_name(f"{_PREFIX}/{own}") and len(own) <= limits.ID_CHARS_MAX
-        return own if valid else digest(own)
+        return own if is_plain(f"{_PREFIX}/{own}") and len(own) <= limits.ID_CHARS_MAX else digest(own)
 
     @property
     def is_certain(self) -> bool:
@@ -183,18 +183,22 @@ def _of_projects(homes: set[str | None], sessions: str) -> str:
 
 
 def space_of_project(folder: object) -> str | None:
-    """The space of the project in a folder: "project/home/alice/app" for /home/alice/app; None without a folder."""
+    """The space of the project in a folder: "project/home/alice/app" for /home/alice/app; None without a folder.
+
+    Different folders have different spaces. A folder whose path cannot be a name, or is long, is named by its digest.
+    """
     if not isinstance(folder, str) or not folder.strip("/\\. "):
         return None
-    space = f"{_PROJECT}/{_NOT_IN_A_NAME.sub('-', folder).strip('/')}"
-    return space if is_name(space) else f"{_PROJECT}/{digest(folder)}"
+    name = in_nfc(folder.strip("/"))
+    is_told = is_name(f"{_PROJECT}/{name}") and len(name) <= _FOLDER_CHARS_MAX and not _DIGEST.fullmatch(name)
+    return f"{_PROJECT}/{name if is_told else digest(folder)}"
 
 
 def _space_of_person(field_name: str, value: str) -> str:
     """The kind of person is a part of the name: the customer 17 may not be the user 17."""
     kind = "user" if field_name.startswith("user") else field_name.partition("_")[0]
     space = f"{kind}/{value}"
-    return space if is_name(space) else f"{kind}/{digest(value)}"
+    return space if is_plain(space) else f"{kind}/{digest(value)}"
 
 
 def alike(conversations: Sequence[Conversation]) -> dict[int, InvalidEvent]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from recallog_schemas import codec
 from recallog_service.formats.item import DEFAULT_START, Item
 from recallog_service.formats.source import Sample, Source
 
@@ -19,6 +20,11 @@ class Options:
     """The time from which missing times count up."""
     messages_key: str | None = None
     """The field that has the messages of a conversation; None: the format finds it."""
+
+    def __post_init__(self) -> None:
+        """Raises `InvalidArgument` for a space that is not a name."""
+        if self.space is not None:
+            object.__setattr__(self, "space", codec.checked_name(self.space))
 
 
 class Reading(Protocol):
@@ -59,4 +65,4 @@ class Format:
     recognises: Callable[[Sample], bool]
     """Whether a file that begins like this is in the format. The first format that recognises a file reads it."""
     read: Callable[[Source, Options], Reading]
-    """Raises `InvalidEvent` for a file in another format, and `InvalidArgument` for a space that is not a name."""
+    """Raises `InvalidEvent` for a file in another format."""

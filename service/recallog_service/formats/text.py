@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from recallog.messages.blocks import LeftOut
-from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import ConversationFile, file_of
 from recallog_service.formats.conversations import Conversation
@@ -58,8 +57,6 @@ class _Said:
 
 def _read(source: Source, options: Options) -> ConversationFile:
     """Raises `InvalidEvent` for a file that is not text, or has no message."""
-    if options.space is not None:
-        codec.check_name(options.space)
     try:
         lines = lines_of(source.text().decode("utf-8-sig"))
     except UnicodeDecodeError as error:

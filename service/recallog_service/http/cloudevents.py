@@ -6,7 +6,7 @@
 | `source` | `agent` |
 | `subject` | `subject` |
 | `session`, `turn`, `causationid`, `correlationid` (extensions) | `session`, `turn`, `causation_id`, `correlation_id` |
-| `audience` (extension): names with commas between them | `audience` |
+| `audience` (extension): names with commas between them; `,` and `%` in a name are percent-encoded | `audience` |
 | `data`: a JSON object, or a text | `payload`, or its `text` |
 
 `specversion`, `datacontenttype` and `dataschema` are not kept, and any other attribute is refused.
@@ -80,7 +80,7 @@ def fields(attributes: Any) -> dict[str, Any]:
     if isinstance(found.get("turn"), str) and found["turn"].isascii() and found["turn"].isdigit():
         found["turn"] = int(found["turn"][:20])
     if isinstance(found.get("audience"), str):
-        found["audience"] = [name.strip() for name in found["audience"].split(",") if name.strip()]
+        found["audience"] = [unquote(name.strip()) for name in found["audience"].split(",") if name.strip()]
     data = attributes.get("data")
     found["payload"] = {"text": data} if isinstance(data, str) else {} if data is None else data
     return found

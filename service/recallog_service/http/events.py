@@ -16,6 +16,7 @@ from recallog.operations.routes import AGENT, PREFIX, SPACE
 from recallog_projections import notices
 from recallog_schemas import Position, limits
 from recallog_schemas.errors import DeadLettered, InvalidArgument, InvalidEvent, OutOfRange
+from recallog_schemas.names import in_nfc
 from recallog_schemas.views import TimelinePage
 from recallog_service.access import Verb
 from recallog_service.http import cloudevents, requests, sse
@@ -229,7 +230,7 @@ def _in_space(events: Sequence[Any], space: str) -> Sequence[Any]:
     found = []
     for index, fields in enumerate(events):
         if isinstance(fields, dict):
-            if fields.get("space", space) != space:
+            if in_nfc(fields.get("space", space)) != space:
                 path = f"{index}.space"
                 message = f"{path}: should be {space!r}, as the path says; leave it out"
                 raise InvalidEvent(message, path=path, rule="space")

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from recallog.operations.routes import Route
 from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.names import in_nfc
 from recallog_schemas.validation import first_problem
 from recallog_service.http.problems import RequestError
 
@@ -32,7 +33,7 @@ async def arguments(request: Request, route: Route) -> dict[str, Any]:
 
 def in_path(request: Request) -> dict[str, Any]:
     """The arguments in the path. A byte that is no text is refused where arguments are validated."""
-    return {name: unquote(text, errors="surrogateescape") for name, text in request.path_params.items()}
+    return {name: in_nfc(unquote(text, errors="surrogateescape")) for name, text in request.path_params.items()}
 
 
 def query(request: Request, lists: frozenset[str] = frozenset()) -> dict[str, Any]:

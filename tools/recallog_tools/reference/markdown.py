@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from recallog_schemas.validation import NAME_PATTERN
+from recallog_schemas.names import SCHEMA_PATTERN
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -39,7 +39,7 @@ def bounds(schema: dict[str, Any]) -> str:
     if len(choices) != 1:
         return ""
     (only,) = choices
-    if only.get("pattern") == NAME_PATTERN:
+    if only.get("pattern") == SCHEMA_PATTERN:
         return "a [name](README.md#names)"
     found = (
         _range(only.get("minimum"), only.get("maximum"), "") or _range(_above(only), None, ""),

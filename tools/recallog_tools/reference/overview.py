@@ -2,8 +2,8 @@
 
 from recallog.operations.facade import Facade, all_operations
 from recallog.operations.operation import Operation
+from recallog_schemas import limits
 from recallog_schemas.docstrings import paragraphs
-from recallog_schemas.validation import NAME_PATTERN
 from recallog_tools.reference import facades
 from recallog_tools.reference.markdown import code, sections, table
 
@@ -28,8 +28,12 @@ Without an event loop, `from recallog.sync import Memory` has the same methods w
 _CONVENTIONS = f"""\
 ## Names
 
-Spaces and agents have names of 1 to 128 characters: letters, digits and `. _ @ / -`, beginning with a letter or a digit
-(`{NAME_PATTERN}`).
+The name of a space or an agent is what people and identity providers write: `village`, `auth0|65f2`, `user:123`,
+`ann+shop@example.org`, `张伟`, `Project X`. It has 1 to {limits.NAME_BYTES_MAX} bytes in UTF-8. It has no control,
+format or line characters, no blank at its ends, and no `*`, which stands for any name in grants. `.`, `..` and `-` are
+not names.
+
+Names and ids are compared in the normal form NFC: however `Jürgen` is composed, it is one name. Answers have this form.
 
 ## Positions and times
 

@@ -4,6 +4,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from recallog_schemas.validation import NAME_PATTERN
+from recallog_schemas.names import NAME
 
-Reader = Annotated[str | None, Field(pattern=NAME_PATTERN, description="Only the beliefs that this agent may see.")]
+Reader = Annotated[str | None, NAME, Field(description="Only the beliefs that this agent may see.")]

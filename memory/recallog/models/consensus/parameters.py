@@ -7,9 +7,11 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_BODY
+from recallog.operations.parameters import identified
 from recallog_schemas import limits
 from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus import payloads
+from recallog_schemas.names import IN_NFC
 
 
 def _topic(text: str) -> str:
@@ -37,9 +39,11 @@ Participating = Annotated[
 Agreeing = Annotated[
     Sequence[str], Field(max_length=consensus_limits.CONSENSUS_AGENTS_MAX, description="Agents that agree.")
 ]
-ConsensusId = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus.")]
+ConsensusId = Annotated[str, identified("Id of the consensus."), IN_NFC]
 Successor = Annotated[
-    str, Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that replaces it.")
+    str,
+    identified("Id of the consensus that replaces it."),
+    IN_NFC,
 ]
 Objection = Annotated[str, Field(pattern=r"\S", description="The objection.")]
 DissentType = Annotated[payloads.DissentType, Field(description="What sort of objection it is.")]
@@ -62,7 +66,8 @@ class _DebateOptions(TypedDict, total=False):
     ]
     session: Annotated[
         str | None,
-        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="The session of the debate."),
+        identified("The session of the debate."),
+        IN_NFC,
     ]
 
 
@@ -95,7 +100,8 @@ class ConsensusOptions(_DebateOptions, total=False):
     rounds: Annotated[int | None, Field(ge=0, le=limits.INTEGER_MAX, description="How many rounds the debate had.")]
     supersedes: Annotated[
         str | None,
-        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that it replaces."),
+        identified("Id of the consensus that it replaces."),
+        IN_NFC,
     ]
 
 
@@ -104,7 +110,8 @@ class DissentOptions(_DebateOptions, total=False):
 
     consensus_id: Annotated[
         str | None,
-        Field(min_length=1, max_length=limits.ID_CHARS_MAX, description="Id of the consensus that it objects to."),
+        identified("Id of the consensus that it objects to."),
+        IN_NFC,
     ]
     topic: Annotated[
         str | None,

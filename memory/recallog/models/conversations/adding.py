@@ -148,7 +148,7 @@ def _draft(conversation: ConversationKey, message: Message, calls: Mapping[str, 
     if role == ASSISTANT:
         return _Draft(rendering.AGENT_SAID, conversation.agent, fields, rest)
     author = author_of(message, Cast(agent=conversation.agent))
-    author = author if author != conversation.agent else f"{USER}-of-{conversation.agent}"[: limits.NAME_CHARS_MAX]
+    author = author if author != conversation.agent else f"{USER}-of-{conversation.agent}"
     return _Draft(rendering.USER_SAID, author, fields, rest)
 
 

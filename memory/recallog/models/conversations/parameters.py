@@ -10,6 +10,7 @@ from recallog.operations.operation import FROM_FILE
 from recallog.operations.parameters import clamped, identified
 from recallog_schemas import limits
 from recallog_schemas.models.conversations import limits as conversations_limits
+from recallog_schemas.names import IN_NFC
 from recallog_schemas.validation import json_of
 
 
@@ -35,7 +36,7 @@ def _message(value: object) -> Mapping[str, Any]:
     raise PydanticCustomError("message", "should be messages, each an object with a role")
 
 
-ConversationSession = Annotated[str, identified("Session whose messages they are.")]
+ConversationSession = Annotated[str, identified("Session whose messages they are."), IN_NFC]
 Messages = Annotated[
     Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
     PlainValidator(_messages),
@@ -67,7 +68,7 @@ MessageTurn = Annotated[
         description="Turn of the messages; default: each message of the user begins the next one.",
     ),
 ]
-MessageSubject = Annotated[str | None, identified("The person whose data they are.")]
+MessageSubject = Annotated[str | None, identified("The person whose data they are."), IN_NFC]
 Whole = Annotated[bool, Field(description="With what a compaction has replaced, and without its summary.")]
 MessageBefore = Annotated[
     str | None, Field(description="Only messages before the one with this id: the first of `ids` of an answer.")
@@ -94,6 +95,7 @@ MessageIds = Annotated[
         max_length=conversations_limits.MESSAGES_MAX,
         description="Ids of messages, of their events or their own.",
     ),
+    IN_NFC,
 ]
 PoppedMessages = Annotated[int, Field(ge=1, le=conversations_limits.MESSAGES_MAX, description="How many messages.")]
 

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from recallog.operations.parameters import optional
 from recallog_schemas import limits
+from recallog_schemas.names import IN_NFC, in_nfc
 
 SHA256_PATTERN = r"^[0-9a-f]{64}$"
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
@@ -21,7 +22,7 @@ def _namespace(value: object) -> Sequence[str]:
     for name in names:
         if not isinstance(name, str) or not 1 <= len(name) <= limits.ITEM_NAME_CHARS_MAX:
             raise PydanticCustomError("namespace", "each name should be a text of 1 to 256 characters")
-    return names
+    return in_nfc(names)
 
 
 def _base(value: object) -> int | str:
@@ -51,8 +52,8 @@ BelowNamespace = Annotated[
     Field(description="Only this namespace and those below it; a text is split at /. Default: all."),
     WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES, {"type": "null"}]}),
 ]
-ItemKey = Annotated[str, item_name("Name of the item in its namespace.")]
-NewKey = Annotated[str, item_name("Its new name in the namespace.")]
+ItemKey = Annotated[str, item_name("Name of the item in its namespace."), IN_NFC]
+NewKey = Annotated[str, item_name("Its new name in the namespace."), IN_NFC]
 ItemValue = Annotated[Any, Field(description=f"The value: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes.")]
 JsonText = Annotated[bool, Field(description="The value is the text of a JSON document.")]
 AppendedText = Annotated[str, Field(description="The text to add.")]

@@ -12,7 +12,8 @@ from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds.payload import Priority, Tier
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.payloads import Dedup
-from recallog_schemas.validation import NAME_PATTERN, is_text
+from recallog_schemas.names import IN_NFC, NAME
+from recallog_schemas.validation import is_text
 
 _ENTRY_TYPE_PATTERN = r"^[a-z][a-z0-9_]*$"
 
@@ -48,17 +49,18 @@ OneType = Annotated[
         description="Only entries of this type; default: all.",
     ),
 ]
-EntryId = Annotated[str, identified("Id of the entry.")]
-OneEntryId = Annotated[str | None, identified("Only this entry; default: all.")]
+EntryId = Annotated[str, identified("Id of the entry."), IN_NFC]
+OneEntryId = Annotated[str | None, identified("Only this entry; default: all."), IN_NFC]
 EntryIds = Annotated[
     Sequence[str],
     Field(min_length=1, max_length=limits.EVENT_IDS_MAX, description="Ids of the entries."),
+    IN_NFC,
 ]
 ForgottenIds = Annotated[
-    Sequence[str] | None, Field(max_length=limits.EVENT_IDS_MAX, description="Ids of the entries.")
+    Sequence[str] | None, Field(max_length=limits.EVENT_IDS_MAX, description="Ids of the entries."), IN_NFC
 ]
-ForgottenSubject = Annotated[str | None, identified("All entries about this person instead.")]
-Receiver = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the agent that receives them.")]
+ForgottenSubject = Annotated[str | None, identified("All entries about this person instead."), IN_NFC]
+Receiver = Annotated[str, NAME, Field(description="Name of the agent that receives them.")]
 ChangeReason = Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record.")]
 Units = Annotated[
     float, Field(allow_inf_nan=False, description="How many units: positive for a grant, negative for a use.")
@@ -66,6 +68,7 @@ Units = Annotated[
 NewEntryId = Annotated[
     str | None,
     identified("Id of the event and the entry; a call with the same id can be repeated."),
+    IN_NFC,
     MAKES_REPEATABLE,
 ]
 EntryOrder = Annotated[Literal["newest", "priority"], Field(description="Newest first, or by priority.")]
@@ -84,6 +87,7 @@ ApplyProposals = Annotated[bool, Field(description="Archive what is proposed; de
 OnlyProposed = Annotated[
     Sequence[str] | None,
     Field(max_length=limits.EVENT_IDS_MAX, description="Ids of proposed entries to archive; default: all of them."),
+    IN_NFC,
 ]
 AuditLimit = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT, description="How many changes, the newest ones.")]
 ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many erasures a page has.")]
@@ -110,12 +114,12 @@ class EntryFields(TypedDict, total=False):
 class Provenance(TypedDict, total=False):
     """Where an entry comes from, and whom it concerns."""
 
-    subject: Annotated[str | None, identified("The person that it is about.")]
+    subject: Annotated[str | None, identified("The person that it is about."), IN_NFC]
     audience: Annotated[
         Sequence[str] | None,
         Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Agents that may read it too."),
     ]
-    session: Annotated[str | None, identified("The session that it comes from.")]
+    session: Annotated[str | None, identified("The session that it comes from."), IN_NFC]
 
 
 class ExtractOptions(Provenance, total=False):
@@ -127,6 +131,7 @@ class ExtractOptions(Provenance, total=False):
             max_length=long_term_limits.ENTRY_SOURCES_MAX,
             description="Ids of the events and entries that it is made from; it is retracted if one of them is erased.",
         ),
+        IN_NFC,
     ]
 
 

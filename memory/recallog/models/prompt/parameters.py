@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from recallog.operations.operation import IN_BODY
 from recallog.operations.parameters import identified
 from recallog_schemas.models.prompt import limits as prompt_limits
+from recallog_schemas.names import IN_NFC
 from recallog_schemas.validation import is_text
 
 
@@ -43,7 +44,9 @@ BudgetTokens = Annotated[
     Field(ge=1, description="Most tokens of the prompt: long lines are cut, others left out."),
 ]
 RecallSession = Annotated[
-    str | None, identified("Session whose newest messages automatic recall asks with; default: that of the newest one.")
+    str | None,
+    identified("Session whose newest messages automatic recall asks with; default: that of the newest one."),
+    IN_NFC,
 ]
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene."), IN_BODY]
 MemoryQuery = Annotated[str | None, Field(description="Text that memories are chosen by; default: the scene.")]

@@ -16,6 +16,7 @@ from recallog_projections.models.items.projection import ItemRow
 from recallog_schemas import Event
 from recallog_schemas.errors import Conflict, InvalidArgument, Refused
 from recallog_schemas.models.working.views import DocumentChange, Drained
+from recallog_schemas.names import in_nfc
 from recallog_schemas.validation import json_of
 
 _TRIES = 50
@@ -102,7 +103,7 @@ def _contents(text: str) -> dict[str, object]:
         raise InvalidArgument(f"text: is no JSON: {error}", path="text", rule="json_invalid") from None
     if not isinstance(contents, dict):
         raise InvalidArgument("text: should be a JSON object of labels and contents", path="text", rule="dict_type")
-    return contents
+    return in_nfc(contents)
 
 
 async def _check(access: MemoryAccess, events: Sequence[Event], reasons: Sequence[Reasons]) -> None:

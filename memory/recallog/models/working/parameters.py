@@ -8,15 +8,16 @@ from pydantic import Field
 from recallog.models.items.parameters import SHA256_PATTERN, item_name
 from recallog.operations.parameters import identified
 from recallog_schemas import limits
+from recallog_schemas.names import IN_NFC
 
-Label = Annotated[str, item_name("Name of the block or key.")]
-Labels = Annotated[Sequence[str] | None, Field(description="Only these blocks; default: all.")]
-Keys = Annotated[Sequence[str] | None, Field(description="Only these keys; default: all.")]
+Label = Annotated[str, item_name("Name of the block or key."), IN_NFC]
+Labels = Annotated[Sequence[str] | None, Field(description="Only these blocks; default: all."), IN_NFC]
+Keys = Annotated[Sequence[str] | None, Field(description="Only these keys; default: all."), IN_NFC]
 Content = Annotated[
     Any, Field(description=f"The content: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes, usually a text.")
 ]
-PadSession = Annotated[str, identified("Session that the scratchpad is of.")]
-OnePadSession = Annotated[str | None, identified("Session whose scratchpad is meant; default: working memory.")]
+PadSession = Annotated[str, identified("Session that the scratchpad is of."), IN_NFC]
+OnePadSession = Annotated[str | None, identified("Session whose scratchpad is meant; default: working memory."), IN_NFC]
 DocumentText = Annotated[str, Field(description="The document: a JSON object of labels and contents.")]
 DocumentBase = Annotated[
     str | None,

@@ -10,6 +10,7 @@ import json
 import os
 import stat
 import tempfile
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.models.items.payloads import value_bytes
 from recallog_schemas.models.workspace import limits as workspace_limits
 from recallog_schemas.models.workspace.views import FileLeftOut
+from recallog_schemas.names import in_nfc
 from recallog_schemas.validation import is_text
 
 STATE = ".recallog-workspace.json"
@@ -76,7 +78,8 @@ def files(folder: Path) -> Found:
 def text_of(folder: Path, key: str) -> str:
     """The text of a file. Raises `Unfit`."""
     try:
-        with os.fdopen(os.open(folder / key, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        path = folder / _on_disk(folder, key)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             data = file.read(limits.ITEM_VALUE_BYTES_MAX + 1)
     except OSError as error:
         raise _failed(error) from None
@@ -161,11 +164,17 @@ def _walked(folder: Path, above: str) -> Iterator[tuple[str, Unfit | None]]:
         if key == STATE:
             continue
         if unfit := _unfit_name(key) or _unfit_entry(entry):
-            yield key, unfit
+            yield in_nfc(key), unfit
         elif entry.is_dir(follow_symlinks=False):
             yield from _walked(folder, f"{key}/")
         else:
-            yield key, None
+            yield in_nfc(key), None
+
+
+def _on_disk(folder: Path, key: str) -> str:
+    """The path of a document's file as the folder has it: some systems decompose names."""
+    other = unicodedata.normalize("NFD", key)
+    return key if os.path.lexists(folder / key) or not os.path.lexists(folder / other) else other
 
 
 def _unfit_name(key: str) -> Unfit | None:
@@ -200,7 +209,7 @@ def _path_of(folder: Path, key: str) -> Path:
     if unfit := _unfit_name(key):
         raise unfit
     path = folder
-    for name in key.split("/"):
+    for name in _on_disk(folder, key).split("/"):
         path /= name
         if path.is_symlink():
             raise _LINK

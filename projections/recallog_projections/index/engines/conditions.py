@@ -15,6 +15,7 @@ from recallog_projections.index.engines.engine import (
     Search,
     Sparse,
     StoredPoint,
+    in_points,
     past_of,
 )
 from recallog_projections.index.engines.folder import NAME
@@ -108,8 +109,8 @@ def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
 def spaces(filter: Filter) -> list[str]:  # noqa: A002
     """The spaces of the engine that a filter selects: forms of entries that have ended match in the past alone."""
     if filter.offset_until is None and filter.at_until is None:
-        return [filter.space]
-    return [filter.space, past_of(filter.space)]
+        return [in_points(filter.space)]
+    return [in_points(filter.space), past_of(filter.space)]
 
 
 def finds_nothing(search: Search) -> bool:

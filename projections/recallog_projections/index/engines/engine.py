@@ -18,8 +18,8 @@ from recallog_schemas.errors import IndexUnavailable
 EVERYBODY = "*"
 """The reader in points that all agents of a space may see. It is not a valid name of an agent."""
 
-_PAST, _APART = "-", "+"
-"""No name of a space begins with them."""
+_PAST, _APART, _ANY = "-", "+", "*"
+"""How the spaces of points begin. No name of a space has the third one."""
 
 KeywordField = Literal["space", "readers", "agent", "kind", "type", "tier", "session"]
 IntegerField = Literal["offset", "at", "since", "since_at", "until", "until_at"]
@@ -32,15 +32,30 @@ FLOAT_FIELDS: tuple[FloatField, ...] = get_args(FloatField)
 field without an index."""
 
 
+def apart_from(space: str) -> str:
+    """The space of texts of `space` that only queries for such texts search, so that queries for other memories do not
+    pass them."""
+    return f"{_ANY}{space}"
+
+
+def in_points(space: str) -> str:
+    """A space, or what is apart from one, in the points of the present. Different ones differ."""
+    if space.startswith(_ANY):
+        return f"{_APART}{space.removeprefix(_ANY)}"
+    return f"{_ANY}{space}" if space.startswith((_PAST, _APART)) else space
+
+
 def past_of(space: str) -> str:
     """The space in points of what has ended in `space`, so that it is not in the way of queries to the present."""
-    return f"{_PAST}{space}"
+    return f"{_PAST}{in_points(space)}"
 
 
-def apart_from(space: str) -> str:
-    """The space in points of texts of `space` that only queries for such texts search, so that queries for other
-    memories do not pass them."""
-    return f"{_APART}{space}"
+def of_points(space: str) -> str:
+    """The space that `in_points` or `past_of` has written."""
+    present = space.removeprefix(_PAST)
+    if present.startswith(_APART):
+        return apart_from(present.removeprefix(_APART))
+    return present.removeprefix(_ANY)
 
 
 class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):

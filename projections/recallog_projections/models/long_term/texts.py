@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from recallog_projections.text_cache import cached_if_short
+from recallog_schemas import names
 
 NEVER_DEDUPLICATED = frozenset({"tool_usage", "summary", "experience"})
 """The types of entries of which equal ones are kept: each of them records something that happened."""
@@ -129,7 +130,7 @@ def digest_key(
     An entry that other agents may read is not a duplicate of one that others, or fewer, may read: `audience` are their
     names, sorted and without the owner. Nor is one about a person (`subject`) a duplicate of one about another person.
     """
-    readers = "*" if shared else ",".join(audience)
+    readers = "*" if shared else names.joined(",", *audience)
     return f"{type_}/{digest(readers, subject or '', key)}"
 
 

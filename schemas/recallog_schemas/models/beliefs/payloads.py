@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from recallog_schemas.kinds.payload import Payload
 from recallog_schemas.models.beliefs import limits as beliefs_limits
+from recallog_schemas.names import IN_NFC
 
 
 class Reflected(Payload):
@@ -16,7 +17,7 @@ class Reflected(Payload):
     """What the agent believes."""
     text: str | None = None
     """The same, if there is no `belief`."""
-    based_on: list[str] = Field(default_factory=list)
+    based_on: list[Annotated[str, IN_NFC]] = Field(default_factory=list)
     """The ids of the events that the belief rests on."""
     insights: Annotated[list[str], Field(max_length=beliefs_limits.INSIGHTS_MAX)] | None = None
     """What it has understood besides, in sentences."""

@@ -1,5 +1,6 @@
 """Tiers: entries with what they are worth by now, what a plan has moved, and how full the tiers are."""
 
+import shlex
 from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar, Literal
@@ -79,7 +80,7 @@ class TierEntryFound(OfAgent):
             return self.found.format()
         return (
             f"No entry with this id carries a tier, is live, and may be read by {self.agent}. "
-            f"If it has no tier or is archived: recallog long-term get {self.space} {self.agent} ID"
+            f"If it has no tier or is archived: recallog long-term get {shlex.join([self.space, self.agent])} ID"
         )
 
 

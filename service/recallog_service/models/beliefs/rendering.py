@@ -1,5 +1,6 @@
 """How a terminal shows beliefs and due reflections."""
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from recallog_service.cli import terminal
@@ -26,7 +27,7 @@ def _reflection(view: "ReflectionView") -> None:
         terminal.print_lines("\n".join(rest))
         if view.events > len(view.on):
             terminal.note(f"the newest {len(view.on):,} of these events are shown")
-        terminal.note(f"answer it: recallog react {view.space}")
+        terminal.note(f"answer it: recallog react {quote(view.space)}")
 
 
 RENDERERS = {"BeliefsView": _beliefs, "ReflectionView": _reflection}

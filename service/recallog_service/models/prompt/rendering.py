@@ -1,5 +1,6 @@
 """How a terminal shows a prompt, and why an event is in it."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 from recallog_service.cli import terminal
@@ -17,7 +18,8 @@ def _context(view: "ContextView") -> None:
     if view.degraded is not None:
         terminal.note(f"the recalled memories are degraded: {view.degraded}")
     if view.reflection.due:
-        terminal.note(f"a reflection is due, and the prompt asks for it: recallog reflection {view.space} {view.agent}")
+        asked = shlex.join(["recallog", "reflection", view.space, view.agent])
+        terminal.note(f"a reflection is due, and the prompt asks for it: {asked}")
 
 
 def _explanation(view: "Explanation") -> None:
@@ -25,7 +27,7 @@ def _explanation(view: "Explanation") -> None:
     terminal.print_lines(verdict, _VERDICT_STYLES.get(view.verdict, "yellow"))
     terminal.print_lines("\n".join(rest))
     if not view.ok:
-        terminal.note(f"list the ids: recallog tail --space {view.space} --json")
+        terminal.note(f"list the ids: recallog tail --space {shlex.quote(view.space)} --json")
 
 
 RENDERERS = {"ContextView": _context, "Explanation": _explanation}

@@ -1,0 +1,152 @@
+"""Names of spaces and agents: the rule for them, their one form, and several of them in one text.
+
+A name is what an identity provider calls a person or a tenant: 1 to 256 bytes of UTF-8, in NFC. This module is the only
+place that knows the rule. docs/adr/0096-names-are-those-that-people-have.md says why each part of it is there.
+"""
+
+import re
+import reprlib
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+from urllib.parse import quote, unquote
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from recallog_schemas import limits
+
+Value = TypeVar("Value")
+
+RULE = "string_pattern_mismatch"
+"""What errors call the rule, also in rows of dead letters that earlier versions have written."""
+
+PLAIN_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
+"""Names that need no further check. Earlier versions had no others."""
+
+SCHEMA_PATTERN = r"^[^\s\x00-\x1f\x7f*]([^\x00-\x1f\x7f*]*[^\s\x00-\x1f\x7f*])?$"
+"""What JSON Schemas say of names: every name matches it."""
+
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029"  # control characters, and ends of lines
+    "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
+    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"  # the line above: format characters; this one: what is no text
+)
+"""Listed, not looked up: every version of Python has to refuse the same names, or folds would differ."""
+_BLANK = " \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_BLANK_END = re.compile(f"^[{_BLANK}]|[{_BLANK}]$")
+_RESERVED = frozenset({".", "..", "-"})
+"""Clients and proxies take the first two out of paths; the third one is the standard input of commands."""
+_SAFE = "/@"
+"""Besides these, `quote` leaves letters, digits and `_ . - ~` as they are: plain names are their own quotation."""
+
+_is_plain = re.compile(PLAIN_PATTERN, re.DOTALL).fullmatch
+
+
+def is_plain(text: str) -> bool:
+    """Whether `text` is a name of the alphabet of earlier versions."""
+    return _is_plain(text) is not None
+
+
+def in_nfc(value: Value) -> Value:
+    """A name or an id in the one form of all its spellings; also each text of a list, and each key of a dict.
+
+    Anything else stays as it is.
+    """
+    given: Any = value
+    if isinstance(given, list | tuple):
+        given = [_composed(each) for each in given] if isinstance(given, list) else tuple(map(_composed, given))
+    elif isinstance(given, dict):
+        given = {_composed(key): item for key, item in given.items()}
+    return cast("Value", _composed(given))
+
+
+def _composed(value: Any) -> Any:
+    return unicodedata.normalize("NFC", value) if isinstance(value, str) and not value.isascii() else value
+
+
+def fault(text: str) -> str:
+    """The first rule of names that `text`, in NFC, breaks, in words; "" for a name."""
+    if _is_plain(text):
+        return ""
+    if not text:
+        return "it is empty"
+    if unseen := _UNSEEN.search(text):
+        return f"it has the character U+{ord(unseen[0]):04X}, a control, format or line character"
+    if _BLANK_END.search(text):
+        return "it begins or ends with a blank"
+    if "*" in text:
+        return "it has a *, which stands for any name in grants"
+    if text in _RESERVED:
+        return 'it is ".", ".." or "-"'
+    size = len(text.encode())
+    return f"it has {size:,} bytes in UTF-8, at most {limits.NAME_BYTES_MAX}" if size > limits.NAME_BYTES_MAX else ""
+
+
+def is_name(text: str) -> bool:
+    """Whether `text`, in NFC, can name a space or an agent."""
+    return not fault(text)
+
+
+def checked(value: Value) -> Value:
+    """A name in NFC; also None, and each name of a list. Raises `PydanticCustomError`, a `ValueError`."""
+    name = in_nfc(value)
+    for each in name if isinstance(name, list | tuple) else [name]:
+        if isinstance(each, str) and (broken := fault(each)):
+            raise PydanticCustomError(
+                RULE, "{name} is not a name: {fault}", {"name": reprlib.repr(each), "fault": broken}
+            )
+    return name
+
+
+COMMON, OTHER = "[common]", "[other]"
+"""What pydantic adds to the path of an error of a text: once for each of the ways in which it was validated."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneForm:
+    """In the metadata of a type: its texts, which name or identify something, are brought into one form."""
+
+    validated: Callable[[Any], Any]
+    common: str
+    """A pattern of texts that need no call into Python, which would make an event slower."""
+    schema: Mapping[str, Any]
+    """What JSON Schemas say of the texts."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        given = handler(source)
+        other = core_schema.no_info_before_validator_function(self.validated, given)
+        if given["type"] != "str":
+            return other
+        common: Any = {**given, "pattern": self.common}
+        return core_schema.union_schema([(common, COMMON), (other, OTHER)], mode="left_to_right")
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        inner = schema["choices"][1][0] if schema["type"] == "union" else schema
+        found = handler(inner)
+        for each in found.get("anyOf", [found]):
+            text = each.get("items", each)
+            if text.get("type") == "string":
+                text |= self.schema
+        return found
+
+
+IN_NFC = OneForm(in_nfc, r"^[\x00-\x7f]*$", {})
+"""Of ids, and of names that are not those of spaces and agents."""
+NAME = OneForm(checked, PLAIN_PATTERN, {"pattern": SCHEMA_PATTERN, "maxLength": limits.NAME_BYTES_MAX})
+"""Of the names of spaces and agents."""
+
+
+def joined(separator: str, *names: str) -> str:
+    """Names in one text, from which `split` gets them back: other names never give the same text.
+
+    Names of the alphabet of earlier versions are written as they are; `separator` must not be in it.
+    """
+    return separator.join(name if _is_plain(name) else quote(name, _SAFE) for name in names)
+
+
+def split(separator: str, text: str, count: int) -> list[str]:
+    """The first names in a text of `joined`, and its rest: at most `count` parts."""
+    return [unquote(part) for part in text.split(separator, count - 1)]
