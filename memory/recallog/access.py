@@ -6,7 +6,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from recallog import mistakes
 from recallog.index import delegation, messages, remote
@@ -421,11 +421,6 @@ def _remember(verdicts: dict[tuple[str, str], Verdict], names: tuple[str, str], 
 
 class FacadePart(Facade):
     """Base of the facades that a memory has as attributes, such as `memory.items`."""
-
-    attribute: ClassVar[str] = ""
-    """The attribute of a memory that is one; "" if the memory itself has the operations.
-
-    A model that is built on another may extend its facade: a subclass with the same attribute takes its place."""
 
     def __init__(self, access: MemoryAccess) -> None:
         self._access = access

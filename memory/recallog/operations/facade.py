@@ -39,14 +39,14 @@ def operation(
 
     The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
     a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
-    name with dashes. With `tool` it is a tool of that name for the models of MCP clients. With `uses_index` the process
-    that serves the index may execute it, so that its callbacks are called with (done, total). `is_patient` defaults to
-    whether the scope is OPERATE. The other arguments are those fields of `Operation`.
+    names of the facade's attribute and of the method, with dashes. With `tool` it is a tool of that name for the models
+    of MCP clients. With `uses_index` the process that serves the index may execute it, so that its callbacks are called
+    with (done, total). `is_patient` defaults to whether the scope is OPERATE. The other arguments are those fields of
+    `Operation`.
     Without `shared` an operation that has no agent among its arguments is refused to a key for one agent.
     """
 
     def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
-        name = function.__name__
         reads = scope is Scope.READ if read_only is None else read_only
         declared = Operation(
             function=function,
@@ -55,7 +55,7 @@ def operation(
             idempotent=reads if idempotent is None else idempotent,
             destructive=destructive,
             read_only=reads,
-            command=name.replace("_", "-") if command is None else command,
+            given_command=command,
             tool=tool,
             uses_index=uses_index,
             maintains_index=maintains_index,
@@ -97,6 +97,10 @@ def checked(
 class Facade:
     """A class whose methods are operations. Each subclass collects its own and those of all its bases."""
 
+    attribute: ClassVar[str] = ""
+    """The attribute of a memory that is one; "" if the memory itself has the operations.
+
+    A model that is built on another may extend its facade: a subclass with the same attribute takes its place."""
     operations: ClassVar[Mapping[str, Operation]] = {}
     """By name."""
     facades: ClassVar[Mapping[str, type["Facade"]]] = {}
@@ -115,6 +119,8 @@ class Facade:
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         own = {name: vars(value)["operation"] for name, value in vars(cls).items() if "operation" in _attributes(value)}
+        for each in own.values():
+            each.command_group = each.command_group or cls.attribute  # a remote facade has those of the local one
         inherited: dict[str, Operation] = {}
         for base in reversed(cls.__mro__[1:]):
             inherited |= vars(base).get("operations", {})

@@ -183,9 +183,8 @@ class Operation(CheckedMethod):
     """Whether the call removes something that cannot be had again."""
     read_only: bool
     """Whether the call changes nothing."""
-    command: str
-    """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of another
-    operation's command, which selects this operation. "" if it has no command."""
+    given_command: str | None = None
+    """`command`, where it is another one than the names say."""
     tool: str = ""
     """The name of its MCP tool; "" if it has none of its own."""
     uses_index: bool = False
@@ -207,6 +206,16 @@ class Operation(CheckedMethod):
     known."""
     group: str = ""
     """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
+    command_group: str = ""
+    """The first word of its command; "" if that has one word."""
+
+    @property
+    def command(self) -> str:
+        """The words of its command: its name, or a group and a name. A last word such as `--abort` is an option of
+        another operation's command, which selects this operation. "" if it has no command."""
+        if self.given_command is not None:
+            return self.given_command
+        return f"{self.command_group} {self.name}".strip().replace("_", "-")
 
     @property
     def qualified_name(self) -> str:

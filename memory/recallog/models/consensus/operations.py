@@ -46,7 +46,6 @@ class Consensus(FacadePart):
         example='recallog consensus record village baker "rate limiter design" "Use a token bucket." '
         "--participating baker --participating miller --agreeing baker --confidence 0.8",
         scope=Scope.PUBLISH,
-        command="consensus record",
         gen_ai=GenAi.CREATE,
         records="id",
     )
@@ -88,7 +87,6 @@ class Consensus(FacadePart):
         example='recallog consensus dissent village miller "It ignores bursts." --type risk_warning '
         '--topic "rate limiter design" --confidence 0.7',
         scope=Scope.PUBLISH,
-        command="consensus dissent",
         gen_ai=GenAi.CREATE,
         records="id",
     )
@@ -117,7 +115,6 @@ class Consensus(FacadePart):
         example="recallog consensus supersede village baker c-1 c-2",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="consensus supersede",
         gen_ai=GenAi.UPDATE,
         records="id",
     )
@@ -139,7 +136,6 @@ class Consensus(FacadePart):
 
     @operation(
         example='recallog consensus find-similar village baker "rate limiter testing"',
-        command="consensus find-similar",
         gen_ai=GenAi.SEARCH,
         records="found",
     )
@@ -164,7 +160,6 @@ class Consensus(FacadePart):
 
     @operation(
         example='recallog consensus dissents village baker "rate limiter design" --type risk_warning',
-        command="consensus dissents",
         gen_ai=GenAi.SEARCH,
         records="dissents",
     )

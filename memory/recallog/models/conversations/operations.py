@@ -45,7 +45,6 @@ class Conversation(FacadePart):
         example="recallog conversation add village baker s-1 messages.json",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="conversation add",
         gen_ai=GenAi.CREATE,
         records="ids",
     )
@@ -83,7 +82,6 @@ class Conversation(FacadePart):
 
     @operation(
         example="recallog conversation messages village baker s-1",
-        command="conversation messages",
         gen_ai=GenAi.SEARCH,
         records="messages",
     )
@@ -112,7 +110,6 @@ class Conversation(FacadePart):
     @operation(
         example="recallog conversation compact village baker s-1",
         scope=Scope.PUBLISH,
-        command="conversation compact",
         gen_ai=GenAi.UPDATE,
         records=None,
     )
@@ -148,7 +145,6 @@ class Conversation(FacadePart):
         example="recallog conversation remove village baker s-1 m-7",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="conversation remove",
         gen_ai=GenAi.DELETE,
         records="removed",
     )
@@ -173,7 +169,6 @@ class Conversation(FacadePart):
     @operation(
         example="recallog conversation pop village baker s-1",
         scope=Scope.PUBLISH,
-        command="conversation pop",
         gen_ai=GenAi.DELETE,
         records="removed",
     )
@@ -196,7 +191,6 @@ class Conversation(FacadePart):
         example="recallog conversation clear village baker s-1",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="conversation clear",
         gen_ai=GenAi.DELETE,
         records="removed",
     )
@@ -213,7 +207,6 @@ class Conversation(FacadePart):
     @operation(
         example="recallog conversation end-turn village baker s-1",
         scope=Scope.PUBLISH,
-        command="conversation end-turn",
         gen_ai=GenAi.CREATE,
     )
     async def end_turn(

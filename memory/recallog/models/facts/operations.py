@@ -24,7 +24,6 @@ class LongTerm(Entries):
     @operation(
         example='recallog long-term extract-facts village baker "Acme Corp prefers React." --source "a call"',
         scope=Scope.PUBLISH,
-        command="long-term extract-facts",
         gen_ai=GenAi.UPSERT,
         records="retained",
     )
@@ -55,7 +54,6 @@ class LongTerm(Entries):
     @operation(
         example='recallog long-term reflect village baker "What does Acme Corp prefer?"',
         scope=Scope.PUBLISH,
-        command="long-term reflect",
         gen_ai=GenAi.SEARCH,
         records="sources",
     )

@@ -28,7 +28,6 @@ class Items(FacadePart):
     @operation(
         example='recallog items put village baker notes miller "owes nine sacks"',
         scope=Scope.PUBLISH,
-        command="items put",
         gen_ai=GenAi.UPSERT,
         records="id",
     )
@@ -56,7 +55,6 @@ class Items(FacadePart):
 
     @operation(
         example="recallog items get village baker notes miller",
-        command="items get",
         gen_ai=GenAi.SEARCH,
         records="item",
     )
@@ -75,7 +73,6 @@ class Items(FacadePart):
     @operation(
         example='recallog items append village baker notes diary "The miller came."',
         scope=Scope.PUBLISH,
-        command="items append",
         gen_ai=GenAi.UPSERT,
         records="id",
     )
@@ -102,7 +99,6 @@ class Items(FacadePart):
     @operation(
         example="recallog items move village baker notes miller miller-paid",
         scope=Scope.PUBLISH,
-        command="items move",
         gen_ai=GenAi.UPDATE,
         records="id",
     )
@@ -130,7 +126,6 @@ class Items(FacadePart):
         example="recallog items delete village baker notes miller",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="items delete",
         gen_ai=GenAi.DELETE,
         records="id",
     )
@@ -157,7 +152,6 @@ class Items(FacadePart):
 
     @operation(
         example="recallog items list village baker notes --newest-first",
-        command="items list",
         gen_ai=GenAi.SEARCH,
         records="items",
     )

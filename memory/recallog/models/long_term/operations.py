@@ -42,7 +42,6 @@ class Entries(FacadePart):
     @operation(
         example='recallog long-term retain village baker "Sift the flour first." --type lesson --priority important',
         scope=Scope.PUBLISH,
-        command="long-term retain",
         uses_index=True,
         gen_ai=GenAi.UPSERT,
         records="id",
@@ -76,7 +75,6 @@ class Entries(FacadePart):
 
     @operation(
         example='recallog long-term compare village baker "Sift the flour first." --type lesson',
-        command="long-term compare",
         uses_index=True,
         gen_ai=GenAi.SEARCH,
         records="nearest",
@@ -101,7 +99,6 @@ class Entries(FacadePart):
     @operation(
         example='recallog long-term record-experience village baker deploy "Deployed the shop" --outcome "it crashed"',
         scope=Scope.PUBLISH,
-        command="long-term record-experience",
         gen_ai=GenAi.UPSERT,
         records="id",
     )
@@ -127,7 +124,6 @@ class Entries(FacadePart):
     @operation(
         example="recallog long-term update village baker l-7 --priority pinned",
         scope=Scope.PUBLISH,
-        command="long-term update",
         gen_ai=GenAi.UPDATE,
         records="ids",
     )
@@ -154,7 +150,6 @@ class Entries(FacadePart):
         scope=Scope.FORGET,
         idempotent=True,
         destructive=True,
-        command="long-term forget",
         gen_ai=GenAi.DELETE,
         records="ids",
     )
@@ -182,7 +177,6 @@ class Entries(FacadePart):
         example='recallog long-term retract village baker l-7 --reason "it was rye"',
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="long-term retract",
         gen_ai=GenAi.UPDATE,
         records="ids",
     )
@@ -208,7 +202,6 @@ class Entries(FacadePart):
         example='recallog long-term archive village baker l-7 --reason "the season is over"',
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="long-term archive",
         gen_ai=GenAi.UPDATE,
         records="ids",
     )
@@ -236,7 +229,6 @@ class Entries(FacadePart):
         example="recallog long-term restore village baker l-7",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="long-term restore",
         gen_ai=GenAi.UPDATE,
         records="ids",
     )
@@ -264,7 +256,6 @@ class Entries(FacadePart):
     @operation(
         example='recallog long-term grant village baker 100 --reason "December"',
         scope=Scope.OPERATE,
-        command="long-term grant",
     )
     async def grant(
         self,
@@ -287,7 +278,6 @@ class Entries(FacadePart):
         example="recallog long-term transfer village baker miller l-7",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="long-term transfer",
         gen_ai=GenAi.UPDATE,
         records="ids",
     )
@@ -310,7 +300,6 @@ class Entries(FacadePart):
 
     @operation(
         example="recallog long-term get village baker l-7",
-        command="long-term get",
         gen_ai=GenAi.SEARCH,
         records="entry",
     )
@@ -326,7 +315,6 @@ class Entries(FacadePart):
 
     @operation(
         example="recallog long-term list village baker --order priority --type lesson",
-        command="long-term list",
         gen_ai=GenAi.SEARCH,
         records="entries",
     )
@@ -351,7 +339,6 @@ class Entries(FacadePart):
 
     @operation(
         example='recallog long-term lessons village baker "the dough does not rise"',
-        command="long-term lessons",
         uses_index=True,
         gen_ai=GenAi.SEARCH,
         records="lessons",
@@ -376,7 +363,6 @@ class Entries(FacadePart):
         example="recallog long-term seed village baker",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="long-term seed",
         gen_ai=GenAi.UPSERT,
         records="ids",
     )
@@ -393,12 +379,12 @@ class Entries(FacadePart):
 
         return await changes.seed(self._access, space, agent, texts, type)
 
-    @operation(example="recallog long-term stats village baker", command="long-term stats")
+    @operation(example="recallog long-term stats village baker")
     async def stats(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "EntryStats":
         """How many entries an agent keeps, by type, which are pinned, and what it may still spend."""
         return await self._access.of_agent(space, agent, at, long_term.queries.stats)
 
-    @operation(example="recallog long-term audit village baker --limit 20", command="long-term audit")
+    @operation(example="recallog long-term audit village baker --limit 20")
     async def audit(
         self,
         space: parameters.Space,
@@ -411,7 +397,7 @@ class Entries(FacadePart):
         """The newest changes of the entries of an agent, without their content, of the 2,000 that are on record."""
         return await self._access.of_agent(space, agent, at, long_term.queries.audit, entry_id, limit)
 
-    @operation(example="recallog long-term erasures village baker", command="long-term erasures")
+    @operation(example="recallog long-term erasures village baker")
     async def erasures(
         self,
         space: parameters.Space,
@@ -431,7 +417,6 @@ class Entries(FacadePart):
         example="recallog long-term deduplicate village baker --apply --only l-7",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="long-term deduplicate",
         uses_index=True,
         gen_ai=GenAi.UPDATE,
         records="merged",

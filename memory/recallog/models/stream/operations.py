@@ -32,7 +32,6 @@ class Stream(FacadePart):
 
     @operation(
         example='recallog stream recall village baker "nine sacks"',
-        command="stream recall",
         gen_ai=GenAi.SEARCH,
         records="memories",
     )
@@ -56,7 +55,6 @@ class Stream(FacadePart):
 
     @operation(
         example="recallog stream insights village baker",
-        command="stream insights",
         gen_ai=GenAi.SEARCH,
         records="insights",
     )
@@ -74,7 +72,6 @@ class Stream(FacadePart):
     @operation(
         example="recallog stream summarize village baker 2026-03-01T00:00:00Z 2026-03-02T00:00:00Z",
         scope=Scope.PUBLISH,
-        command="stream summarize",
         gen_ai=GenAi.SEARCH,
         records="sources",
     )

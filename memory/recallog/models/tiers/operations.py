@@ -30,7 +30,6 @@ class Tiers(FacadePart):
 
     @operation(
         example='recallog tiers retrieve village baker "what does the miller want" --strategy fast_first',
-        command="tiers retrieve",
         uses_index=True,
         gen_ai=GenAi.SEARCH,
         records="hits",
@@ -58,9 +57,7 @@ class Tiers(FacadePart):
         asked = model.queries.TierQuery(query, tiers, limit, min_similarity, strategy, parameters.moment(now))
         return await self._access.of_agent(space, agent, at, model.queries.retrieve, asked)
 
-    @operation(
-        example="recallog tiers entry village baker l-7", command="tiers entry", gen_ai=GenAi.SEARCH, records="found"
-    )
+    @operation(example="recallog tiers entry village baker l-7", gen_ai=GenAi.SEARCH, records="found")
     async def entry(
         self,
         space: parameters.Space,
@@ -78,7 +75,6 @@ class Tiers(FacadePart):
         example="recallog tiers change village baker l-7 slow",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="tiers change",
         gen_ai=GenAi.UPDATE,
         records="ids",
     )
@@ -106,7 +102,6 @@ class Tiers(FacadePart):
     @operation(
         example='recallog tiers report-outcome village baker l-7 --success --cause "the dough rose"',
         scope=Scope.PUBLISH,
-        command="tiers report-outcome",
         tool="report_outcome",
         gen_ai=GenAi.UPDATE,
         records="ids",
@@ -134,7 +129,6 @@ class Tiers(FacadePart):
         example="recallog tiers consolidate village baker",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="tiers consolidate",
         gen_ai=GenAi.UPDATE,
         records="moves",
     )
@@ -150,7 +144,7 @@ class Tiers(FacadePart):
 
         return await changes.consolidate(self._access, space, agent, parameters.moment(now))
 
-    @operation(example="recallog tiers stats village baker", command="tiers stats")
+    @operation(example="recallog tiers stats village baker")
     async def stats(
         self,
         space: parameters.Space,
@@ -163,7 +157,7 @@ class Tiers(FacadePart):
         when = parameters.moment(now)
         return await self._access.of_agent(space, agent, at, model.queries.stats, when)
 
-    @operation(example="recallog tiers pressure village baker", command="tiers pressure")
+    @operation(example="recallog tiers pressure village baker")
     async def pressure(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "TierPressure":
         """How full the tiers of an agent are. A plan archives what a tier has beyond its limit."""
         return await self._access.of_agent(space, agent, at, model.queries.pressure)

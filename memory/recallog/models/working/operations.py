@@ -29,7 +29,6 @@ class Working(FacadePart):
     @operation(
         example='recallog working set village baker Goals "Close 3 deals"',
         scope=Scope.PUBLISH,
-        command="working set",
         tool="set_working_memory",
         gen_ai=GenAi.UPSERT,
         records="id",
@@ -62,7 +61,6 @@ class Working(FacadePart):
     @operation(
         example='recallog working append village baker Goals " and rest on Sunday"',
         scope=Scope.PUBLISH,
-        command="working append",
         tool="append_working_memory",
         gen_ai=GenAi.UPSERT,
         records="id",
@@ -91,7 +89,6 @@ class Working(FacadePart):
 
     @operation(
         example="recallog working get village baker Goals",
-        command="working get",
         tool="read_working_memory",
         gen_ai=GenAi.SEARCH,
         records="blocks",
@@ -110,7 +107,6 @@ class Working(FacadePart):
         example="recallog working delete village baker Goals",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="working delete",
         tool="delete_working_memory",
         gen_ai=GenAi.DELETE,
         records="id",
@@ -135,9 +131,7 @@ class Working(FacadePart):
         address = working.address(space, agent, label, session)
         return await changes.change(self._access, address, "deleted", event_id, base=base)
 
-    @operation(
-        example="recallog working render village baker", command="working render", gen_ai=GenAi.SEARCH, records=None
-    )
+    @operation(example="recallog working render village baker", gen_ai=GenAi.SEARCH, records=None)
     async def render(
         self,
         space: parameters.Space,
@@ -151,9 +145,7 @@ class Working(FacadePart):
         """
         return await self._access.of_agent(space, agent, at, working.queries.render, labels)
 
-    @operation(
-        example="recallog working document village baker", command="working document", gen_ai=GenAi.SEARCH, records=None
-    )
+    @operation(example="recallog working document village baker", gen_ai=GenAi.SEARCH, records=None)
     async def document(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "WorkingDocument":
         """The blocks of an agent as one JSON document, which an agent reads and writes as a whole.
 
@@ -165,7 +157,6 @@ class Working(FacadePart):
         example="""recallog working write-document village baker '{"Goals": "Close 4 deals"}'""",
         scope=Scope.PUBLISH,
         idempotent=True,
-        command="working write-document",
         gen_ai=GenAi.UPSERT,
         records="written",
     )
@@ -189,7 +180,6 @@ class Working(FacadePart):
 
     @operation(
         example="recallog working scratchpad village baker s-1",
-        command="working scratchpad",
         gen_ai=GenAi.SEARCH,
         records="blocks",
     )
@@ -207,7 +197,6 @@ class Working(FacadePart):
     @operation(
         example="recallog working drain village baker s-1 todo",
         scope=Scope.PUBLISH,
-        command="working drain",
         gen_ai=GenAi.DELETE,
         records="values",
     )

@@ -26,7 +26,6 @@ class Workspace(FacadePart):
 
     @operation(
         example='recallog workspace search village baker "how long are backups kept?"',
-        command="workspace search",
         uses_index=True,
         gen_ai=GenAi.SEARCH,
         records="hits",
