@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from recallog.retrieval.sources import CandidateSource
     from recallog.retrieval.term_cache import TermCache
     from recallog.settings import Settings
+    from recallog_streams.ledgers.ledger import Times
     from recallog_streams.tracing import Tracing
 
 Further = ParamSpec("Further")
@@ -201,22 +202,26 @@ class MemoryAccess(Host):
         index = self.components.index
         return index.home if isinstance(index, ServedIndex) else None
 
-    async def publish(self, events: Sequence[Event]) -> list[Position]:
+    async def publish(self, events: Sequence[Event], appended: "Times" = None) -> list[Position]:
         """Append the events of a caller, and tell it about names in them that are probably misspelt."""
-        positions = await self.append(events)
+        positions = await self.append(events, appended)
         await self.tell_mistakes(events)
         return positions
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
-        """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`."""
+    async def append(self, events: Sequence[Event], appended: "Times" = None) -> list[Position]:
+        """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`.
+
+        `appended` as in `Ledger.append`. The caller is told about times that are ahead.
+        """
         await self.publish_reads()
-        positions = await self.append_silently(events)
+        positions = await self.append_silently(events, appended)
         self._published()
+        mistakes.tell_ahead(events)
         return positions
 
-    async def append_silently(self, events: Sequence[Event]) -> list[Position]:
+    async def append_silently(self, events: Sequence[Event], appended: "Times" = None) -> list[Position]:
         """Write events that an observer has made: it is not asked for others first, and no reactor is woken."""
-        return await self.components.append([rules.with_newest_rule(event) for event in events])
+        return await self.components.append([rules.with_newest_rule(event) for event in events], appended)
 
     async def of_agent(
         self,

@@ -1,6 +1,6 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from recallog import queries
@@ -8,7 +8,7 @@ from recallog.access import MemoryAccess
 from recallog.operations import parameters
 from recallog.operations.facade import Facade, checked, operation
 from recallog.operations.operation import Scope
-from recallog_schemas import Position, limits, views
+from recallog_schemas import Event, Position, limits, views
 from recallog_schemas.errors import (
     IndexUnavailable,
     OutOfRange,
@@ -109,6 +109,13 @@ class Admin(Facade):
         """
         known = [parameters.event(each) for each in events]
         return await queries.event_lookup.known_positions(self._components, known, self._access.progress)
+
+    async def restore_events(self, events: Sequence[Event], appended: Sequence[int]) -> Sequence[Position]:
+        """Write events of an export, as `Memory.publish_many`, with the times at which they were first appended.
+
+        These are in milliseconds since 1970; 0 for an event that has none. One that is later than now counts as now.
+        """
+        return await self._access.publish(events, appended)
 
     @operation(example="recallog status", scope=Scope.OPERATE, read_only=True, is_patient=False)
     async def status(self) -> "Status":

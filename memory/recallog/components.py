@@ -11,7 +11,7 @@ from recallog_projections.views import due
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import SettingsError
 from recallog_streams.append_guard import AppendGuard
-from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.ledgers.ledger import Ledger, Times
 
 Lock = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -39,9 +39,12 @@ class Components:
     def __post_init__(self) -> None:
         object.__setattr__(self, "guard", AppendGuard([group.builder for group in self.groups()]))
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
-        """Append events to the ledger. Raises `LedgerMismatch` if it has lost records that the views have processed."""
-        return await self.ledger.append_guarded(events, self.guard)
+    async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
+        """Append events to the ledger; `appended` as in `Ledger.append`.
+
+        Raises `LedgerMismatch` if it has lost records that the views have processed.
+        """
+        return await self.ledger.append_guarded(events, self.guard, appended)
 
     def require_index(self) -> SemanticIndex:
         """The semantic index, for what cannot be done without it. Raises `SettingsError` if it is off."""

@@ -1,14 +1,17 @@
-"""Names that are probably misspelt: kinds of events, fields of payloads, agents.
+"""Names that are probably misspelt: kinds of events, fields of payloads, agents; and times that are ahead.
 
 Each of them is allowed, since kinds and fields are open sets and an agent may only read. So they are no errors, but
 the caller is told the nearest known name, see `notices.tell`.
 """
 
 import re
+import time
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher, get_close_matches
 
+from recallog_projections import notices
 from recallog_schemas import Event, kinds
+from recallog_schemas.event import ahead_of
 
 _SIMILAR = 0.8
 """The least similarity, by `difflib`, of two words of which one may be the other misspelt."""
@@ -16,6 +19,15 @@ _NUMBER = re.compile(r"\d+")
 _IRREGULAR = {"speak": "spoke", "speaks": "spoke", "think": "thought", "thinks": "thought", "find": "found"}
 """Other forms of the verbs in kinds, which are not similar to them."""
 _ENDINGS = ("s", "ed", "ing")
+
+
+def tell_ahead(events: Sequence[Event]) -> None:
+    """Tell the caller about events that are dated more than a day ahead."""
+    limit = ahead_of(time.time_ns() // 1_000_000)
+    found = [event for event in events if event.at > limit]
+    if found:
+        first = f"the event {found[0].id} is dated more than a day ahead ({found[0].at.isoformat()}), and sets no clock"
+        notices.tell("publish", first if len(found) == 1 else f"{first}; so are {len(found) - 1:,} more")
 
 
 def field_of(event: Event) -> str | None:

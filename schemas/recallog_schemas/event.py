@@ -5,7 +5,7 @@ import re
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -21,13 +21,16 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from recallog_schemas import kinds, limits
+from recallog_schemas import kinds, limits, timestamps
 from recallog_schemas.errors import OutOfRange
 from recallog_schemas.names import IN_NFC, NAME
 from recallog_schemas.validation import KIND_PATTERN
 
 ENVELOPE_VERSION = 1
 
+_AHEAD = timedelta(seconds=limits.AHEAD_SECONDS_MAX)
+_NEVER = datetime.max.replace(tzinfo=UTC)
+_APPENDED_MAX = timestamps.micros(_NEVER - _AHEAD) // 1_000
 _POSITION = re.compile(r"(?:([0-9]{1,10}):)?([0-9]{1,19})")
 
 Name = Annotated[str, NAME]
@@ -212,10 +215,25 @@ class Record(msgspec.Struct, frozen=True):
     """Whether its event is an episode that time travel has reached. Others are folded, but are in no agent's memory."""
     reached: bool = True
     """False for events later than the moment of a time-travel query: only the settings that they change count."""
+    appended: int = 0
+    """When it was first appended to a ledger, in milliseconds since 1970; 0 if that is not known, as in old ledgers."""
+    is_ahead: bool = False
+    """Whether the `at` of its event is more than a day after that, see `ahead_of`. Such a time sets no clock."""
 
     @property
     def position(self) -> Position:
         return Position(self.partition, self.offset)
+
+    @property
+    def time(self) -> int:
+        """The time by which the event ages, in microseconds since 1970: its `at`, or when the record was appended if
+        `at` is ahead of that by more than a day."""
+        return self.appended * 1_000 if self.is_ahead else timestamps.micros(self.event.at)
+
+
+def ahead_of(appended: int) -> datetime:
+    """The time that no `at` should be later than, of an event that was appended so many milliseconds after 1970."""
+    return timestamps.moment_of(1_000 * appended) + _AHEAD if 0 < appended < _APPENDED_MAX else _NEVER
 
 
 def fields_of(event: Event) -> dict[str, Any]:

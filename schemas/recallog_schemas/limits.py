@@ -24,7 +24,9 @@ WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms sta
 
 # Appending and reading.
 APPEND_EVENTS_MAX = 10_000
+AHEAD_SECONDS_MAX = 86_400  # how far `at` of an event may be ahead of its record: a day, for wrong time zones
 APPEND_CHECK_SECONDS = 10.0  # how often a process compares the ledger with the views before it appends
+AHEAD_NOTED = 200  # events of a space that are ahead and by which recall does not measure age
 READ_BATCH_RECORDS = 16_000
 READ_BATCH_BYTES = 32 * 1024 * 1024
 CLUSTER_BATCH_RECORDS = 4_000  # of each of the partitions that are built at once: together some 100 MB

@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import takewhile
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import Field
 
 from recallog import Event, Memory, Position
+from recallog_projections import notices
 from recallog_schemas import codec, limits
 from recallog_schemas.errors import IdConflict, Rebuilding, RecallogError, StorageError, UnknownOutcome
+from recallog_schemas.event import ahead_of
 from recallog_schemas.repeats import first_difference
+from recallog_schemas.timestamps import micros
 from recallog_schemas.views import View
 from recallog_service.formats import Item, Options
 from recallog_service.input_files import InputFile
@@ -43,13 +46,16 @@ class OtherTime(View):
 class Ingested(View):
     """The result of an ingest. `known` counts the events that were in the ledger already.
 
-    `other_times` of them have another time in the ledger: usually a file that was exported again with other times. The
-    first few are `first_other_times`. `left_out` counts the parts of the file that no event holds, by
-    their type. `cut` lists the events whose texts were cut to the limit of an event.
+    `ahead` of the added ones are dated more than a day ahead, and set no clock.
+
+    `other_times` of the known ones have another time in the ledger: usually a file that was exported again with other
+    times. The first few are `first_other_times`. `left_out` counts the parts of the file that no event holds, by their
+    type. `cut` lists the events whose texts were cut to the limit of an event.
     """
 
     added: int = 0
     known: int = 0
+    ahead: int = 0
     other_times: int = 0
     first_other_times: tuple[OtherTime, ...] = ()
     spaces: int = 0
@@ -90,6 +96,13 @@ class IngestedFiles(View):
         )
 
 
+class _Waiting(NamedTuple):
+    number: int
+    event: Event
+    appended: int
+    """As in `Item`."""
+
+
 class _Run:
     def __init__(self, memory: Memory, unit: str, acknowledged: Callable[[str, str], None] | None) -> None:
         self._memory = memory
@@ -97,7 +110,7 @@ class _Run:
         self._acknowledged = acknowledged
         self.added = 0
         self.known = 0
-        self.other_times = 0
+        self.ahead = self.other_times = 0
         self._views_readable = True
         self.first_other_times: list[OtherTime] = []
         self.spaces: set[str] = set()
@@ -109,14 +122,14 @@ class _Run:
         self.refused: set[int] = set()
         """Those of them of which an event was refused."""
 
-    async def write(self, items: list[tuple[int, Event]]) -> bool:
+    async def write(self, items: list[_Waiting]) -> bool:
         """Append events; False if one was refused. Those before it are in the ledger, those after it are not."""
         try:
             await self._append(items)
         except IdConflict:
             while items:
                 together = self._first_together(items)
-                number = items[0][0]
+                number = items[0].number
                 try:
                     await self._append(together)
                 except IdConflict as error:
@@ -127,24 +140,26 @@ class _Run:
                             f". The rest of this {self._unit} is not added. If it is another one, give it its own id"
                         )
                     self.problems.append(Problem(number=number, message=message))
-                    items[:] = [item for item in items[len(together) :] if item[0] not in self.refused]
+                    items[:] = [item for item in items[len(together) :] if item.number not in self.refused]
                     return False
                 del items[: len(together)]
         items.clear()
         return True
 
-    def _first_together(self, items: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
+    def _first_together(self, items: list[_Waiting]) -> list[_Waiting]:
         """The first event, or the whole opening of a conversation that begins with it."""
-        number = items[0][0]
-        opening = takewhile(lambda item: item[0] == number and item[1].id in self.openings, items)
+        number = items[0].number
+        opening = takewhile(lambda item: item.number == number and item.event.id in self.openings, items)
         return list(opening) or items[:1]
 
-    async def _append(self, items: Sequence[tuple[int, Event]]) -> None:
-        events = [event for _, event in items]
+    async def _append(self, items: Sequence[_Waiting]) -> None:
+        now = micros(datetime.now(UTC)) // 1_000
+        events, appended = [each.event for each in items], [each.appended or now for each in items]
         try:
             ends = await self._memory.admin.ledger_ends()
             before = await self._known_before(events)
-            positions = await self._memory.publish_many(events)
+            with notices.told():  # the report counts the times that are ahead
+                positions = await self._memory.admin.restore_events(events, appended)
         except (StorageError, UnknownOutcome) as error:
             done = self.added + self.known
             raise type(error)(
@@ -152,13 +167,14 @@ class _Run:
             ) from None
         known: list[tuple[Position, int, Event]] = []
         added: dict[tuple[str, str], Position] = {}
-        for position, (number, event) in zip(positions, items, strict=True):
+        for position, (number, event, time) in zip(positions, items, strict=True):
             key = event.space, event.id
             first = before.get(key) or added.get(key, position)
             if key in before or key in added or first.offset < ends[first.partition]:
                 known.append((first, number, event))
             else:
                 added[key] = first
+                self.ahead += event.at > ahead_of(min(time or now, now))
         self.added += len(added)
         self.known += len(known)
         self.spaces.update(event.space for event in events)
@@ -229,7 +245,7 @@ async def ingest(
     """
     run = _Run(memory, unit, acknowledged)
     batch = min(batch, limits.APPEND_EVENTS_MAX // 2)  # the rest is for the opening that the batch may end in
-    waiting: list[tuple[int, Event]] = []
+    waiting: list[_Waiting] = []
     left_out: Counter[str] = Counter()
     cut: list[Problem] = []
     stopped = False
@@ -251,7 +267,7 @@ async def ingest(
         if item.cut is not None:
             cut.append(Problem(number=item.number, message=item.cut))
         if item.event is not None:
-            waiting.append((item.number, item.event))
+            waiting.append(_Waiting(item.number, item.event, item.appended))
             if item.opens:
                 run.openings.add(item.event.id)
             if item.in_sequence:
@@ -271,6 +287,7 @@ async def ingest(
     return Ingested(
         added=run.added,
         known=run.known,
+        ahead=run.ahead,
         other_times=run.other_times,
         first_other_times=tuple(run.first_other_times),
         spaces=len(run.spaces),

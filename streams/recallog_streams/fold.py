@@ -20,6 +20,7 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin, settings
 from recallog_schemas import Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
+from recallog_schemas.event import ahead_of
 from recallog_schemas.kinds import BUILT_IN_KINDS
 from recallog_streams import answers, dead_letters, definitions, identity
 from recallog_streams import chain as hash_chain
@@ -43,7 +44,7 @@ Steps = Generator[Request, Fetched, Result]
 """Synchronous work that requests rows as it goes; its caller fetches them. The garbage collector can therefore be
 paused while the work runs, and never while rows are fetched (`collector.uncollected`)."""
 
-VERSION = 5
+VERSION = 6
 """Raised whenever the fold's own tables change: those of answers, dead letters, kinds and the chain. The views are then
 rebuilt."""
 
@@ -203,20 +204,26 @@ class Fold:
     def decoded(self, batch: Batch) -> "Decoded":
         """The records of `batch`; for those that are no valid events, the dead letters that say why."""
         with uncollected():
-            records = [self._decoded(batch.partition, offset, data) for offset, data in batch.records]
+            partition, appended = batch.partition, batch.appended or [0] * len(batch.records)
+            least = ahead_of(min([time for time in appended if time], default=0))
+            records = [
+                self._decoded(partition, offset, data, time, least)
+                for (offset, data), time in zip(batch.records, appended, strict=True)
+            ]
             if batch.keys is None:
                 return records
             valid_keys: dict[str, bytes | None] = {}  # by space, so that each space is checked once
             return [self._keyed(each, key, valid_keys) for each, key in zip(records, batch.keys, strict=True)]
 
-    def _decoded(self, partition: int, offset: int, data: bytes) -> Record | DeadLetterRow:
+    def _decoded(self, partition: int, offset: int, data: bytes, time: int, least: datetime) -> Record | DeadLetterRow:
         try:
             event = codec.decode(data)
         except InvalidEvent as error:
             return _rejected(offset, error)
         reached = self._remember_until is None or event.at <= self._remember_until
         memorable = reached and kinds.kind_of(event.kind).is_episode
-        return Record(partition, offset, event, data, memorable, reached)
+        is_ahead = event.at > least and event.at > ahead_of(time)
+        return Record(partition, offset, event, data, memorable, reached, time, is_ahead)
 
     def _keyed(
         self, record: Record | DeadLetterRow, key: bytes | None, valid_keys: dict[str, bytes | None]

@@ -4,6 +4,7 @@ The views are not copied. They are computed from the copy.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, InvalidEvent
@@ -15,8 +16,17 @@ from recallog_streams.progress import Progress
 _EVENTS_PER_CALL = 1_000
 
 
+class _Found(NamedTuple):
+    """An event of the source, with its position and time there."""
+
+    position: Position
+    event: Event
+    appended: int
+
+
 async def copy(source: Ledger, target: Ledger, progress: Progress | None = None) -> CopyReport:
-    """Append every event of `source` to `target`, in the order of each space. Can be run again with the same target.
+    """Append every event of `source` to `target`, in the order of each space, with the times at which they were first
+    appended. Can be run again with the same target.
 
     A record that is not a valid event is left out. So is one in the wrong partition or under the wrong key, which would
     come to life in its right place, and one whose id belongs to another event in a target with unique ids. In the views
@@ -46,8 +56,8 @@ async def copy(source: Ledger, target: Ledger, progress: Progress | None = None)
     return CopyReport(records=sum(ends), copied=copied, left_out=refused, problems=tuple(problems))
 
 
-def _events_of(source: Ledger, batch: Batch, refuse: Callable[[Position, str], None]) -> list[tuple[Position, Event]]:
-    """The events of a batch that are where they belong, with their positions."""
+def _events_of(source: Ledger, batch: Batch, refuse: Callable[[Position, str], None]) -> list[_Found]:
+    """The events of a batch that are where they belong."""
     events = []
     for number, (offset, data) in enumerate(batch.records):
         position = Position(batch.partition, offset)
@@ -61,21 +71,19 @@ def _events_of(source: Ledger, batch: Batch, refuse: Callable[[Position, str], N
             expected = source.partition_of(event.space)
             wrong = misplacement(batch.partition, batch.keys[number], event.space, expected)
         if wrong is None:
-            events.append((position, event))
+            events.append(_Found(position, event, batch.time_of(number)))
         else:
             refuse(position, f"{wrong.reason}: {wrong.detail}")
     return events
 
 
-async def _append(
-    target: Ledger, events: Sequence[tuple[Position, Event]], refuse: Callable[[Position, str], None]
-) -> int:
-    """Append the events, with their positions in the source; the number of those that are in `target` now."""
+async def _append(target: Ledger, events: Sequence[_Found], refuse: Callable[[Position, str], None]) -> int:
+    """Append the events; the number of those that are in `target` now."""
     try:
-        await target.append([event for _, event in events])
+        await target.append([each.event for each in events], [each.appended for each in events])
     except IdConflict as error:
         if len(events) == 1:
-            refuse(events[0][0], str(error))
+            refuse(events[0].position, str(error))
             return 0
         half = len(events) // 2
         return await _append(target, events[:half], refuse) + await _append(target, events[half:], refuse)

@@ -1,6 +1,7 @@
 """The contract of ledgers. An adapter's test class inherits one of the two suites and implements `make`."""
 
 import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import pairwise
@@ -35,6 +36,11 @@ def offsets(found: list[Batch]) -> list[int]:
 
 def events_in(ledger: Ledger, space: str | None = None) -> list[Event]:
     return [codec.decode(data) for batch in read(ledger, space=space) for _, data in batch.records]
+
+
+def times(ledger: Ledger, space: str | None = None) -> list[int]:
+    """When each record was first appended."""
+    return [each for batch in read(ledger, space=space) for each in batch.appended or ()]
 
 
 def end(ledger: Ledger) -> int:
@@ -160,6 +166,24 @@ class LedgerContract(ABC):
         assert [(batch.start, batch.next, len(batch.records)) for batch in read(ledger)] == [
             (0, 1, 1), (1, 2, 1), (2, 3, 1),
         ]  # fmt: skip
+
+    @pytest.mark.parametrize("count", [1, 300])
+    def test_a_record_has_the_time_at_which_it_was_appended(self, ledger: Ledger, count: int) -> None:
+        before = time.time_ns() // 1_000_000
+        run(ledger.append(numbered(count)))
+        found = times(ledger)
+        assert len(found) == count
+        assert all(before <= each <= time.time_ns() // 1_000_000 for each in found)
+
+    def test_a_record_has_the_time_that_is_given_or_now_if_that_is_later(self, ledger: Ledger) -> None:
+        run(ledger.append(numbered(3), [1_700_000_000_000, 0, 9_000_000_000_000]))
+        *given, late = times(ledger)
+        assert given == [1_700_000_000_000, 0]
+        assert late <= time.time_ns() // 1_000_000
+
+    def test_the_times_of_one_space_are_those_of_its_records(self, ledger: Ledger) -> None:
+        run(ledger.append([event(space="city"), event(), event(space="city")], [1_000, 2_000, 3_000]))
+        assert times(ledger, "city") == [1_000, 3_000]
 
     def test_an_event_is_found_by_its_id(self, ledger: Ledger) -> None:
         run(ledger.append([event(id="e1"), event(id="e2"), event(id="e3")]))

@@ -279,7 +279,7 @@ def test_an_id_that_was_stored_twice_is_not_repaired_and_says_so(home: Path) -> 
         connection.execute(f"DELETE FROM sqlite_schema WHERE name = {IDS!r}")
     with closing(sqlite3.connect(path)) as connection, connection:
         row = connection.execute("SELECT space, id, value FROM events WHERE offset = 3").fetchone()
-        connection.execute("INSERT INTO events VALUES (600, ?, ?, ?, ?)", (*row, event_checksum(600, *row)))
+        connection.execute("INSERT INTO events VALUES (600, ?, ?, ?, ?, 0)", (*row, event_checksum(600, *row, 0)))
     report = repaired(home)
     assert "stored twice" in report.problem
     assert not report.ok

@@ -208,8 +208,8 @@ def test_a_space_is_read_completely_beside_a_damaged_index(
     number = rows(path, "SELECT number FROM spaces WHERE name = 'city'")[0][0]
     data = codec.encode(event(space="city", id="unindexed"))
     with closing(sqlite3.connect(path)) as connection, connection:
-        row = (12, number, "unindexed", data, event_checksum(12, number, "unindexed", data))
-        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", row)
+        row = (12, number, "unindexed", data, event_checksum(12, number, "unindexed", data, 0), 0)
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", row)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema=ON")
         connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", index)

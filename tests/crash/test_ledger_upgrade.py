@@ -42,9 +42,15 @@ def version(path: Path) -> int:
         return int(found)
 
 
-def test_a_ledger_of_version_1_keeps_its_events_its_ids_and_its_name(path: Path, ledger: SqliteLedger) -> None:
+OLD = pytest.mark.parametrize("old", [1, 2])
+
+
+@OLD
+def test_a_ledger_of_an_old_version_keeps_its_events_its_ids_and_its_name(
+    path: Path, ledger: SqliteLedger, old: int
+) -> None:
     before = [*numbered(30), *numbered(30, space="city")]
-    old_ledger.write(path, before)
+    old_ledger.write(path, before, old)
     assert events_in(ledger) == before
     assert events_in(ledger, "city") == before[30:]
     assert run(ledger.manifest()).ledger == old_ledger.MANIFEST
@@ -53,6 +59,24 @@ def test_a_ledger_of_version_1_keeps_its_events_its_ids_and_its_name(path: Path,
         run(ledger.append([before[7].model_copy(update={"turn": 99})]))
     assert run(ledger.append([event()]))[0].offset == 60
     assert version(path) == LEDGER.version
+
+
+def test_records_of_an_old_version_have_no_time_and_later_ones_have(path: Path, ledger: SqliteLedger) -> None:
+    old_ledger.write(path, numbered(2), 2)
+    run(ledger.append([event()]))
+
+    async def times() -> list[int]:
+        return [time async for batch in ledger.read(0, 0, 3) for time in batch.appended or ()]
+
+    *old, new = run(times())
+    assert old == [0, 0]
+    assert new > 1_700_000_000_000
+
+
+def test_nothing_is_wrong_with_an_upgraded_ledger(path: Path, ledger: SqliteLedger) -> None:
+    old_ledger.write(path, numbered(3), 2)
+    assert end(ledger) == 3
+    assert run(ledger.find_problems()) == []
 
 
 def test_the_upgrade_of_a_large_ledger_is_announced(
@@ -66,7 +90,10 @@ def test_the_upgrade_of_a_large_ledger_is_announced(
     assert "3 events get checksums" in message
 
 
-def test_an_upgraded_ledger_has_the_columns_of_a_new_one(path: Path, tmp_path: Path, ledger: SqliteLedger) -> None:
+@OLD
+def test_an_upgraded_ledger_has_the_columns_of_a_new_one(
+    path: Path, tmp_path: Path, ledger: SqliteLedger, old: int
+) -> None:
     def columns(path: Path) -> dict[str, list[tuple[str, str]]]:
         with closing(sqlite3.connect(path)) as connection:
             tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
@@ -78,7 +105,7 @@ def test_an_upgraded_ledger_has_the_columns_of_a_new_one(path: Path, tmp_path: P
             }
 
     new = SqliteLedger(tmp_path / "new.db")
-    old_ledger.write(path, numbered(1))
+    old_ledger.write(path, numbered(1), old)
     try:
         assert (end(ledger), end(new)) == (1, 0)
         assert columns(path) == columns(tmp_path / "new.db")
@@ -86,13 +113,16 @@ def test_an_upgraded_ledger_has_the_columns_of_a_new_one(path: Path, tmp_path: P
         run(new.close())
 
 
-def test_a_program_of_version_1_that_has_the_ledger_open_can_no_longer_write(path: Path, ledger: SqliteLedger) -> None:
-    old_ledger.write(path, numbered(3))
-    with closing(sqlite3.connect(path, isolation_level=None)) as old:
-        assert old.execute("SELECT count(*) FROM events").fetchone() == (3,)
+@OLD
+def test_a_program_of_an_old_version_that_has_the_ledger_open_can_no_longer_write(
+    path: Path, ledger: SqliteLedger, old: int
+) -> None:
+    old_ledger.write(path, numbered(3), old)
+    with closing(sqlite3.connect(path, isolation_level=None)) as program:
+        assert program.execute("SELECT count(*) FROM events").fetchone() == (3,)
         assert end(ledger) == 3
         with pytest.raises(sqlite3.OperationalError):
-            old.execute("INSERT INTO events VALUES (3, 1, 'x', x'00')")
+            program.execute(f"INSERT INTO events VALUES (3, 1, 'x', x'00'{', 0' * (old - 1)})")
     assert len(events_in(ledger)) == 3
 
 
@@ -139,27 +169,30 @@ def test_several_processes_that_open_it_at_once_upgrade_it_once(path: Path, ledg
     assert version(path) == LEDGER.version
 
 
-def test_an_upgrade_killed_at_any_time_is_complete_or_not_begun(path: Path) -> None:
+@OLD
+def test_an_upgrade_killed_at_any_time_is_complete_or_not_begun(path: Path, old: int) -> None:
     before = large(10_000)
     randomness = random.Random(SEED)
     upgraded = 0
     for _ in range(6):
         for leftover in path.parent.iterdir():
             leftover.unlink()
-        old_ledger.write(path, before)
+        old_ledger.write(path, before, old)
         with opener(path) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             process.stdin.write("\n")
             process.stdin.flush()
-            time.sleep(randomness.uniform(0, 0.15))  # when it is killed, not how long something takes
+            time.sleep(
+                randomness.uniform(0, 0.15 if old == 1 else 0.02)
+            )  # when it is killed, not how long something takes
             process.kill()
         with closing(sqlite3.connect(path)) as connection:
             (found,) = connection.execute("PRAGMA user_version").fetchone()
             tables = connection.execute("SELECT count(*) FROM pragma_table_info('events')").fetchone()
-        assert (found, tables) in ((1, (4,)), (2, (5,)))
-        upgraded += found - 1
+        assert (found, tables) in ((old, (3 + old,)), (LEDGER.version, (6,)))
+        upgraded += found == LEDGER.version
         ledger = SqliteLedger(path)
         try:
             assert events_in(ledger) == before

@@ -42,7 +42,7 @@ VILLAGE = {
     "activity.sessions": "6a5835ca72fb88dc",
     "activity.kinds": "9bde5b4d1ef7ce38",
     "outline.space": "808d5dfafbfc3f30",
-    "clock.now": "5a9b499f2dedc8ab",
+    "clock.now": "623f9f71299dbe75",
     "conversations.messages": "4d45c8c1f0caca1f",
     "conversations.newest": "7633c2277c9125f5",
     "settings.space": "cf818b47d5b2032e",
@@ -63,7 +63,7 @@ DOCUMENT_000 = {
     "activity.sessions": "29208edac98eaa9f",
     "activity.kinds": "24c044e2a7da0aee",
     "outline.space": "b57a6fb42787df68",
-    "clock.now": "d846c2ac53276052",
+    "clock.now": "9c68dedb9e4cec76",
     "identity.size": "157a7e2e0b4212ea",
     "identity.bucket": "fdea8779fcdc859c",
 }

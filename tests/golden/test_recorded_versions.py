@@ -51,6 +51,7 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "consensus.refusals": "links between consensuses that are refused are noted",
         "tiers.rows": "a row counts its changes, which plans name",
         "tiers.ended": "archived entries keep their tier, with which they are restored",
+        "clock.now": "each agent has the time of what it sees, and the space that of what all see",
         "context": "working memory is shown as soon as an agent has blocks",
         "working.render": "contents are indented, so that none can look like another block",
     }

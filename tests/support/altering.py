@@ -10,11 +10,11 @@ from recallog_streams.ledgers.sqlite_records import event_checksum
 def alter_record(ledger: Path, offset: int, before: bytes, after: bytes, *, checksum: bool = True) -> None:
     """Replace `before` by `after` in the value of one record; with `checksum` correct its checksum too."""
     with closing(sqlite3.connect(ledger)) as connection, connection:
-        sql = "SELECT space, id, value, crc FROM events WHERE offset = ?"
-        space, id_, value, crc = connection.execute(sql, (offset,)).fetchone()
+        sql = "SELECT space, id, value, crc, appended FROM events WHERE offset = ?"
+        space, id_, value, crc, appended = connection.execute(sql, (offset,)).fetchone()
         assert before in value
         value = value.replace(before, after, 1)
-        crc = event_checksum(offset, space, id_, value) if checksum else crc
+        crc = event_checksum(offset, space, id_, value, appended) if checksum else crc
         connection.execute("UPDATE events SET value = ?, crc = ? WHERE offset = ?", (value, crc, offset))
 
 
@@ -67,8 +67,8 @@ def plant_record(ledger: Path, data: bytes, id_: str | None = None, *, space: st
         (offset,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()
         (number,) = connection.execute("SELECT number FROM spaces WHERE name = ?", (space,)).fetchone()
         id_ = id_ or f"planted-{offset}"
-        row = (offset, number, id_, data, event_checksum(offset, number, id_, data))
-        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", row)
+        row = (offset, number, id_, data, event_checksum(offset, number, id_, data, 0), 0)
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", row)
     return int(offset)
 
 

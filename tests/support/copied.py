@@ -39,7 +39,7 @@ class ScatteredLedger(PartitionedLedger):
     def partition_of(self, space: str) -> int:
         return zlib.crc32(space.encode()) % len(self._parts)
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
+    async def append(self, events: Sequence[Event], appended: Sequence[int] | None = None) -> list[Position]:
         positions = []
         for event in events:
             while self._foreign < 3 or self._rng.random() < 0.4:

@@ -173,5 +173,6 @@ def _check_clocks(store: Store, generation: Generation, expected: Expected) -> N
     found = {place[0]: salience.CLOCK.decode(data).turn for place, data in rows.items()}
     assert found == {space: expected.clock(space) for space in expected.spaces}
     times = rows_of(store, generation, clock.NOW.name)
-    now = {place[0]: timestamps.moment_of(clock.NOW.decode(data).at) for place, data in times.items()}
-    assert now == {space: moment for space in expected.spaces if (moment := expected.now(space)) is not None}
+    decoded = {place[:2]: clock.NOW.decode(data) for place, data in times.items()}
+    now = {place: timestamps.moment_of(row.at) for place, row in decoded.items() if row.offset >= 0}
+    assert now == {(space, agent): at for space in expected.spaces for agent, at in expected.times(space).items()}

@@ -1,4 +1,4 @@
-"""Ledgers as version 1 of the format wrote them."""
+"""Ledgers as the versions 1 and 2 of the format wrote them: without checksums, and without times."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from recallog_schemas import Event, codec
+from recallog_streams.ledgers.sqlite_records import event_checksum, space_checksum
 
 SCHEMA = """
     PRAGMA journal_mode=WAL;
@@ -19,11 +20,18 @@ SCHEMA = """
     );
     CREATE INDEX events_of_space ON events (space);
 """
+CHECKSUMS = """
+    PRAGMA user_version=2;
+    ALTER TABLE manifest ADD COLUMN copy TEXT NOT NULL DEFAULT '';
+    UPDATE manifest SET copy = id;
+    ALTER TABLE spaces ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE events ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
+"""
 MANIFEST = "sqlite:0123456789abcdef0123456789abcdef"
 
 
-def write(path: Path, events: Iterable[Event]) -> None:
-    """Write a ledger of version 1 with `events`."""
+def write(path: Path, events: Iterable[Event], version: int = 1) -> None:
+    """Write a ledger of an old version with `events`."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.executescript(SCHEMA)
         connection.execute("BEGIN")
@@ -35,3 +43,9 @@ def write(path: Path, events: Iterable[Event]) -> None:
             row = (offset, numbers[event.space], event.id, codec.encode(event))
             connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", row)
         connection.execute("COMMIT")
+        if version == 2:
+            connection.executescript(CHECKSUMS)
+            connection.create_function("event_checksum", 5, event_checksum)
+            connection.create_function("space_checksum", 2, space_checksum)
+            connection.execute("UPDATE spaces SET crc = space_checksum(number, name)")
+            connection.execute("UPDATE events SET crc = event_checksum(offset, space, id, value, 0)")

@@ -302,16 +302,17 @@ class Expected:
         """The highest turn of the space, that of bookkeeping too."""
         return max([event.turn for event in self.in_space(space) if event.happened], default=0)
 
-    def now(self, space: str) -> datetime | None:
-        """When the newest event of the space happened that the memory did not write by itself."""
-        moments = [
-            datetime.fromisoformat(event.fields["at"])
-            for event in self.in_space(space)
-            if event.happened
-            and event.kind != "memory.accessed"
-            and not TRIGGER.fullmatch(event.fields.get("causation_id") or "")
-        ]
-        return moments[-1] if moments else None
+    def times(self, space: str) -> dict[str, datetime]:
+        """By agent: when the newest event happened that it sees, not all agents see, and the memory did not write by
+        itself; "": the newest one of those that all agents see."""
+        found: dict[str, datetime] = {}
+        for event in self.in_space(space):
+            by_itself = TRIGGER.fullmatch(event.fields.get("causation_id") or "")
+            if event.happened and event.kind != "memory.accessed" and not by_itself:
+                is_for_all = event.shared or event.kind == "clock.ticked"
+                readers = [""] if is_for_all else [event.agent, *(event.audience or [])]
+                found |= dict.fromkeys(readers, datetime.fromisoformat(event.fields["at"]))
+        return found
 
     def ranked(self, space: str, agent: str, query: str = "", turn: int | None = None) -> list[Scored]:
         """The newest events that `agent` may see, the strongest first and of equal ones the newer first."""

@@ -26,11 +26,11 @@ class PartitionedLedger(Ledger):
     async def manifest(self) -> Manifest:
         return Manifest(ledger="in parts", partitions=len(self._parts), partitioner="by name")
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
+    async def append(self, events: Sequence[Event], appended: Sequence[int] | None = None) -> list[Position]:
         positions = []
-        for event in events:
+        for number, event in enumerate(events):
             partition = self.partition_of(event.space)
-            (position,) = await self._parts[partition].append([event])
+            (position,) = await self._parts[partition].append([event], appended and appended[number : number + 1])
             positions.append(Position(partition, position.offset))
         return positions
 

@@ -95,13 +95,13 @@ class SteppedLedger(Ledger):
     async def manifest(self) -> Manifest:
         return await self._inner.manifest()
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
+    async def append(self, events: Sequence[Event], appended: Sequence[int] | None = None) -> list[Position]:
         await Pause()
         if (refused := self._refuses()) is not None:
             raise refused
         if self._fails():
             raise UnknownOutcome("not written")
-        positions = await self._inner.append(events)
+        positions = await self._inner.append(events, appended)
         if self._fails():
             raise UnknownOutcome("written")
         return positions

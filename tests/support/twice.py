@@ -16,9 +16,9 @@ class TwiceLedger(MemoryLedger):
     def __init__(self) -> None:
         super().__init__(unique_ids=False)
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
-        positions = await super().append(events)
-        await super().append(events)
+    async def append(self, events: Sequence[Event], appended: Sequence[int] | None = None) -> list[Position]:
+        positions = await super().append(events, appended)
+        await super().append(events, appended)
         return positions
 
 

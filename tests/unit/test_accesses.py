@@ -209,7 +209,7 @@ class FailingLedger(MemoryLedger):
     hangs = False
     failed = 0
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
+    async def append(self, events: Sequence[Event], appended: Sequence[int] | None = None) -> list[Position]:
         if self.hangs:
             await asyncio.sleep(3_600)
         if self.failure is not None:

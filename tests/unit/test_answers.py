@@ -209,7 +209,7 @@ class ByTurns(MemoryLedger):
         self.pauses = list(pauses)
         self.lives: dict[asyncio.Task[Any] | None, int] = {}
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
+    async def append(self, events: Sequence[Event], appended: Sequence[int] | None = None) -> list[Position]:
         positions: list[Position] = []
         task = asyncio.current_task()
         for each in events:

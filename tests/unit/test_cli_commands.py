@@ -157,7 +157,9 @@ def test_publish_takes_every_field(tmp_path: Path) -> None:
         "--at", "2026-03-01T13:00:00+01:00", "--audience", "miller", "--audience", "smith", "--id", "e-1",
     ]  # fmt: skip
     clean(recallog(*sent, "--home", tmp_path))
-    assert json.loads(recallog("export", "--home", tmp_path).out) == {
+    exported = json.loads(recallog("export", "--home", tmp_path).out)
+    assert exported.pop("appended") > 0
+    assert exported == {
         "envelope": 1, "id": "e-1", "space": "village", "agent": "baker", "kind": "tool.used", "session": "s-1",
         "at": "2026-03-01T12:00:00Z", "audience": ["miller", "smith"], "payload": {"tool": "oven", "result": 7},
         "turn": 0, "schema_version": 1,

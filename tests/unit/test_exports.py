@@ -95,7 +95,10 @@ PLAIN: dict[type[Facade], set[str]] = {
         "start_index",
         "stream", "tick", "tiers", "working", "workspace",
     },
-    Admin: {"check_ready", "facades", "known_positions", "ledger_ends", "operations", "partition_of", "records"},
+    Admin: {
+        "check_ready", "facades", "known_positions", "ledger_ends", "operations", "partition_of", "records",
+        "restore_events",
+    },
     Consensus: {"attribute", "facades", "operations"},
     Items: {"attribute", "facades", "operations"},
     Conversation: {"attribute", "facades", "operations"},

@@ -204,7 +204,9 @@ def _dies_after_the_append(home: Path) -> None:
             ledger = memory._components.ledger
             append = ledger.append_guarded
 
-            async def append_and_die(events: Sequence[Event], guard: Guard) -> list[Position]:
+            async def append_and_die(
+                events: Sequence[Event], guard: Guard, appended: Sequence[int] | None = None
+            ) -> list[Position]:
                 await append(events, guard)
                 os._exit(9)
 

@@ -123,9 +123,10 @@ def test_without_a_query_relevance_is_a_half_and_ties_are_newest_first() -> None
     ended(work)
 
 
-def test_now_is_that_of_the_question_or_of_the_newest_event_of_the_space() -> None:
+def test_now_is_that_of_the_question_or_of_the_newest_event_that_the_agent_sees() -> None:
     async def work(memory: Memory) -> None:
-        await memory.publish_many([said("one"), said("later", 24, agent="miller")])
+        ended = event("turn.ended", at=START + timedelta(hours=24), payload={})
+        await memory.publish_many([said("one"), ended, said("later", 72, agent="miller")])
         assert await recalled(memory) == [("one", 0.5)]
         assert await recalled(memory, now=START + timedelta(hours=48)) == [("one", 0.425)]
         assert await recalled(memory, now=START - timedelta(hours=48)) == [("one", 0.65)]

@@ -253,7 +253,9 @@ def test_a_call_takes_the_context_variables_of_its_caller() -> None:
     seen = []
 
     class Watching(MemoryLedger):
-        async def append(self, events: Sequence[Event]) -> list[recallog.Position]:
+        async def append(
+            self, events: Sequence[Event], appended: Sequence[int] | None = None
+        ) -> list[recallog.Position]:
             seen.append(request.get())
             return await super().append(events)
 

@@ -121,10 +121,11 @@ def test_importance_halves_with_the_half_life_of_the_tier(tell: Tell, tier: str,
     tell(work)
 
 
-def test_now_is_the_time_of_the_newest_event(tell: Tell) -> None:
+def test_now_is_the_time_of_the_newest_event_that_the_agent_sees(tell: Tell) -> None:
     async def work(memory: Memory) -> Any:
         await memory.publish(kept("e", "fast", importance=0.8))
-        await memory.publish(event("agent.spoke", space="s", agent="b", at=T0 + HOUR))
+        await memory.publish(event("agent.spoke", space="s", agent="b", audience=("a",), at=T0 + HOUR))
+        await memory.publish(event("agent.spoke", space="s", agent="b", at=T0 + 5 * HOUR))
         await memory.publish(read(T0 + 9 * HOUR, e=1))
 
         async def check(memory: Memory) -> object:
@@ -846,15 +847,19 @@ def test_a_first_entry_from_a_fast_clock_delays_the_plan_by_a_day_at_most(tell: 
     tell(work)
 
 
-@pytest.mark.parametrize("how", ["by hand", "by a reactor"])
-def test_plans_go_on_after_one_of_a_fast_clock(tell: Tell, how: str) -> None:
+def test_a_fast_clock_makes_no_plan(tell: Tell) -> None:
+    async def work(memory: Memory) -> Any:
+        await memory.publish_many([kept("e1", "fast"), ticked(FAST_CLOCK)])
+        assert (await memory.react()).items == ()
+        assert (await memory.tiers.stats(*A)).now == T0
+
+    tell(work)
+
+
+def test_plans_go_on_after_one_at_a_time_far_ahead(tell: Tell) -> None:
     async def work(memory: Memory) -> Any:
         await memory.publish_many([kept("e1", "fast"), kept("e2", "glacial"), read(T0, e2=3)])
-        if how == "by hand":
-            await memory.tiers.consolidate(*A, now=FAST_CLOCK)
-        else:
-            await memory.publish(ticked(FAST_CLOCK))
-            await memory.react()
+        await memory.tiers.consolidate(*A, now=FAST_CLOCK)
         assert await tiers_of(memory) == {"e1": "medium", "e2": "slow"}
         assert (await memory.tiers.stats(*A)).due_at == FAST_CLOCK + HOUR
         await memory.publish(kept("e3", "slow"))
@@ -1011,7 +1016,7 @@ def test_the_thresholds_are_those_of_the_memory_model() -> None:
 class Taking(MemoryLedger):
     """Somebody else writes an event with the id that closes the summary of each plan."""
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
+    async def append(self, events: Sequence[Event], appended: Sequence[int] | None = None) -> list[Position]:
         positions = await super().append(events)
         for each in events:
             if each.kind == "memory.consolidated":

@@ -84,8 +84,9 @@ class Views:
 
     def now(self) -> int | None:
         rows = self._rows(self._projector, self._generation, clock.NOW.name)
-        found = rows.get(("village", "", ""))
-        return None if found is None else clock.NOW.decode(found).at
+        both = [clock.NOW.decode(found) for owner in ("", "baker") if (found := rows.get(("village", owner, "")))]
+        newest = clock.newer(*both, *[None] * (2 - len(both)))
+        return None if newest is None else newest.at
 
 
 def test_reads_are_counted_with_the_time_of_the_newest_event() -> None:
@@ -172,7 +173,7 @@ def test_counts_stop_at_the_largest_integer() -> None:
     assert views.lookups() == (most, most)
 
 
-# The time of a space.
+# The time of an agent.
 
 
 def test_now_is_the_time_of_the_newest_event_in_the_ledger_and_not_the_latest_time() -> None:
@@ -192,7 +193,7 @@ def test_events_that_the_memory_writes_by_itself_do_not_move_now() -> None:
     assert Views([event(at=at_minute(0)), accessed({}, minute=7), done, belief]).now() == micros(0)
 
 
-def test_a_space_has_no_time_before_its_first_event() -> None:
+def test_an_agent_has_no_time_before_its_first_event() -> None:
     assert Views([accessed({"a": 1})]).now() is None
 
 
@@ -200,16 +201,13 @@ def test_a_space_has_no_time_before_its_first_event() -> None:
 
 
 async def _uses_as_of(memory: Memory, as_of: Any) -> tuple[int | None, datetime | None]:
-    """The accesses of the entry "a", and the time of the space."""
+    """The accesses of the entry "a", and the time of its owner."""
 
     async def ask(reading: Any) -> tuple[int | None, datetime | None]:
-        use_key, now_key = (
-            RowKey(uses.ROWS.name, "village", "baker", tables.key_of(0)),
-            RowKey(clock.NOW.name, "village"),
-        )
-        snapshot = await reading.snapshot([use_key, now_key])
-        counted, now = snapshot.row(uses.ROWS, *use_key[1:]), snapshot.row(clock.NOW, *now_key[1:])
-        return counted and counted.accesses, None if now is None else timestamps.moment_of(now.at)
+        use_key = RowKey(uses.ROWS.name, "village", "baker", tables.key_of(0))
+        snapshot = await reading.snapshot([use_key, *clock.keys("village", "baker")])
+        counted = snapshot.row(uses.ROWS, *use_key[1:])
+        return counted and counted.accesses, snapshot.time_of("village", "baker")
 
     return await memory._access.of_space("village", At(as_of=as_of) if as_of else At(), ask)
 

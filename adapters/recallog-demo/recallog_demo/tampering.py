@@ -19,13 +19,13 @@ TRUE, FORGED = b" right ", b" wrong "  # of the same length, so that the entry s
 def forge(ledger: Path, id_: str, true: bytes, forged: bytes) -> None:
     """Replace `true` by `forged` in the record of the event with that id, and correct its checksum."""
     with closing(sqlite3.connect(ledger)) as connection, connection:
-        offset, space, value = connection.execute(
-            "SELECT offset, space, value FROM events WHERE id = ?", (id_,)
+        offset, space, value, appended = connection.execute(
+            "SELECT offset, space, value, appended FROM events WHERE id = ?", (id_,)
         ).fetchone()
         value = value.replace(true, forged, 1)
         connection.execute(
             "UPDATE events SET value = ?, crc = ? WHERE offset = ?",
-            (value, event_checksum(offset, space, id_, value), offset),
+            (value, event_checksum(offset, space, id_, value, appended), offset),
         )
 
 

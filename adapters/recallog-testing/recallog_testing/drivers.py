@@ -24,6 +24,7 @@ from recallog_schemas.errors import InvalidEvent, InvariantViolation, Projection
 from recallog_schemas.views import PendingTrigger
 from recallog_streams import dead_letters
 from recallog_streams.dead_letters import DeadLetterRow
+from recallog_streams.ledgers.ledger import Times
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.projector import Projector
 
@@ -246,9 +247,9 @@ class _CrashingLedger(MemoryLedger):
 
     fails_after: int | None = None
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
+    async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
         if self.fails_after is None:
-            return await super().append(events)
+            return await super().append(events, appended)
         room, self.fails_after = self.fails_after, max(0, self.fails_after - len(events))
         positions = await super().append(events[:room])
         if room < len(events):
@@ -257,7 +258,7 @@ class _CrashingLedger(MemoryLedger):
 
     def reset(self, values: Sequence[bytes]) -> None:
         """Have only these records."""
-        self._values, self._offsets = [], {}
+        self._values, self._appended, self._offsets = [], [], {}
         for data in values:
             try:
                 _finish(super().append([codec.decode(data)]))

@@ -262,7 +262,7 @@ Since = Annotated[OptionalTime, Field(description="Only events from this time on
 Until = Annotated[OptionalTime, Field(description="Only events before this time.")]
 Now = Annotated[
     OptionalTime,
-    Field(description='Time of the question, for "yesterday"; default: that of --as-of or of the newest memory.'),
+    Field(description='Time of the question, for "yesterday"; default: that of --as-of or of the agent.'),
 ]
 PresentTime = Annotated[
     datetime | str, PlainValidator(time_of), Field(description="The present time."), WithJsonSchema(_A_TIME)

@@ -71,7 +71,7 @@ async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> s
 
 
 async def silent(reading: ReadSession, since: int, until: int) -> list[Scheduled]:
-    """The triggers of a partition that fall due from `since` to `until`, later than the time of their space."""
+    """The triggers of a partition that fall due from `since` to `until`, later than the time of their agent."""
     found: list[Scheduled] = []
     after, last = due.before(since), False
     while not last:
@@ -79,20 +79,21 @@ async def silent(reading: ReadSession, since: int, until: int) -> list[Scheduled
         rows = [row for _, row in page.items if row.at <= until]
         last = page.last or len(rows) < len(page.items)
         after = page.items[-1][0] if page.items else after
-        times_of = await _times(reading, [row.space for row in rows])
-        found += [row for row in rows if row.space in times_of and times_of[row.space] < row.at]
+        times_of = await _times(reading, rows)
+        found += [row for row in rows if times_of.get((row.space, row.agent), row.at) < row.at]
     return found
 
 
 async def scheduled(reading: ReadSession, spaces: Sequence[str] | None = None) -> list[Scheduled]:
-    """The triggers of some spaces, or of all of a partition, whose time has come by the time of their space.
+    """The triggers of some spaces, or of all of a partition, whose time has come by the time of their agent.
 
-    With `spaces`, triggers that fall due later than the time of all of these spaces cost nothing.
+    With `spaces`, triggers that fall due more than an hour after all events of these spaces cost nothing.
     """
     beyond = None
     if spaces is not None:
-        times = (await _times(reading, spaces)).values()
-        beyond = due.before(max(times) + 1) if times else due.before(0)
+        snapshot = await reading.snapshot(RowKey(clock.NOW.name, space) for space in spaces)
+        rows_of = [row for space in spaces if (row := snapshot.row(clock.NOW, space)) is not None]
+        beyond = due.before(max((row.bound for row in rows_of), default=-1) + 1)
     found: list[Scheduled] = []
     after, last = None, False
     while not last:
@@ -101,16 +102,17 @@ async def scheduled(reading: ReadSession, spaces: Sequence[str] | None = None) -
         last = page.last or len(rows) < len(page.items)
         after = page.items[-1][0] if page.items else None
         rows = [row for row in rows if spaces is None or row.space in spaces]
-        times_of = await _times(reading, [row.space for row in rows])
-        found += [row for row in rows if row.space in times_of and row.at <= times_of[row.space]]
+        times_of = await _times(reading, rows)
+        found += [row for row in rows if row.at <= times_of.get((row.space, row.agent), -1)]
     return found
 
 
-async def _times(reading: ReadSession, spaces: Sequence[str]) -> dict[str, int]:
-    """The times of spaces that have one, in microseconds since 1970."""
-    snapshot = await reading.snapshot(RowKey(clock.NOW.name, space) for space in spaces)
-    rows = {space: snapshot.row(clock.NOW, space) for space in dict.fromkeys(spaces)}
-    return {space: row.at for space, row in rows.items() if row is not None}
+async def _times(reading: ReadSession, rows: Sequence[Scheduled]) -> dict[tuple[str, str], int]:
+    """The times of the agents of some triggers, in microseconds since 1970, for those that have one."""
+    agents = dict.fromkeys((row.space, row.agent) for row in rows)
+    snapshot = await reading.snapshot(key for agent in agents for key in clock.keys(*agent))
+    times = {agent: snapshot.time_of(*agent) for agent in agents}
+    return {agent: timestamps.micros(time) for agent, time in times.items() if time is not None}
 
 
 async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> AsyncIterator[PendingTrigger]:

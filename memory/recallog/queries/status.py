@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial, reduce
+from itertools import chain
 from typing import ClassVar, TypeVar
 
 from recallog.components import Components
@@ -12,8 +13,8 @@ from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.read_session import ReadSession
 from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
-from recallog_projections.views import activity
-from recallog_schemas import limits
+from recallog_projections.views import activity, clock
+from recallog_schemas import Position, limits
 from recallog_schemas.errors import (
     IndexUnavailable,
     Rebuilding,
@@ -37,13 +38,15 @@ async def status(components: Components) -> Status:
     partitions, totals = [], activity.Totals(0, 0, 0)
     pending: list[PendingTrigger] = []
     unreflected: list[Unreflected] = []
+    faults = [LedgerFault(**fault._asdict()) for fault in await components.ledger.faults()]
 
     for views in components.groups():
         if views is components.views:
-            of_views, waiting, silent = await _of_built_in(views, ends)
+            of_views, waiting, silent, ahead = await _of_built_in(views, ends)
             totals = reduce(_sum, (counted for _, counted in of_views if counted is not None), totals)
             pending += waiting
             unreflected += silent
+            faults += ahead[: limits.STATUS_ITEMS]
         else:
             of_views = await _of_partitions(views.name, views.store, ends)
             if views in components.due_groups():
@@ -69,7 +72,7 @@ async def status(components: Components) -> Status:
         views_bytes=sum([await views.store.size_bytes() for views in components.groups()]),
         index_bytes=index_bytes,
         index=index,
-        faults=tuple(LedgerFault(**fault._asdict()) for fault in await components.ledger.faults()),
+        faults=tuple(faults),
     )
 
 
@@ -156,19 +159,30 @@ def _missing(row: PartitionStatus, ledger: Ledger) -> PartitionStatus:
 
 async def _of_built_in(
     views: ProjectionGroup, ends: Sequence[int]
-) -> tuple[list[tuple[PartitionStatus, activity.Totals | None]], list[PendingTrigger], list[Unreflected]]:
-    """The progress of the built-in views with their totals, and the reflections in the same generations."""
+) -> tuple[
+    list[tuple[PartitionStatus, activity.Totals | None]], list[PendingTrigger], list[Unreflected], list[LedgerFault]
+]:
+    """The progress of the built-in views with their totals, and what is due or ahead in the same generations."""
 
-    async def reflecting(row: PartitionStatus) -> tuple[list[PendingTrigger], list[Unreflected]]:
-        return await _items(views, row, due.pending), await _items(views, row, due.unreflected)
+    async def of_all(query: Callable[[ReadSession], AsyncIterator[Result]]) -> list[Result]:
+        found = await gathered(lambda row: _items(views, row, query), [row for row, counted in of_views if counted])
+        return [*chain.from_iterable(found)]
 
     while True:
         of_views = await _of_partitions(views.name, views.store, ends)
         try:
-            found = await gathered(reflecting, [row for row, counted in of_views if counted is not None])
+            return of_views, await of_all(due.pending), await of_all(due.unreflected), await of_all(_ahead)
         except Rebuilding:
             continue  # a generation was replaced, or lost by damage that this call has found: its totals do not count
-        return of_views, [each for due, _ in found for each in due], [each for _, silent in found for each in silent]
+
+
+async def _ahead(reading: ReadSession) -> AsyncIterator[LedgerFault]:
+    """The events of a partition that are dated ahead, by space."""
+    async for item, _ in reading.scan(clock.AHEAD.name):
+        row = clock.AHEAD.decode(item.data)
+        newest = Position(reading.partition, row.offsets[-1])
+        problem = f"{row.events:,} events of {item.space} are dated more than a day ahead, the newest at {newest}"
+        yield LedgerFault(problem=problem, remedy="They set no clock. Correct that of their writer", severe=False)
 
 
 async def _of_own(views: ProjectionGroup, rows: Sequence[PartitionStatus]) -> list[PendingTrigger]:

@@ -92,7 +92,7 @@ class ReactorMemory(AnswerMemory, Protocol):
         """The offset up to which all groups have processed a partition; -1 before the first. Waits for none."""
 
     async def silent(self, partition: int, since: int, until: int) -> Sequence[Scheduled]:
-        """The triggers of a partition that fall due from `since` to `until`, later than the time of their space."""
+        """The triggers of a partition that fall due from `since` to `until`, later than the time of their agent."""
 
 
 class ReactorLoop:

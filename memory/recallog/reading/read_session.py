@@ -2,14 +2,16 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Generic, Self, TypedDict, TypeVar
 
 import msgspec
 
 from recallog_projections.stores.store import Checkpoint, Generation, ReadResult, Store, StoredRow
 from recallog_projections.tables import Log, LogName, RowKey, Table, Tail
-from recallog_projections.views import episodic
+from recallog_projections.views import clock, episodic
 from recallog_schemas import Position, codec, limits
+from recallog_schemas.timestamps import moment_of
 from recallog_schemas.views import Remembered
 from recallog_schemas.views.base import fitting
 
@@ -209,6 +211,11 @@ class Snapshot:
             merged = episodic.merge(self.tail(episodic.OWN, space, agent), self.tail(episodic.SHARED, space))
             self._memories[space, agent] = episodic.window(merged, newest)
         return self._memories[space, agent]
+
+    def time_of(self, space: str, agent: str) -> datetime | None:
+        """What time it is for `agent`, by the events that it sees; None without one. The rows are `clock.keys`."""
+        newest = clock.newer(self.row(clock.NOW, space), self.row(clock.NOW, space, agent))
+        return None if newest is None else moment_of(newest.at)
 
     def remembered(self, offset: int, data: bytes, text: str | None) -> Remembered:
         """The event in `data`, as views return it; its text is `text` or, if that is None, the event's own."""

@@ -13,10 +13,9 @@ from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.channels import DEFAULT_CHANNELS, EVENT, WEIGHTED, Channel, Preset
 from recallog_projections.index import documents, points, terms
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, apart_from
-from recallog_projections.views import clock
 from recallog_schemas import Position, limits
 from recallog_schemas.names import in_nfc, is_plain
-from recallog_schemas.timestamps import micros, moment_of
+from recallog_schemas.timestamps import micros
 
 _AROUND_NAMES = ".,;:!?()[]{}<>\"'“”„«»「」，。？！：；"  # noqa: RUF001 - of any script
 _ROUNDED = 10**-documents.IMPORTANCE_DECIMALS
@@ -65,7 +64,7 @@ class RecallQuery:
     asked: bool = True
     """Whether somebody asks. In other texts, such as a scene, "you" and "today" mean others than in a question."""
     now: datetime | None = None
-    """The time of the question, from which "yesterday" is measured; None means `at_until` or the newest memory's."""
+    """The time of the question, from which "yesterday" is measured; None means `at_until` or that of the agent."""
 
     @classmethod
     def from_text(cls, space: str, agent: str, text: str, as_of: AsOf | None, **more: Any) -> Self:
@@ -156,14 +155,13 @@ class RecallQuery:
 
 
 def now_of(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
-    """The time of the query: `now` or `as_of`, else that of the newest event of its space; None without one.
+    """The time of the query: `now` or `as_of`, else that of its agent; None without one.
 
-    The snapshot has the space's row of `clock.NOW`.
+    The snapshot has the rows of `clock.keys`.
     """
     if query.now is not None or query.at_until is not None:
         return query.now or query.at_until
-    newest = snapshot.row(clock.NOW, query.space)
-    return None if newest is None else moment_of(newest.at)
+    return snapshot.time_of(query.space, query.agent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Candidates come from the index and, for records that the index has not processed
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 
 from recallog.index.indexer import IndexSnapshot
@@ -85,18 +84,19 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     spellings = possible_names(query.text)
     rows = [RowKey(activity.AGENTS.name, query.space, name) for name in spellings]
     rows += [RowKey(salience.CLOCK.name, query.space), RowKey(outline.OUTLINES.name, query.space)]
-    rows += [RowKey(clock.NOW.name, query.space), RowKey(settings.AGENTS.name, query.space, query.agent)]
+    rows += [*clock.keys(query.space, query.agent), RowKey(clock.AHEAD.name, query.space)]
+    rows += [RowKey(settings.AGENTS.name, query.space, query.agent)]
     rows += [row for source in sources for row in source.rows(query)]
     logs = episodic.logs(query.space, query.agent, events)
     # The logs have thousands of entries, and few queries need them while the index is served.
     times = dates.find(query.text) if query.asked and query.memories else []
-    newest = episodic.logs(query.space, query.agent, 1) if times else [own_log(query.space, query.agent)]
-    snapshot = await reading.snapshot(rows, logs if index is None else newest)
+    own = [own_log(query.space, query.agent)]
+    snapshot = await reading.snapshot(rows, logs if index is None else own)
     space = snapshot.row(outline.OUTLINES, query.space)
     agents = [name for name in spellings if snapshot.row(activity.AGENTS, query.space, name)]
     agents += [each.name for each in space.participants] if space is not None else []
     words = query_terms(query.text, agents if query.memories else ())
-    scope = time_scope.scope(times, _now(snapshot, query), space) if times else None
+    scope = time_scope.scope(times, now_of(snapshot, query), space) if times else None
     query = replace(query, apart=_kinds_apart(snapshot, query, sources), hidden=all_sources.hidden_kinds(sources))
     gathered = await _from_index(snapshot, index, query, words, scope)
     asked = Asked(query, reading, snapshot, gathered.index, searcher.cache)
@@ -118,6 +118,8 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     set_apart(gathered.candidates)
     lag = index_lag.of(gathered.index, snapshot)
     turn = snapshot.row(salience.CLOCK, query.space)
+    noted = snapshot.row(clock.AHEAD, query.space)
+    ahead = frozenset() if noted is None else frozenset(noted.offsets)
     context = RankingQuery(
         authors=words.authors,
         persons=persons.meant(query.text, query.agent, words.authors, space.participants)
@@ -129,7 +131,7 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
         idf=gathered.idf,
         channels=query.channels,
         fusion=query.fusion,
-        now=max((each.at for each in gathered.candidates), default=0),
+        now=max((each.at for each in gathered.candidates if each.offset not in ahead), default=0),
         turn=turn.turn if turn else 0,
     )
     ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0 and query.wants(one.candidate)]
@@ -179,14 +181,6 @@ async def _from_index(
         return _Gathered(index=opened)
     found = await by_index.find(opened, query, words, scope)
     return _Gathered(found.candidates, found.sessions, found.idf, index=opened)
-
-
-def _now(snapshot: Snapshot, query: RecallQuery) -> datetime | None:
-    """The time of the question: `now` or `as_of` of the query, else that of the newest memory; None without one."""
-    if query.now is not None or query.at_until is not None:
-        return query.now or query.at_until
-    newest = snapshot.memories(query.space, query.agent)[-1:]
-    return codec.decode(newest[0].data).at if newest else None
 
 
 async def _take_present(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> dict[int, Kept]:

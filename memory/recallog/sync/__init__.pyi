@@ -182,6 +182,12 @@ class Admin(_AdminShared):
         first position itself. Raises `Rebuilding` if the views are not built.
         """
 
+    def restore_events(self, events: Sequence[Event], appended: Sequence[int]) -> Sequence[Position]:
+        """Write events of an export, as `Memory.publish_many`, with the times at which they were first appended.
+
+        These are in milliseconds since 1970; 0 for an event that has none. One that is later than now counts as now.
+        """
+
 
 class RemoteAdmin(_AdminShared):
     """What operators do with a memory: `memory.admin`."""

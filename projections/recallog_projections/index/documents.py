@@ -24,7 +24,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import Plan, SettingsProjection
-from recallog_schemas import Record, kinds, limits, models, timestamps
+from recallog_schemas import Record, kinds, limits, models
 from recallog_schemas.errors import ProjectionError
 from recallog_schemas.kinds import Kind
 
@@ -257,7 +257,7 @@ class Index:
             is_question=questions.is_question(words),
             length=prose_length(words, kind),
             turn=event.turn,
-            at=timestamps.micros(event.at),
+            at=record.time,
             offset=record.offset,
             event=record.data.decode(),
             before=_before(session, readers),

@@ -39,7 +39,6 @@ class KeptText(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
     def of(cls, record: Record, text: str, *, type: str, audience: tuple[str, ...] = ()) -> Self:  # noqa: A002
         """The text that the event of a record gives."""
         event = record.event
-        at = timestamps.micros(event.at)
         return cls(
             event.space,
             event.agent,
@@ -48,7 +47,7 @@ class KeptText(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
             type,
             text,
             record.offset,
-            at,
+            record.time,
             event.turn,
             event.session,
             audience,

@@ -1,50 +1,120 @@
-"""Clock view: what time it is in each space, by its events.
+"""Clock view: what time it is for each agent, by the events that it sees.
 
-The time of a space is the `at` of its newest event in the order of the ledger. It is not the latest `at`: one event of
-a producer whose clock is wrong would otherwise age everything until the real time has caught up.
+That is the `at` of the newest of these events in the order of the ledger. It is not the latest `at`: one event of a
+producer whose clock is wrong would otherwise age everything until the real time has caught up. Nor is it that of an
+event which is ahead of its record (`Record.is_ahead`): such events are counted, and set no clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from operator import attrgetter
 from typing import ClassVar
 
 import msgspec
 
 from recallog_projections.rows import Rows
-from recallog_projections.tables import Table
-from recallog_schemas import Event, Record, kinds, timestamps, triggers
+from recallog_projections.tables import RowKey, Table
+from recallog_projections.views import settings
+from recallog_schemas import Event, Record, kinds, limits, timestamps, triggers
+
+_TICK = "clock.ticked"
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+_HOUR = 3_600_000_000
 
 
 class Now(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The time of a space."""
+    """The time by the events of one log: those that all agents of a space see, or the others that one agent sees."""
 
-    at: int
-    """Microseconds since 1970."""
+    at: int = 0
+    """The time of the newest one, in microseconds since 1970."""
+    offset: int = -1
+    """Its offset; -1 if there is none."""
+    bound: int = -1
+    """In the row of a space: an hour that no event of the space is later than, so that what falls due after it need not
+    be looked at."""
 
 
-NOW = Table("clock.now", Now, write_only=True)
+class Ahead(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The events of a space whose `at` is ahead of their records."""
+
+    events: int
+    offsets: tuple[int, ...]
+    """The offsets of the newest ones."""
+
+
+NOW = Table("clock.now", Now)
+"""At (space) for what all its agents see, and `clock.ticked`; at (space, agent) for the rest of what an agent sees."""
+AHEAD = Table("clock.ahead", Ahead)
 """At (space)."""
 
 
 class Clock:
-    """Fold of the events of a space, including bookkeeping, into its time.
+    """Fold of the events of a space, including bookkeeping, into the times of its agents.
 
-    Events that the memory writes by itself do not move it, or reading a space of last year would age it by a year:
+    Events that the memory writes by itself do not move them, or reading a space of last year would age it by a year:
     counts of reads, and answers to triggers.
     """
 
     name: ClassVar[str] = "clock"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     ends_runs: ClassVar[Sequence[str]] = ()
-    independent = True
-    tables = (NOW,)
+    tables = (NOW, AHEAD)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
-        for record in reversed(run):
-            if record.reached and sets_time(record.event):
-                rows.put(NOW, Now(timestamps.micros(record.event.at)), record.event.space)
-                return
+        space = run[0].event.space
+        plans = settings.plans(rows, space)
+        newest: dict[str, Record] = {}
+        latest = _EARLIEST
+        for record in run:  # this loop calls little: it is passed by every event
+            event = record.event
+            plan = plans[event.kind]
+            by_itself = event.causation_id is not None and not sets_time(event)
+            if by_itself or not record.reached or not plan.kind.moves_time:
+                continue
+            if record.is_ahead:
+                _note(rows, record)
+                continue
+            if event.at > latest:
+                latest = event.at
+            if event.kind == _TICK or (plan.shared and event.audience is None):
+                newest[""] = record
+                continue
+            for reader in (event.agent, *(event.audience or ())):
+                newest[reader] = record
+        if newest:
+            _put(rows, space, newest, latest)
 
 
 def sets_time(event: Event) -> bool:
-    """Whether the time of the space follows from an event: the memory has not written it by itself."""
+    """Whether the time of an agent follows from an event that it sees: the memory has not written it by itself."""
     return kinds.kind_of(event.kind).moves_time and triggers.parse(event.causation_id) is None
+
+
+def keys(space: str, agent: str) -> list[RowKey]:
+    """The row keys of the two rows that `newer` compares, for an agent."""
+    return [RowKey(NOW.name, space), RowKey(NOW.name, space, agent)]
+
+
+def newer(one: Now | None, other: Now | None) -> Now | None:
+    """The row with the newer event; None if there is no event."""
+    found = max((each for each in (one, other) if each is not None), key=attrgetter("offset"), default=None)
+    return None if found is None or found.offset < 0 else found
+
+
+def _put(rows: Rows, space: str, newest: Mapping[str, Record], latest: datetime) -> None:
+    """Write the times of the readers of a run, and the hour that no event of the space is later than."""
+    known, until = rows.get(NOW, space) or Now(), timestamps.micros(latest)
+    bound = known.bound if until <= known.bound else -(-until // _HOUR) * _HOUR
+    for reader, record in newest.items():
+        event = record.event
+        at = until if event.at is latest else timestamps.micros(event.at)
+        rows.put(NOW, Now(at, record.offset, -1 if reader else bound), space, reader)
+    if "" not in newest and bound > known.bound:
+        rows.put(NOW, Now(known.at, known.offset, bound), space)
+
+
+def _note(rows: Rows, record: Record) -> None:
+    """Count an event that is ahead."""
+    known = rows.get(AHEAD, record.event.space) or Ahead(0, ())
+    offsets = (*known.offsets, record.offset)[-limits.AHEAD_NOTED :]
+    rows.put(AHEAD, Ahead(known.events + 1, offsets), record.event.space)

@@ -6,7 +6,7 @@ deletes them when they are closed.
 Positions, times and counts do not sort together, so there are three tables. `due.now` holds, for the whole partition,
 the triggers that one event made due, in the order of the ledger. A row has all that a reactor needs, and is deleted
 when the trigger is closed. `due.at` holds triggers that fall due at a time: its rows stand under that time, for the
-whole partition. Whether that time has come is judged by who reads them, by the time of each space. `due.count` holds
+whole partition. Whether that time has come is judged by who reads them, by the time of each agent. `due.count` holds
 agents that fall due at a count: its rows stand under that count, and a reader stops at the first row beyond the present
 count. The rows of these two are written by the projections that know the time or the count.
 """
@@ -21,7 +21,7 @@ import msgspec
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_schemas import Record, timestamps, triggers
+from recallog_schemas import Record, triggers
 from recallog_schemas.errors import ProjectionError
 from recallog_schemas.triggers import Trigger
 
@@ -213,7 +213,7 @@ def _work(record: Record, trigger: Trigger, due: Due) -> Work:
         trigger.id,
         record.offset,
         event.id,
-        timestamps.micros(event.at),
+        record.time,
         event.turn,
         event.session,
         due.texts,

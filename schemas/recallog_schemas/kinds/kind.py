@@ -58,7 +58,7 @@ class Kind:
     needs: Literal["publish", "forget", "operate"] = "publish"
     """What a key must allow to publish its events: to publish, also to forget, or also to operate."""
     moves_time: bool = True
-    """Whether the time of a space follows from its events. False if the memory writes them by itself."""
+    """Whether the time of an agent follows from its events. False if the memory writes them by itself."""
     owned: bool = False
     """Whether its events change only what their agent has. An audience would not receive the change: publishing refuses
     an event that names one."""

@@ -118,7 +118,7 @@ class Status(View):
     """Of the triggers that are due, the one that has waited longest by the time of the event that made it due. None if
     only reflections are due: `recallog pending` computes their times."""
     faults: tuple[LedgerFault, ...] = ()
-    """What is wrong with the ledger's storage, such as settings of its topic that delete events."""
+    """What is wrong with the ledger: settings of its topic that delete events, events that are dated ahead."""
 
     def format(self) -> str:
         """The counts, then the progress of each group of views and what is wrong, one per line."""

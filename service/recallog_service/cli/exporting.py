@@ -13,6 +13,7 @@ from recallog_schemas import codec, rules
 from recallog_schemas.errors import InvalidEvent, StorageCorrupt
 from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.terminal import Home
+from recallog_service.formats.jsonl import with_time
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.placement import misplacement
 
@@ -54,7 +55,7 @@ def export_command(
                                 event = codec.decode(data)
                                 wrong = await _misplacement(memory, batch, number, event.space)
                                 # The copy is judged by the rule of the original, also where no rule is stated.
-                                line = codec.encode(rules.with_own_rule(event))
+                                line = with_time(codec.encode(rules.with_own_rule(event)), batch.time_of(number))
                             except InvalidEvent as error:
                                 wrong = str(error)
                             if wrong is None:

@@ -171,6 +171,8 @@ def _report(result: IngestedFile, prefix: str) -> None:
         f"{prefix}{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
         f"{result.spaces:,} spaces (read as {result.read_as})"
     )
+    if result.ahead:
+        terminal.note(f"{prefix}{result.ahead:,} of them are dated more than a day ahead; they set no clock")
     if result.other_times:
         terminal.note(_other_times(result))
     if result.left_out:

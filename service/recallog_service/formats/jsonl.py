@@ -1,5 +1,7 @@
 """The reader of JSONL files: one event per line.
 
+The time at which an event was first appended stands at the end of a line of an export.
+
 A line is what `recallog export` writes, what a producer writes (`id`, `at` and `envelope` may be absent), or an event
 of envelope 0 (`run_id`, `actor`, `created_at`). Absent fields are derived from the file alone, so that reading it again
 gives the same events:
@@ -11,6 +13,7 @@ A refused line that is JSON counts in both, so that later lines have the same id
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -27,6 +30,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # `codec.decode` limits the size of the line as it is, `codec.parse` the size of the event as it will be written. The
 # two differ by up to a factor of four (1e15 becomes 1000000000000000.0), so long lines go through `codec.parse`.
+_TIME = re.compile(rb',"appended":(\d{1,18})\}\s*$')
 _DECODED_BYTES_MAX = limits.EVENT_BYTES_MAX // 8
 
 
@@ -40,7 +44,8 @@ def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[It
     for number, line in enumerate(lines, 1):
         raw = line if number > 1 else line.removeprefix(_BYTE_ORDER_MARK)
         try:
-            item = Item(number, event=_event(raw, absent))
+            event, appended = without_time(raw)
+            item = Item(number, event=_event(event, absent), appended=appended)
         except InvalidEvent as error:
             if not raw.strip():
                 continue
@@ -49,6 +54,17 @@ def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[It
             item = refused(number, f"line {number}", error)
         started = True
         yield item
+
+
+def with_time(event: bytes, appended: int) -> bytes:
+    """The line of an event in an export: with the time at which it was first appended, unless that is not known."""
+    return b'%s,"appended":%d}' % (event[:-1], appended) if appended else event
+
+
+def without_time(line: bytes) -> tuple[bytes, int]:
+    """The event of a line, and the time at which it was first appended, in milliseconds since 1970; 0: not known."""
+    found = _TIME.search(line)
+    return (line, 0) if found is None else (line[: found.start()] + b"}", int(found[1]))
 
 
 def _event(raw: bytes, absent: "_AbsentFields") -> Event:

@@ -1,5 +1,6 @@
 """The ledger port: an ordered, durable, append-only log of events in partitions."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ class Batch(msgspec.Struct, frozen=True):
     spaces: Sequence[int] | None = None
     """A number for each record, the same for all records of a space; None if the ledger does not number spaces, or if
     the batch is of one space."""
+    appended: Sequence[int] | None = None
+    """When each record was first appended, in milliseconds since 1970; 0, or None for all, if that is not known."""
 
     def cut(self, begin: int, end: int) -> "Batch":
         """The batch of some consecutive records, which are named by their indices, with the holes behind them."""
@@ -85,7 +88,17 @@ class Batch(msgspec.Struct, frozen=True):
             None if self.keys is None else self.keys[begin:end],
             None if self.traceparents is None else self.traceparents[begin:end],
             None if self.spaces is None else self.spaces[begin:end],
+            None if self.appended is None else self.appended[begin:end],
         )
+
+    def time_of(self, number: int) -> int:
+        """When the record with that index was first appended."""
+        return self.appended[number] if self.appended else 0
+
+    def only(self, numbers: Sequence[int]) -> "Batch":
+        """The batch with some of the records, which are named by their indices, without their spaces and headers."""
+        records, appended = [self.records[number] for number in numbers], [self.time_of(number) for number in numbers]
+        return Batch(self.partition, self.start, self.next, records, appended=appended)
 
 
 class StorageFault(NamedTuple):
@@ -100,6 +113,14 @@ class StorageFault(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.problem}. {self.remedy}"
+
+
+Times = Sequence[int] | None
+"""When events of another ledger were first appended there, in milliseconds since 1970; None: they are new.
+
+0 says that it is not known. A time that is later than now counts as now, so that nobody can have an `at` of the future
+taken for a time that has come.
+"""
 
 
 class Ledger(ABC):
@@ -141,7 +162,7 @@ class Ledger(ABC):
         """The identity of this ledger."""
 
     @abstractmethod
-    async def append(self, events: Sequence[Event]) -> list[Position]:
+    async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
         """Write `events` in order; return their positions when they are durable.
 
         With unique ids, a repeated event gets the position of its first record, and an event whose id belongs to other
@@ -149,7 +170,7 @@ class Ledger(ABC):
         written: sending them again is safe.
         """
 
-    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
+    async def append_guarded(self, events: Sequence[Event], guard: Guard, appended: Times = None) -> list[Position]:
         """`append`, once `guard` has accepted the partitions of `events`.
 
         An adapter whose storage can be replaced while it is open overrides it: what was accepted and what is written
@@ -157,7 +178,7 @@ class Ledger(ABC):
         """
         await self.open()
         await guard.check({self.partition_of(space) for space in {event.space for event in events}}, self.opening)
-        return await self.append(events)
+        return await self.append(events, appended)
 
     @abstractmethod
     async def ends(self) -> list[int]:
@@ -219,8 +240,8 @@ class Ledger(ABC):
         """Close files and connections."""
 
 
-def encode_events(events: Sequence[Event]) -> list[bytes]:
-    """The bytes of the events of one call.
+def encode_events(events: Sequence[Event], appended: Times = None) -> list[tuple[bytes, int]]:
+    """The bytes of the events of one call, and when each was first appended, in milliseconds since 1970.
 
     Raises `InvalidEvent`, whose path begins with the index of the event if there are several, or `RecallogError` for
     more than `limits.APPEND_EVENTS_MAX` events.
@@ -235,7 +256,9 @@ def encode_events(events: Sequence[Event]) -> list[bytes]:
             values.append(codec.encode(event))
         except InvalidEvent as error:
             raise error if len(events) == 1 else error.under(str(index)) from None
-    return values
+    now = time.time_ns() // 1_000_000
+    times = [now] * len(values) if appended is None else [min(each, now) for each in appended]
+    return [*zip(values, times, strict=True)]
 
 
 def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -> list[Batch]:

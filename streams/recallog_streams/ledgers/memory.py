@@ -9,17 +9,18 @@ from contextlib import suppress
 
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, InvalidEvent
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, check_repeat, encode_events
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, Times, check_repeat, encode_events
 
 
 class MemoryLedger(Ledger):
-    """A ledger of one partition: a list of (space, value), in which the index is the offset."""
+    """A ledger of one partition: lists of (space, value) and of times, in which the index is the offset."""
 
     def __init__(self, *, unique_ids: bool = True, batch_records: int = limits.READ_BATCH_RECORDS) -> None:
         self.unique_ids = unique_ids  # type: ignore[misc]
         self._id = secrets.token_hex(16)
         self._batch_records = batch_records
         self._values: list[tuple[str | None, bytes]] = []
+        self._appended: list[int] = []
         self._offsets: dict[tuple[str, str], int] = {}
 
     async def open(self) -> None:
@@ -28,28 +29,30 @@ class MemoryLedger(Ledger):
     async def manifest(self) -> Manifest:
         return Manifest(ledger=f"memory:{self._id}", partitions=1, partitioner="one")
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
-        values = encode_events(events)
+    async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
+        values = encode_events(events, appended)
         before = len(self._values)
         positions = []
-        for event, data in zip(events, values, strict=True):
+        for event, (data, time) in zip(events, values, strict=True):
             first = self._offsets.get((event.space, event.id)) if self.unique_ids else None
             if first is not None:
                 try:
                     check_repeat(event, data, self._values[first][1], Position(0, first) if first < before else None)
                 except IdConflict:
-                    del self._values[before:]
+                    del self._values[before:], self._appended[before:]
                     self._offsets = {key: offset for key, offset in self._offsets.items() if offset < before}
                     raise
             positions.append(Position(0, len(self._values) if first is None else first))
             if first is None:
                 self._offsets[event.space, event.id] = len(self._values)
                 self._values.append((event.space, data))
+                self._appended.append(time)
         return positions
 
-    def append_bytes(self, data: bytes, space: str | None = None) -> Position:
-        """Append raw bytes, as a producer without this library can."""
+    def append_bytes(self, data: bytes, space: str | None = None, appended: int = 0) -> Position:
+        """Append raw bytes, as a producer without this library can; `appended` as in `Batch`."""
         self._values.append((space, data))
+        self._appended.append(appended)
         return Position(0, len(self._values) - 1)
 
     def values(self) -> list[bytes]:
@@ -71,7 +74,7 @@ class MemoryLedger(Ledger):
                         following = offset
                         break
                     records.append((offset, data))
-            yield Batch(partition, start, following, records)
+            yield Batch(partition, start, following, records, appended=[self._appended[at] for at, _ in records])
             start = following
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002

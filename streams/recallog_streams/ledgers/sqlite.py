@@ -1,7 +1,7 @@
 """The embedded ledger: one SQLite file, one partition, one total order of all its events.
 
-Each record carries a checksum of its offset, space, id and value, which every read compares. A record that fails it, or
-an offset without a record, raises `StorageCorrupt`, after the records before it were read.
+Each record carries a checksum of its offset, space, id, value and time, which every read compares. A record that fails
+it, or an offset without a record, raises `StorageCorrupt`, after the records before it were read.
 """
 
 import sqlite3
@@ -26,6 +26,7 @@ from recallog_streams.ledgers.ledger import (
     Manifest,
     Part,
     PartProblem,
+    Times,
     check_repeat,
     encode_events,
 )
@@ -37,14 +38,20 @@ _LARGE_EVENTS = 100_000
 _ROWS_AT_ONCE = 50
 """How many events one statement writes, if an append has as many: a tenth of its time less than one by one."""
 # Without "OR FAIL" SQLite copies each page first, to undo the statement alone. A conflict undoes the whole transaction.
-_INSERT = "INSERT OR FAIL INTO events VALUES (?, ?, ?, ?, ?)"
-_INSERT_MANY = _INSERT + ", (?, ?, ?, ?, ?)" * (_ROWS_AT_ONCE - 1)
+_INSERT = "INSERT OR FAIL INTO events VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_MANY = _INSERT + ", (?, ?, ?, ?, ?, ?)" * (_ROWS_AT_ONCE - 1)
 
 
 def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """Add the checksums of format 2 to a ledger of format 1."""
-    if version != 1:
+    """Add the checksums of format 2 to a ledger of format 1, and to both the times of format 3."""
+    if version == 1:
+        _add_checksums(connection)
+    elif version != 2:
         raise Damaged(f"its format is {version}")
+    connection.execute("ALTER TABLE events ADD COLUMN appended INTEGER NOT NULL DEFAULT 0")  # it writes no row
+
+
+def _add_checksums(connection: sqlite3.Connection) -> None:
     events = records.end_of(connection)
     if events >= _LARGE_EVENTS:
         (_, _, path), *_ = connection.execute("PRAGMA database_list").fetchall()
@@ -70,7 +77,7 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
 LEDGER = FileFormat(
     what="ledger",
     application_id=0x52634C67,  # "RcLg"
-    version=2,
+    version=3,
     remedy="Keep a copy of it, then restore your backup of the folder",
     repair="before that, `recallog verify` says what is damaged, and whether `recallog verify --repair` can repair it",
     salvage="without one, `recallog export --keep-going` writes the records that can still be read",
@@ -84,7 +91,7 @@ LEDGER = FileFormat(
     CREATE TABLE spaces (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, crc INTEGER NOT NULL DEFAULT 0);
     CREATE TABLE events (
         offset INTEGER PRIMARY KEY, space INTEGER NOT NULL, id TEXT NOT NULL, value BLOB NOT NULL,
-        crc INTEGER NOT NULL DEFAULT 0, UNIQUE (space, id)
+        crc INTEGER NOT NULL DEFAULT 0, appended INTEGER NOT NULL DEFAULT 0, UNIQUE (space, id)
     );
     CREATE INDEX events_of_space ON events (space);
     """,
@@ -135,10 +142,10 @@ class SqliteLedger(Ledger):
     async def exists(self) -> bool:
         return self._file.path.exists()
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
-        return await self._append(events, None)
+    async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
+        return await self._append(events, appended, None)
 
-    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
+    async def append_guarded(self, events: Sequence[Event], guard: Guard, appended: Times = None) -> list[Position]:
         """As in `Ledger`. The transaction makes sure that the file is the one that `guard` has accepted."""
         if not self._file.openings and await self.exists():
             await self._file.run(_nothing, write=True)  # a write waits longer for a lock than what `guard` reads
@@ -146,28 +153,29 @@ class SqliteLedger(Ledger):
             opening = self.opening
             await guard.check((0,), opening)
             with suppress(_OtherOpening):
-                return await self._append(events, opening)
+                return await self._append(events, appended, opening)
 
-    async def _append(self, events: Sequence[Event], opening: object) -> list[Position]:
+    async def _append(self, events: Sequence[Event], appended: Times, opening: object) -> list[Position]:
         """`append`, to the file of that opening alone, unless it is None. Raises `_OtherOpening`."""
-        values = encode_events(events)
+        values = encode_events(events, appended)
 
         def work(connection: sqlite3.Connection, one_by_one: bool) -> Sequence[int]:
             start = self._seen_end(connection)
             if opening not in (None, self.opening):
                 raise _OtherOpening
             spaces = {name: _space(connection, name) for name in {event.space for event in events}}
-            written = [(event, spaces[event.space], data) for event, data in zip(events, values, strict=True)]
+            written = [(event, spaces[event.space], *each) for event, each in zip(events, values, strict=True)]
             if one_by_one:
-                return [_append_one(connection, event, number, data, start) for event, number, data in written]
+                return [_append_one(connection, *row, start) for row in written]
+            checksum = records.event_checksum
             _insert(
                 connection,
                 [
-                    (offset, number, id_ := event.id, data, records.event_checksum(offset, number, id_, data))
-                    for offset, (event, number, data) in enumerate(written, start)
+                    (offset, space, event.id, data, checksum(offset, space, event.id, data, time), time)
+                    for offset, (event, space, data, time) in enumerate(written, start)
                 ],
             )
-            return range(start, start + len(events))
+            return range(start, start + len(written))
 
         try:  # usually all ids are new
             offsets = await self._file.run(partial(work, one_by_one=False), write=True)
@@ -273,7 +281,7 @@ def _space(connection: sqlite3.Connection, name: str) -> int:
     return int(number)
 
 
-def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str, bytes, int]]) -> None:
+def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str, bytes, int, int]]) -> None:
     """Write events whose ids are new. The unique index checks the ids: raises `_Repeats`."""
     alone = len(rows) - len(rows) % _ROWS_AT_ONCE
     try:
@@ -284,13 +292,13 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str, 
         raise _Repeats from None
 
 
-def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: bytes, start: int) -> int:
+def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: bytes, time: int, start: int) -> int:
     """The offset of the event, or that of the first event with its id. The events of this call begin at `start`."""
     found = records.find(connection, space, event.id)
     if found is None:
         offset = records.end_of(connection)
-        crc = records.event_checksum(offset, space, event.id, data)
-        connection.execute(_INSERT, (offset, space, event.id, data, crc))
+        crc = records.event_checksum(offset, space, event.id, data, time)
+        connection.execute(_INSERT, (offset, space, event.id, data, crc, time))
         return offset
     offset, first = found
     check_repeat(event, data, first, Position(0, offset) if offset < start else None)

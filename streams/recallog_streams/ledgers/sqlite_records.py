@@ -1,7 +1,8 @@
 """Reading the records of the SQLite ledger: each read compares checksums, and names the record that is damaged.
 
-A record carries a checksum of its offset, the number of its space, its id and its value; a space one of its number and
-name. Reads return the records before the first damaged one, and raise `Damaged` at that one.
+A record carries a checksum of its offset, the number of its space, its id, its value and the time at which it was first
+appended; a space one of its number and name. Reads return the records before the first damaged one, and raise `Damaged`
+at that one.
 """
 
 import sqlite3
@@ -33,15 +34,15 @@ ALL_RECORDS = Selection(None)
 NO_RECORDS = Selection(-1, by_index=True)
 
 
-def event_checksum(offset: int, space: int, id_: str, value: bytes) -> int:
+def event_checksum(offset: int, space: int, id_: str, value: bytes, appended: int) -> int:
     """The checksum of a record; `space` is the number of its space."""
-    return crc32(value, crc32(id_.encode(), offset)) ^ space
+    return crc32(value, crc32(id_.encode(), offset)) ^ space ^ appended
 
 
-def is_intact_record(offset: int, space: Any, id_: Any, value: Any, crc: object) -> bool:
+def is_intact_record(offset: int, space: Any, id_: Any, value: Any, crc: object, appended: Any) -> bool:
     """Whether a record has its checksum. In a damaged file the columns can be of any type."""
     try:
-        return event_checksum(offset, space, id_, value) == crc
+        return event_checksum(offset, space, id_, value, appended) == crc
     except (TypeError, AttributeError):
         return False
 
@@ -49,7 +50,7 @@ def is_intact_record(offset: int, space: Any, id_: Any, value: Any, crc: object)
 def checksum_of_old(offset: int, space: Any, id_: Any, value: Any) -> int:
     """The checksum of a record of version 1; -1, which none has, for one that was damaged before."""
     try:
-        return event_checksum(offset, space, id_, value)
+        return event_checksum(offset, space, id_, value, 0)
     except (TypeError, AttributeError):
         return -1
 
@@ -87,12 +88,12 @@ def number_of(connection: sqlite3.Connection, name: str) -> int | None:
 
 def find(connection: sqlite3.Connection, space: int, id_: str) -> tuple[int, bytes] | None:
     """The offset and the value of an event; None if there is none."""
-    sql = "SELECT offset, value, crc FROM events WHERE space = ? AND id = ?"
+    sql = "SELECT offset, value, crc, appended FROM events WHERE space = ? AND id = ?"
     row = connection.execute(sql, (space, id_)).fetchone()
     if row is None:
         return None
-    offset, value, crc = row
-    if not is_intact_record(offset, space, id_, value, crc):
+    offset, value, *sums = row
+    if not is_intact_record(offset, space, id_, value, *sums):
         raise _damaged_record(offset)
     return int(offset), value
 
@@ -123,9 +124,10 @@ def read(connection: sqlite3.Connection, start: int, until: int, select: Selecti
 
 def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batch | None:
     """The next records of all spaces, if all up to the batch's end are intact."""
-    sql = "SELECT value, space, id, crc FROM events WHERE offset >= ? AND offset < ? ORDER BY offset LIMIT ?"
+    sql = "SELECT value, space, id, crc, appended FROM events WHERE offset >= ? AND offset < ? ORDER BY offset LIMIT ?"
     records: list[tuple[int, bytes]] = []
     spaces: list[int] = []
+    appended: list[int] = []
     room_bytes = limits.READ_BATCH_BYTES
     try:
         cursor = connection.execute(sql, (start, until, limits.READ_BATCH_RECORDS))
@@ -133,18 +135,19 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
             following = start + len(records)
             # The checksum covers the offset that the record must have, so that a hole or a repeated row fails it.
             if [
-                crc32(value, crc32(id_.encode(), offset)) ^ space
-                for offset, (value, space, id_, _) in enumerate(rows, following)
+                crc32(value, crc32(id_.encode(), offset)) ^ space ^ time
+                for offset, (value, space, id_, _, time) in enumerate(rows, following)
             ] != [row[3] for row in rows]:
                 return None
             values = [row[0] for row in rows]
             room_bytes -= sum(map(len, values))
             records += enumerate(values, following)
             spaces += [row[1] for row in rows]
+            appended += [row[4] for row in rows]
             if room_bytes < 0:
                 while room_bytes < 0 and len(records) > 1:
                     room_bytes += len(records.pop()[1])
-                return _batch(start, start + len(records), records, spaces)
+                return _batch(start, start + len(records), records, spaces, appended)
     except (TypeError, AttributeError):
         return None
     except sqlite3.DatabaseError as error:
@@ -153,7 +156,7 @@ def _read_intact(connection: sqlite3.Connection, start: int, until: int) -> Batc
         return None
     following = start + len(records)
     is_full = following == until or len(records) == limits.READ_BATCH_RECORDS
-    return _batch(start, following, records, spaces) if is_full else None
+    return _batch(start, following, records, spaces, appended) if is_full else None
 
 
 def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, select: Selection) -> Batch:
@@ -162,19 +165,20 @@ def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, s
     values: list[int | None] = [start, until]
     if select.by_index:
         where, values = f"space = ? AND {where}", [select.space, *values]
-    sql = f"SELECT offset, space, id, value, crc FROM events WHERE {where} ORDER BY offset LIMIT ?"
+    sql = f"SELECT offset, space, id, value, crc, appended FROM events WHERE {where} ORDER BY offset LIMIT ?"
     records: list[tuple[int, bytes]] = []
     spaces: list[int] = []
+    appended: list[int] = []
     seen, room_bytes, following, damage = 0, limits.READ_BATCH_BYTES, start, None
     dense, only = not select.by_index, None if select.by_index else select.space
     try:
-        for offset, space, id_, value, crc in connection.execute(sql, [*values, limits.READ_BATCH_RECORDS]):
+        for offset, space, id_, value, crc, time in connection.execute(sql, [*values, limits.READ_BATCH_RECORDS]):
             if offset < following:
                 damage = Damaged(f"the record at 0:{offset} is there twice", position=f"0:{following}", until=following)
                 break
             if dense and offset > following:
                 break
-            if not is_intact_record(offset, space, id_, value, crc):
+            if not is_intact_record(offset, space, id_, value, crc, time):
                 damage = _damaged_record(offset)
                 break
             if only is None or space == only:
@@ -183,6 +187,7 @@ def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, s
                     break
                 records.append((offset, value))
                 spaces.append(space)
+                appended.append(time)
             seen += 1
             following = offset + 1
     except sqlite3.DatabaseError as error:
@@ -197,15 +202,15 @@ def _read_up_to_damage(connection: sqlite3.Connection, start: int, until: int, s
     if dense and damage is None and not full and following < until:
         damage = _hole(connection, following)
     if damage is None:
-        return _batch(start, following if full else until, records, spaces)
+        return _batch(start, following if full else until, records, spaces, appended)
     if following == start:
         raise damage
-    return _batch(start, following, records, spaces)
+    return _batch(start, following, records, spaces, appended)
 
 
-def _batch(start: int, following: int, records: list[tuple[int, bytes]], spaces: list[int]) -> Batch:
-    """`spaces` may have more numbers than there are records."""
-    return Batch(0, start, following, records, spaces=spaces[: len(records)])
+def _batch(start: int, following: int, records: list[tuple[int, bytes]], spaces: list[int], times: list[int]) -> Batch:
+    """`spaces` and `times` may have more numbers than there are records."""
+    return Batch(0, start, following, records, spaces=spaces[: len(records)], appended=times[: len(records)])
 
 
 def _damaged_record(offset: int) -> Damaged:

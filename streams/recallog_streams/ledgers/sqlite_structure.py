@@ -35,7 +35,7 @@ _REPAIRED = {
     "events_of_space": "repaired_space_index",
 }
 """By the name of a tree: the temporary name of the one that replaces it."""
-_ALL_RECORDS = "SELECT offset, space, id, value, crc FROM events NOT INDEXED"
+_ALL_RECORDS = "SELECT offset, space, id, value, crc, appended FROM events NOT INDEXED"
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError)
 """What reading a damaged tree raises; the last where columns have other types than they were written with."""
 
@@ -126,7 +126,7 @@ def _spaces_problem(connection: sqlite3.Connection) -> str:
     try:
         firsts = connection.execute("SELECT space, min(offset) FROM events GROUP BY space").fetchall()
         for number, first in firsts:
-            sql = "SELECT space, id, value, crc FROM events WHERE offset = ?"
+            sql = "SELECT space, id, value, crc, appended FROM events WHERE offset = ?"
             row = connection.execute(sql, (first,)).fetchone()
             # A record that is missing, damaged or of another space is a problem of its own, or one of an index.
             if row is not None and row[0] == number and records.is_intact_record(first, *row):

@@ -81,10 +81,10 @@ class Workers:
         for space, count in Counter(batch.spaces).most_common():
             worker = of_space.setdefault(space, loads.index(min(loads)))
             loads[worker] += count
-        records: list[list[tuple[int, bytes]]] = [[] for _ in self._workers]
-        for space, record in zip(batch.spaces, batch.records, strict=True):
-            records[of_space[space]].append(record)
-        return [Batch(batch.partition, batch.start, batch.next, each) for each in records]
+        shares: list[list[int]] = [[] for _ in self._workers]
+        for number, space in enumerate(batch.spaces):
+            shares[of_space[space]].append(number)
+        return [batch.only(share) for share in shares]
 
     async def _fetch(
         self, fetch: Fetch, worker: int, row_keys: Sequence[RowKey], log_names: Sequence[LogName]

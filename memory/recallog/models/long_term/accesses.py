@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from recallog.operations.parameters import At
 from recallog.retrieval.channels import EVENT
 from recallog_projections.tables import RowKey
-from recallog_schemas import Event, timestamps
+from recallog_schemas import Event
 from recallog_schemas.errors import RecallogError, StorageReadOnly
 from recallog_schemas.models.long_term import limits as long_term_limits
 
@@ -109,15 +109,15 @@ class AccessCounter:
 
         agents = [agent for each, agent in collected if each == space]
 
-        async def time_and_known(reading: "ReadSession") -> tuple[datetime | None, Sequence[str]]:
+        async def times_of_known(reading: "ReadSession") -> Mapping[str, datetime | None]:
             rows = {agent: RowKey(activity.AGENTS.name, space, agent) for agent in agents}
-            snapshot = await reading.snapshot([RowKey(clock.NOW.name, space), *rows.values()])
-            now = snapshot.row(clock.NOW, space)
-            known = [agent for agent in agents if snapshot.row(activity.AGENTS, space, agent) is not None]
-            return None if now is None else timestamps.moment_of(now.at), known
+            times = (row for agent in agents for row in clock.keys(space, agent))
+            snapshot = await reading.snapshot([*times, *rows.values()])
+            known = (agent for agent in agents if snapshot.row(activity.AGENTS, space, agent) is not None)
+            return {agent: snapshot.time_of(space, agent) for agent in known}
 
-        now, known = await self._access.of_space(space, At(), time_and_known)
-        return [event for agent in known for event in _events_of(space, agent, collected[space, agent], now)]
+        known = await self._access.of_space(space, At(), times_of_known)
+        return [each for agent, now in known.items() for each in _events_of(space, agent, collected[space, agent], now)]
 
     def _start(self) -> None:
         """Publish what was counted, in a task of its own."""

@@ -83,7 +83,7 @@ def _depth(query: RecallQuery) -> int:
 
 async def _recalled(reading: AgentReading, query: RecallQuery, searching: asyncio.Future[EntriesByIndex]) -> RecallView:
     cache: TermCache = reading.searcher.cache
-    needs = [RowKey(settings.AGENTS.name, query.space, query.agent), RowKey(clock.NOW.name, query.space)]
+    needs = [RowKey(settings.AGENTS.name, query.space, query.agent), *clock.keys(query.space, query.agent)]
     needs += entry_presence.rows(query.space)
 
     async def read(session: AgentReading) -> tuple[Snapshot, _Rankings]:

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 
 from recallog.models.beliefs.queries import belief_log
 from recallog.models.long_term.entry_lookup import entries_by_id
-from recallog.models.tiers.queries import now_of
 from recallog.models.tiers.summary import summarized
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
@@ -72,7 +71,7 @@ async def recall(reading: AgentReading, query: str | None, limit: int, now: date
     """The `limit` memories of the stream with the highest scores."""
     space, agent, log_events = reading.space, reading.agent, reading.log_events
     snapshot = await _read(reading)
-    at = now_of(snapshot, space, now)
+    at = now or snapshot.time_of(space, agent)
     memories = [*_events(snapshot, space, agent, log_events), *_insights(snapshot, space, agent)]
     words = None if query is None else words_of(query)
     scored = [(_score(memory, words, memory.at if at is None else micros(at)), memory) for memory in memories]
@@ -147,7 +146,7 @@ async def summarize(reading: AgentReading, since: datetime | None, until: dateti
 async def _read(reading: AgentReading) -> Snapshot:
     space, agent, log_events = reading.space, reading.agent, reading.log_events
     return await reading.snapshot(
-        [RowKey(settings.AGENTS.name, space, agent), RowKey(clock.NOW.name, space)],
+        [RowKey(settings.AGENTS.name, space, agent), *clock.keys(space, agent)],
         [
             *episodic.logs(space, agent, log_events),
             belief_log(space, agent, beliefs_limits.BELIEFS_KEPT),

@@ -16,9 +16,7 @@ TierStrategy = Annotated[
     Literal["weighted", "fast_first", "comprehensive"],
     Field(description="By weighted similarity, the faster tiers first, or by similarity alone."),
 ]
-QueryTime = Annotated[
-    OptionalTime, Field(description="Time of the question; default: that of the newest event of the space.")
-]
+QueryTime = Annotated[OptionalTime, Field(description="Time of the question; default: that of the agent.")]
 PlanTime = Annotated[OptionalTime, Field(description="Time of the plan; default: that of the clock.")]
 NewTier = Annotated[Tier, Field(description="The tier that it is to be in.")]
 

@@ -63,7 +63,7 @@ async def entry(reading: AgentReading, entry_id: str, now: datetime | None) -> T
 
     async def read(session: AgentReading) -> TierEntryFound:
         snapshot = await _of_agent(session)
-        at = now_of(snapshot, space, now)
+        at = now or snapshot.time_of(space, agent)
         found = (await entries_by_id(session, space, [entry_id])).get(entry_id)
         row = None if found is None or found.ref.status != entries.LIVE else found.readable_by(agent)
         shown = None if row is None else await _tier_entry(session, row, at)
@@ -148,7 +148,7 @@ async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
         ),
         strategy=strategy,
         relevance_by=by,
-        now=now_of(snapshot, space, query.now),
+        now=query.now or snapshot.time_of(space, reading.agent),
     )
 
 
@@ -196,7 +196,9 @@ async def planned(reading: AgentReading, now: datetime | None) -> Planned | None
     snapshot = await _of_agent(reading)
     state = snapshot.row(tables.AGENTS, space, agent) or AgentTiers()
     unfinished = state.unfinished and state.planned_at is not None
-    at = moment_of(state.planned_at) if unfinished and state.planned_at is not None else now_of(snapshot, space, now)
+    at = now or snapshot.time_of(space, agent)
+    if unfinished and state.planned_at is not None:
+        at = moment_of(state.planned_at)
     if at is None or not (state.entries or unfinished):
         return None
     configured = rules.settings_of(snapshot.row(settings.AGENTS, space, agent))
@@ -235,7 +237,7 @@ async def stats(reading: AgentReading, now: datetime | None) -> TierStats:
     space, agent = reading.space, reading.agent
     moved = LogName(tables.MOVES.name, space, agent)
     snapshot = await _of_agent(reading, (moved, tiers_limits.MOVES_KEPT))
-    at = now_of(snapshot, space, now)
+    at = now or snapshot.time_of(space, agent)
     state = snapshot.row(tables.AGENTS, space, agent) or AgentTiers()
     used = snapshot.row(uses.AGENTS, space, agent) or AgentUses(0, 0)
     recent = _recent(tables.MOVES.decode_all(snapshot.tail(tables.MOVES, space, agent).entries), at)
@@ -289,21 +291,13 @@ def _counts(state: AgentTiers) -> dict[Tier, int]:
 # What all of them read
 
 
-def now_of(snapshot: Snapshot, space: str, now: datetime | None) -> datetime | None:
-    """The time of a question: that of the caller, else that of the space; None if the space has no events."""
-    if now is not None:
-        return now
-    row = snapshot.row(clock.NOW, space)
-    return None if row is None else moment_of(row.at)
-
-
 async def _of_agent(reading: AgentReading, *logs: tuple[LogName, int]) -> Snapshot:
     space, agent = reading.space, reading.agent
     keys = [
         RowKey(settings.AGENTS.name, space, agent),
         RowKey(tables.AGENTS.name, space, agent),
         RowKey(uses.AGENTS.name, space, agent),
-        RowKey(clock.NOW.name, space),
+        *clock.keys(space, agent),
     ]
     return await reading.snapshot(keys, [own_log(space, agent), *logs])
 

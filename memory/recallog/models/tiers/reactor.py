@@ -15,7 +15,7 @@ PLAN = "memory.consolidated"
 
 
 def events_of(space: str, agent: str, planned: Planned) -> list[Event]:
-    """The events that record a plan. Their cause is its trigger: they do not set the time of the space."""
+    """The events that record a plan. Their cause is its trigger: they set no clock."""
     trigger = consolidation_of(space, agent, planned.ordinal)
     return [
         Event(space=space, agent=agent, kind=PLAN, at=planned.now, payload=dict(payload), causation_id=trigger.id)

@@ -33,7 +33,7 @@ from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
 from recallog_projections.views.due import Due
 from recallog_projections.views.settings import Plans
-from recallog_schemas import Event, Record, limits, timestamps, triggers
+from recallog_schemas import Event, Record, limits, triggers
 from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.models.conversations.triggers import COMPACTION
 from recallog_schemas.triggers import Trigger
@@ -89,7 +89,7 @@ class Conversations:
                 if refused is not None:
                     rows.append(REFUSALS, Refusal(event.id, refused), event.space, event.agent)
             else:
-                _close(rows, event)
+                _close(rows, event, record.time)
         for (owner, session), messages in added.items():
             _append(rows, messages, said[owner, session], space, owner, session)
 
@@ -176,7 +176,7 @@ def _counted(state: ConversationRow, event: Event, row: MessageRow, counted: int
 
 def _judged(record: Record, owner: str, state: ConversationRow) -> ConversationRow:
     """The state, with the trigger of its compaction if that is due now."""
-    rests = timestamps.micros(record.event.at) < state.rests_until
+    rests = record.time < state.rests_until
     if state.due or rests or not thresholds.DEFAULT.exceeded(state.count, state.chars, state.live):
         return state
     return msgspec.structs.replace(state, due=_trigger(record.event, owner).id, due_at=record.offset)
@@ -236,7 +236,7 @@ def _compact(rows: Rows, record: Record) -> str | None:
         covered,
         event.payload["summary"],
         event.payload["by"],
-        timestamps.micros(event.at),
+        record.time,
         event.subject,
     )
     rows.put(COMPACTIONS, row, *at)
@@ -254,7 +254,7 @@ def _closed(event: Event) -> Trigger | None:
     return trigger if trigger is not None and trigger.kind == COMPACTION else None
 
 
-def _close(rows: Rows, event: Event) -> None:
+def _close(rows: Rows, event: Event, at: int) -> None:
     trigger = _closed(event)
     due = None if trigger is None else rows.get(DUE, event.space, event.agent, trigger.id)
     if trigger is None or due is None:
@@ -263,7 +263,7 @@ def _close(rows: Rows, event: Event) -> None:
     state = rows.get(STATES, event.space, event.agent, due.session) or _EMPTY
     failures = state.failures + 1 if event.kind == triggers.FAILED else 0
     rests = failures >= conversations_limits.COMPACT_FAILURES
-    rests_until = timestamps.micros(event.at) + _REST_MICROS if rests else 0
+    rests_until = at + _REST_MICROS if rests else 0
     state = msgspec.structs.replace(state, due="", due_at=-1, failures=failures, rests_until=rests_until)
     rows.put(STATES, state, event.space, event.agent, due.session)
 

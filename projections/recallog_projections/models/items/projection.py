@@ -196,7 +196,7 @@ class _Change:
         self._offset = record.offset
         self._kind = record.event.kind
         self._payload = record.event.payload
-        self._at = timestamps.micros(record.event.at)
+        self._at = record.time
         self._of = record.event.space, record.event.agent
         self._namespace: Sequence[str] = self._payload["namespace"]
 

@@ -20,7 +20,7 @@ from recallog_projections.models.long_term.tables import CapturedCalls, EntryRef
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
 from recallog_projections.views import settings, visibility
-from recallog_schemas import Event, Record, limits, rules, timestamps
+from recallog_schemas import Event, Record, limits, rules
 from recallog_schemas.kinds import CaptureSettings
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.text_rules import tool_details
@@ -71,7 +71,7 @@ def _names(capture: CaptureSettings, tool: str) -> bool:
 
 def _count(rows: Rows, record: Record, capture: CaptureSettings) -> bool:
     """Count the call, unless as many as may be captured are within a minute of it."""
-    at, keys = timestamps.micros(record.event.at), _minutes(record)
+    at, keys = record.time, _minutes(record)
     minute = at // _WITHIN
     rows_of = {each: rows.get(tables.CAPTURED, *key[1:]) for each, key in keys.items()}
     times = {each: row.times for each, row in rows_of.items() if row is not None and row.minute == each}
@@ -85,7 +85,7 @@ def _count(rows: Rows, record: Record, capture: CaptureSettings) -> bool:
 def _minutes(record: Record) -> Mapping[int, RowKey]:
     """The rows of the minute before the call, of its own, and of the one after it."""
     event = record.event
-    minute = timestamps.micros(event.at) // _WITHIN
+    minute = record.time // _WITHIN
     return {
         each: RowKey(tables.CAPTURED.name, event.space, event.agent, str(each % long_term_limits.CAPTURED_MINUTES))
         for each in (minute - 1, minute, minute + 1)

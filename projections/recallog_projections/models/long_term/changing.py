@@ -16,7 +16,7 @@ from recallog_projections.models.long_term.kinds import MOVED, RESTORED, changed
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow, Erasure
 from recallog_projections.refusals import Refusal
 from recallog_projections.rows import Rows
-from recallog_schemas import Record, kinds, rules, timestamps
+from recallog_schemas import Record, kinds, rules
 
 _LABELS = ("entity", "category", "source", "topic")
 
@@ -127,7 +127,7 @@ def _updated(row: EntryRow, record: Record) -> EntryRow:
     if "metadata" in payload:
         changed["metadata"] = retaining.stored_metadata(payload["metadata"])
     version = row.version + ("text" in changed and changed["text"] != row.text)
-    at = timestamps.micros(record.event.at)
+    at = record.time
     if version != row.version or changed.get("type", row.type) != row.type:
         changed |= {"since": record.offset, "since_at": at}
     return msgspec.structs.replace(row, version=version, updated_at=at, **changed)
@@ -142,7 +142,7 @@ def _transferred(row: EntryRow, record: Record) -> EntryRow:
     to = record.event.payload["to"]
     if to == row.owner:
         return row
-    at = timestamps.micros(record.event.at)
+    at = record.time
     return msgspec.structs.replace(
         row,
         owner=to,
@@ -180,7 +180,7 @@ def _erase(rows: Rows, record: Record, id_: str, ref: EntryRef) -> str | None:
     erased = EntryRef(ref.owner, ref.offset, tables.ERASED, retracted=dependents, captured=ref.captured)
     rows.put(tables.IDS, erased, event.space, "", id_)
     reason = event.payload.get("reason")
-    erasure = Erasure(timestamps.micros(event.at), event.agent, reason)
+    erasure = Erasure(record.time, event.agent, reason)
     rows.put(tables.ERASURES, erasure, event.space, ref.owner, id_)
     linking.audit(rows, row, "erased", record, reason)
     return None

@@ -27,7 +27,7 @@ from recallog_projections.models.long_term.views import make_entries
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
-from recallog_schemas import Record, codec, timestamps
+from recallog_schemas import Record, codec
 from recallog_schemas.models.long_term import limits as long_term_limits
 
 
@@ -83,7 +83,7 @@ def _end(rows: Rows, record: Record, id_: str, ended: EntryRow | None, most: int
     known = rows.get(ENDED, *address)
     points = () if known is None else known.points
     if ended is not None:
-        offset, at = record.offset, timestamps.micros(record.event.at)
+        offset, at = record.offset, record.time
         points = (*points, point_id_of(ended))
         document = msgspec.structs.replace(document_of(ended, offset), until=offset, until_at=at)
         rows.put(DOCUMENTS, document, "", key=points[-1])

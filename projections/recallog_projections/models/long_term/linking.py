@@ -31,7 +31,7 @@ from recallog_projections.models.long_term.tables import (
 from recallog_projections.models.long_term.texts import TextForm
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey
-from recallog_schemas import Record, rules, timestamps
+from recallog_schemas import Record, rules
 from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.models.long_term import limits as long_term_limits
 
@@ -193,7 +193,7 @@ def end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
 def restore(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> None:
     """Make an archived entry live again. In the index this is a form of its own: the former one has ended."""
     rows.delete(tables.ENDED, row.space, row.owner, tables.key_of(row.offset))
-    live = msgspec.structs.replace(row, since=record.offset, since_at=timestamps.micros(record.event.at))
+    live = msgspec.structs.replace(row, since=record.offset, since_at=record.time)
     add(rows, live, rules.rule_of(record.event))
     rows.put(tables.IDS, msgspec.structs.replace(ref, status=tables.LIVE, reason=None, of=None), row.space, "", row.id)
     audit(rows, row, "restored", record, record.event.payload.get("reason"))
@@ -214,7 +214,7 @@ def forget_subject(rows: Rows, row: EntryRow) -> None:
 
 def audit(rows: Rows, row: EntryRow, operation: str, record: Record, reason: str | None = None) -> None:
     """Append a change of the entry to the log of its owner."""
-    entry = AuditEntry(operation, row.id, timestamps.micros(record.event.at), record.event.agent, reason)
+    entry = AuditEntry(operation, row.id, record.time, record.event.agent, reason)
     rows.append(tables.AUDIT, entry, row.space, row.owner)
 
 

@@ -17,7 +17,7 @@ from recallog_projections.models.long_term import linking, tables, texts
 from recallog_projections.models.long_term.tables import EntryRef, EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.views import settings, visibility
-from recallog_schemas import Event, Record, kinds, limits, rules, timestamps, triggers
+from recallog_schemas import Event, Record, kinds, limits, rules, triggers
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.triggers import MIGRATION
 
@@ -67,7 +67,7 @@ def _entry(rows: Rows, record: Record) -> EntryRow:
 def entry_of(record: Record, text: str, fields: Mapping[str, Any], *, shared: bool) -> EntryRow:
     """The entry with a text and the `fields` of a payload of `memory.retained`, which the event retains."""
     event = record.event
-    kind, at = kinds.kind_of(event.kind), timestamps.micros(event.at)
+    kind, at = kinds.kind_of(event.kind), record.time
     importance, confidence = fields.get("importance"), fields.get("confidence")
     return EntryRow(
         space=event.space,

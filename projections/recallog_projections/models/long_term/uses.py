@@ -13,7 +13,7 @@ from recallog_projections.models.long_term.reading import may_read
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
-from recallog_schemas import Record, limits, timestamps
+from recallog_schemas import Record, limits
 
 
 class UseRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -74,7 +74,7 @@ def row_key(row: EntryRow) -> RowKey:
 
 def _count(rows: Rows, record: Record) -> None:
     event = record.event
-    at = timestamps.micros(event.at)
+    at = record.time
     for id_, times in event.payload.get("counts", {}).items():
         ref = rows.get(tables.IDS, event.space, "", id_)
         if ref is None or ref.status != tables.LIVE:

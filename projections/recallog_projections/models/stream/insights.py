@@ -12,7 +12,7 @@ import msgspec
 from recallog_projections.models.beliefs.beliefs import KIND
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log
-from recallog_schemas import Event, Record, timestamps
+from recallog_schemas import Event, Record
 from recallog_schemas.models.stream import limits as stream_limits
 
 _MARKED = re.compile(r"\s*INSIGHT:\s*(\S.*)", re.ASCII | re.IGNORECASE)
@@ -48,7 +48,7 @@ class Insights:
             event = record.event
             if record.memorable:
                 for text in insights_of(event):
-                    row = InsightRow(record.offset, event.id, timestamps.micros(event.at), event.turn, text)
+                    row = InsightRow(record.offset, event.id, record.time, event.turn, text)
                     rows.append(INSIGHTS, row, event.space, event.agent)
 
 

@@ -45,7 +45,7 @@ class Tiers:
                 continue
             event = record.event
             if clock.sets_time(event) and _loads_agent(event):
-                _bound(rows, event)
+                _bound(rows, event, record.time)
             if event.kind == PLAN:
                 _plan(rows, record)
             elif event.kind == _OUTCOME:
@@ -55,7 +55,7 @@ class Tiers:
             elif event.kind == _CONFIGURED:
                 _reschedule(rows, event)
             elif event.kind in triggers.CLOSINGS:
-                _close(rows, event)
+                _close(rows, event, record.time)
             else:
                 _follow(rows, record)
 
@@ -153,7 +153,7 @@ def _replace(rows: Rows, record: Record, before: TierRow | None, after: TierRow 
         if after is not None and after.owner == owner:
             counted = _counted(counted, after, 1)
             if before is None or (before.owner, before.tier) != (owner, after.tier):
-                counted = _arrived(known, counted, after.tier, timestamps.micros(record.event.at), limits)
+                counted = _arrived(known, counted, after.tier, record.time, limits)
         scheduling.put(rows, space, owner, counted, limits)
 
 
@@ -232,7 +232,7 @@ def _moved(rows: Rows, row: TierRow, to: str, at: int, plan: int | None) -> Tier
 def _move_by_owner(rows: Rows, record: Record) -> None:
     """Move an entry to another tier, give it one, or follow its restoration; only its owner may."""
     event = record.event
-    to, at = event.payload.get("to"), timestamps.micros(event.at)
+    to, at = event.payload.get("to"), record.time
     ref = rows.get(entries.IDS, event.space, "", event.payload["entry"])
     if ref is None or ref.status != entries.LIVE or ref.owner != event.agent:
         return
@@ -249,7 +249,7 @@ def _move_by_owner(rows: Rows, record: Record) -> None:
 def _begin(rows: Rows, record: Record, entry: EntryRow, to: str | None) -> None:
     """Give an entry the tier `to`. One that is restored has the tier that it had when it was archived, if `to` is None,
     and ages anew, since it would be archived again otherwise."""
-    address, at = (entry.space, entry.owner, entries.key_of(entry.offset)), timestamps.micros(record.event.at)
+    address, at = (entry.space, entry.owner, entries.key_of(entry.offset)), record.time
     ended = rows.get(tables.ENDED, *address)
     if ended is not None:
         rows.delete(tables.ENDED, *address)
@@ -303,9 +303,9 @@ def _learned(row: TierRow, event: Event) -> TierRow:
 # The next plan.
 
 
-def _bound(rows: Rows, event: Event) -> None:
+def _bound(rows: Rows, event: Event, at: int) -> None:
     known = rows.get(tables.AGENTS, event.space, event.agent)
-    bounded = None if known is None else scheduling.bounded(known, timestamps.micros(event.at))
+    bounded = None if known is None else scheduling.bounded(known, at)
     if bounded is not None and bounded != known:
         scheduling.put(rows, event.space, event.agent, bounded, _settings(rows, event.space, event.agent))
 
@@ -317,11 +317,11 @@ def _reschedule(rows: Rows, event: Event) -> None:
         scheduling.put(rows, event.space, event.agent, state, rules.of_raw(event.payload["tiers"]))
 
 
-def _close(rows: Rows, event: Event) -> None:
+def _close(rows: Rows, event: Event, at: int) -> None:
     trigger = triggers.named_by(event)
     if trigger is not None and trigger.kind == CONSOLIDATION:
         limits = _settings(rows, event.space, event.agent)
         state = scheduling.agent_of(rows, event.space, event.agent)
-        now = scheduling.closed(state, trigger.ordinal, timestamps.micros(event.at), limits)
+        now = scheduling.closed(state, trigger.ordinal, at, limits)
         if now != state:
             scheduling.put(rows, event.space, event.agent, now, limits)

@@ -27,7 +27,7 @@ from recallog_projections.models.workspace.chunks import Chunk, chunks
 from recallog_projections.projection import Projection
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Table
-from recallog_schemas import Event, Record, timestamps
+from recallog_schemas import Event, Record
 
 TYPE = "document"
 """The type of chunks."""
@@ -70,7 +70,7 @@ def _apply(rows: Rows, record: Record, path: str) -> int:
     if before is after:
         return 0
     known = rows.get(CHUNKS, space, agent, path) or DocumentChunks((), ())
-    at = timestamps.micros(record.event.at)
+    at = record.time
     changed = chunk_forms.changes(
         known.present, _keyed(chunks_of(path, before)), _keyed(chunks_of(path, after)), record.offset, at
     )

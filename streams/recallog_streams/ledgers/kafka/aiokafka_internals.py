@@ -241,6 +241,7 @@ class RecordFields(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+    timestamp: int
     headers: Sequence[tuple[str, bytes]] = ()
 
 
@@ -290,11 +291,11 @@ def _without_headers(data: bytes) -> Iterator[RecordFields]:
         length, position = decode_varint(buffer, position)
         end = position + length
         position += 1  # attributes, which are unused
-        _, position = decode_varint(buffer, position)  # of its time
+        later, position = decode_varint(buffer, position)
         delta, position = decode_varint(buffer, position)
         key, position = _bytes(buffer, position)
         value, _ = _bytes(buffer, position)
-        yield RecordFields(batch.base_offset + delta, key, value)
+        yield RecordFields(batch.base_offset + delta, key, value, batch.first_timestamp + later)
         position = end
 
 

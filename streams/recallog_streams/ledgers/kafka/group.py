@@ -210,6 +210,7 @@ class ConsumerGroupSource(RecordSource):
             [(record.offset, record.value or b"") for record in records],
             [record.key for record in records],
             [traceparent_of(record.headers) for record in records] if self._traced else None,
+            appended=[max(0, record.timestamp) for record in records],
         )
 
     def _started(self) -> AIOKafkaConsumer:

@@ -17,7 +17,7 @@ from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import Topic, Topics
 from recallog_streams.ledgers.kafka.topic_settings import RECORD_OVERHEAD_BYTES
 from recallog_streams.ledgers.kafka.writing import Message, Writer
-from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, StorageFault, encode_events
+from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, StorageFault, Times, encode_events
 from recallog_streams.tracing import Tracing
 
 PARTITIONER: Final = "murmur2"
@@ -75,14 +75,14 @@ class KafkaLedger(Ledger):
             partitioner=PARTITIONER,
         )
 
-    async def append(self, events: Sequence[Event]) -> list[Position]:
-        return await self._append(events, None)
+    async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
+        return await self._append(events, appended, None)
 
-    async def append_guarded(self, events: Sequence[Event], guard: Guard) -> list[Position]:
-        return await self._append(events, guard)
+    async def append_guarded(self, events: Sequence[Event], guard: Guard, appended: Times = None) -> list[Position]:
+        return await self._append(events, appended, guard)
 
-    async def _append(self, events: Sequence[Event], guard: Guard | None) -> list[Position]:
-        values = encode_events(events)
+    async def _append(self, events: Sequence[Event], appended: Times, guard: Guard | None) -> list[Position]:
+        values = encode_events(events, appended)
         if not events:
             return []
         give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
@@ -90,8 +90,8 @@ class KafkaLedger(Ledger):
         await self._topics.check_keeps_events()
         traceparent = None if self._tracing is None else self._tracing.traceparent()
         messages = [
-            Message(partition_of(event.space, topic.partitions), event, value, traceparent)
-            for event, value in zip(events, values, strict=True)
+            Message(partition_of(event.space, topic.partitions), event, value, time, traceparent)
+            for event, (value, time) in zip(events, values, strict=True)
         ]
         partitions = {message.partition for message in messages}
         if guard is not None:

@@ -68,6 +68,7 @@ class Reader:
         first, position, room_bytes = start, start, limits.READ_BATCH_BYTES
         records: list[tuple[int, bytes]] = []
         keys: list[bytes | None] = []
+        appended: list[int] = []
         in_flight: asyncio.Task[Fetched] | None = None
         try:
             while position < until:
@@ -86,17 +87,18 @@ class Reader:
                             continue
                         value = record.value or b""
                         if records and (room_bytes < len(value) or len(records) == self._batch_records):
-                            yield Batch(partition, first, offset, records, keys)
-                            first, room_bytes, records, keys = offset, limits.READ_BATCH_BYTES, [], []
+                            yield Batch(partition, first, offset, records, keys, appended=appended)
+                            first, room_bytes, records, keys, appended = offset, limits.READ_BATCH_BYTES, [], [], []
                         room_bytes -= len(value)
                         records.append((offset, value))
                         keys.append(record.key)
+                        appended.append(max(0, record.timestamp))
                 position = fetched.next
                 if position < until and position - first >= SCAN_RECORDS:
-                    yield Batch(partition, first, position, records, keys)
-                    first, room_bytes, records, keys = position, limits.READ_BATCH_BYTES, [], []
+                    yield Batch(partition, first, position, records, keys, appended=appended)
+                    first, room_bytes, records, keys, appended = position, limits.READ_BATCH_BYTES, [], [], []
             if first < until:
-                yield Batch(partition, first, until, records, keys)
+                yield Batch(partition, first, until, records, keys, appended=appended)
         finally:
             if in_flight is not None:
                 await ended(in_flight)

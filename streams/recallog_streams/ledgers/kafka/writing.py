@@ -33,6 +33,8 @@ class Message(NamedTuple):
     partition: int
     event: Event
     value: bytes
+    appended: int
+    """The time of the record: when the event was first appended, in milliseconds since 1970."""
     traceparent: str | None = None
     """The header that names the span of its publisher."""
 
@@ -124,9 +126,9 @@ class Writer:
         futures: list[asyncio.Future[Any]] = []
         try:
             for number in share:
-                partition, event, value, traceparent = messages[number]
+                partition, event, value, appended, traceparent = messages[number]
                 key, headers = event.space.encode(), headers_of(event, traceparent)
-                futures.append(await producer.send(self._address.topic, value, key, partition, headers=headers))
+                futures.append(await producer.send(self._address.topic, value, key, partition, appended, headers))
                 sent.handed_over = True
             for future in futures:
                 await future
@@ -146,10 +148,10 @@ class Writer:
             batch = producer.create_batch()
             first = done
             while done < len(share):
-                _, event, value, traceparent = messages[share[done]]
+                _, event, value, appended, traceparent = messages[share[done]]
                 # Headers are created here and not before: ten thousand lists at once slow the garbage collector.
                 key, headers = event.space.encode(), headers_of(event, traceparent)
-                if batch.append(timestamp=None, key=key, value=value, headers=headers) is None:
+                if batch.append(timestamp=appended, key=key, value=value, headers=headers) is None:
                     break
                 done += 1
             batch.close()
