@@ -398,6 +398,7 @@ class MemoryAccess(Host):
 
     async def _is_declared(self, space: str, kind: str) -> bool:
         """Whether the space declares a kind; False if that cannot be found out soon."""
+        from recallog.reading.read_session import ReadSession
         from recallog_projections.tables import RowKey
         from recallog_projections.views import settings
 

@@ -11,6 +11,7 @@ import pytest
 from recallog import Memory
 from recallog.index.indexer import Indexer
 from recallog.operations.parameters import At
+from recallog.reading.readings import AgentReading
 from recallog.retrieval import recall
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import RecallQuery
@@ -152,7 +153,11 @@ async def ask(memory: Memory, *present: Promise, agent: str = "baker", **how: An
     query = RecallQuery.create("village", agent, "Who mends the mill?", None, **how)
     added = {"promises": lambda: PromiseCandidates({each.offset: each for each in present})}
     searcher = Searcher(memory._components.index, added=added)
-    return await memory._access.of_space("village", lambda reading: recall.recall(reading, searcher, query, 100), At())
+
+    async def asked(reading: AgentReading) -> RecallView:
+        return await recall.recall(replace(reading, make_searcher=lambda: searcher), query, 100)
+
+    return await memory._access.of_agent("village", agent, At(), asked)
 
 
 def spoke(text: str) -> Event:

@@ -27,6 +27,7 @@ from recallog.models.long_term import parameters as long_term_parameters
 from recallog.operations import parameters, pipeline
 from recallog.operations.facade import all_operations, operation
 from recallog.operations.operation import Operation, Scope
+from recallog.operations.parameters import At
 from recallog.queries.timeline import window
 from recallog_schemas.views import EpisodicView
 from recallog_service.access import Grant, Guarded, Verb
@@ -292,7 +293,7 @@ class Toy(FacadePart):
     @operation(example="recallog toy loud village baker")
     async def loud(self, space: parameters.Space, agent: parameters.Agent) -> EpisodicView:
         """What an agent sees."""
-        return await self._access.of_space(space, lambda reading: window(reading, space, agent, None), {})
+        return await self._access.of_agent(space, agent, At(), window, None)
 
     @operation(example="recallog toy all village")
     async def all(self, space: parameters.Space) -> EpisodicView:

@@ -63,7 +63,7 @@ class NightWatch(FacadePart):
     @operation(example="recallog night-watch hear village baker", command="night-watch hear")
     async def hear(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> LoudestView:
         """The name of an agent that was heard, as `listen` and `episodic` see it. See also `admin.status`."""
-        detail = await self._access.of_space(space, lambda reading: agents(reading, space, None, 10), at)
+        detail = await self._access.of_space(space, at, agents, None, 10)
         return LoudestView(agent=agent, texts=tuple(each.name for each in detail if each.name == agent))
 
     @operation(example="recallog night-watch listen", command="night-watch listen", scope=Scope.PUBLISH)
@@ -163,7 +163,7 @@ def test_the_command_takes_shared_options_and_prints_json(home: Path) -> None:
     ("arguments", "message"),
     [
         (["village"], "agent"),
-        (["vil lage", "baker"], "space"),
+        ([" village", "baker"], "space"),
         (["village", "baker", "--top-k", "0"], "--top-k"),
         (["village", "baker", "--top-k", "many"], "--top-k"),
         (["village", "baker", "--as-of", "noon"], "--as-of"),
@@ -231,7 +231,7 @@ def test_a_further_facade_reads_and_writes_the_memory_and_ends_with_it(home: Pat
             assert (await memory.night_watch.hear("village", "baker")).texts == ("baker",)
             assert (await memory.night_watch.hear("village", "miller", after="0:0")).texts == ()
             with pytest.raises(InvalidArgument, match="space: "):
-                await memory.night_watch.listen("vil lage")
+                await memory.night_watch.listen(" village")
         with pytest.raises(StorageError, match="the memory is closed"):
             await memory.night_watch.hear("village", "baker")
 

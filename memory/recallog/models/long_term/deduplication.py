@@ -5,6 +5,7 @@ the entry that stays, and can be restored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, ClassVar
 
@@ -56,15 +57,20 @@ class Deduplication(Reactor):
         return await self._access.of_space(space, At(), _merging, found.proposed, like_cause)
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which entries are compared, and which near-duplicates are archived."""
+
+    of: Collection[str] | None
+    """The entries of which near-duplicates are wanted; None: all."""
+    apply: bool
+    """Whether near-duplicates are archived."""
+    only: Collection[str] | None
+    """Those that are archived; None: all that are found."""
+
+
 async def deduplicate(
-    access: MemoryAccess,
-    space: str,
-    agent: str,
-    *,
-    of: Collection[str] | None,
-    apply: bool,
-    only: Collection[str] | None,
-    progress: Progress | None,
+    access: MemoryAccess, space: str, agent: str, chosen: Chosen, progress: Progress | None
 ) -> Deduplicated:
     """Find the near-duplicates among the live entries of an agent, or of some of them, and archive them if they are to
     be.
@@ -76,11 +82,11 @@ async def deduplicate(
     Raises `SettingsError` if the index is off, and `IndexUnavailable`.
     """
     access.components.require_index()
-    rows = await access.of_agent(space, agent, At(), _compared_rows, of)
-    found = await _near_duplicates(access, rows, progress, of is None)
-    proposed = [pair for pair in found if only is None or pair.archived in only]
+    rows = await access.of_agent(space, agent, At(), _compared_rows, chosen.of)
+    found = await _near_duplicates(access, rows, progress, chosen.of is None)
+    proposed = [pair for pair in found if chosen.only is None or pair.archived in chosen.only]
     position: Position | None = None
-    events = await access.of_space(space, At(), _merging, proposed, {}) if apply else []
+    events = await access.of_space(space, At(), _merging, proposed, {}) if chosen.apply else []
     for start in range(0, len(events), limits.APPEND_EVENTS_MAX):
         position = (await access.append(events[start : start + limits.APPEND_EVENTS_MAX]))[-1]
     return Deduplicated(

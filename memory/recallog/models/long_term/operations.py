@@ -445,6 +445,5 @@ class Entries(FacadePart):
         """
         from recallog.models.long_term import deduplication
 
-        return await deduplication.deduplicate(
-            self._access, space, agent, of=of, apply=apply, only=only, progress=progress
-        )
+        chosen = deduplication.Chosen(of, apply, only)
+        return await deduplication.deduplicate(self._access, space, agent, chosen, progress)
