@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
+from recallog.models import beliefs
 from recallog.models.beliefs import parameters as beliefs_parameters
 from recallog.operations import parameters
 from recallog.operations.facade import operation
@@ -22,9 +23,7 @@ class Beliefs(FacadePart):
 
         In Python `answer(belief)` of the view makes the event that answers it.
         """
-        from recallog.models.beliefs import queries
-
-        return await self._access.of_agent(space, agent, at, queries.reflection_of)
+        return await self._access.of_agent(space, agent, at, beliefs.queries.reflection_of)
 
     @operation(example="recallog beliefs village widow --reader smith", gen_ai=GenAi.SEARCH, records="beliefs")
     async def beliefs(
@@ -36,6 +35,4 @@ class Beliefs(FacadePart):
         **at: Unpack[At],
     ) -> "BeliefsView":
         """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
-        from recallog.models.beliefs import queries
-
-        return await self._access.of_agent(space, agent, at, queries.beliefs_of, reader)
+        return await self._access.of_agent(space, agent, at, beliefs.queries.beliefs_of, reader)

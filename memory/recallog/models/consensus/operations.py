@@ -71,8 +71,6 @@ class Consensus(FacadePart):
         Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
         not see this one; nothing has changed then.
         """
-        from recallog.models.consensus import commands as changes
-
         given = {
             "topic": topic,
             "conclusion": conclusion,
@@ -81,7 +79,7 @@ class Consensus(FacadePart):
             "confidence": confidence,
             **options,
         }
-        return await changes.record(self._access, space, agent, given, event_id)
+        return await consensus.commands.record(self._access, space, agent, given, event_id)
 
     @operation(
         example='recallog consensus dissent village miller "It ignores bursts." --type risk_warning '
@@ -105,11 +103,9 @@ class Consensus(FacadePart):
 
         Raises `Refused` if the agent sees no consensus with the id; nothing has changed then.
         """
-        from recallog.models.consensus import commands as changes
-
         named = {("consensus" if name == "consensus_id" else name): value for name, value in options.items()}
         given = {"content": content, "type": type, "confidence": confidence, **named}
-        return await changes.dissent(self._access, space, agent, given, event_id)
+        return await consensus.commands.dissent(self._access, space, agent, given, event_id)
 
     @operation(
         example="recallog consensus supersede village baker c-1 c-2",
@@ -130,9 +126,7 @@ class Consensus(FacadePart):
         Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
         who see the one do not see the other; nothing has changed then.
         """
-        from recallog.models.consensus import commands as changes
-
-        return await changes.supersede(self._access, space, agent, consensus_id, by)
+        return await consensus.commands.supersede(self._access, space, agent, consensus_id, by)
 
     @operation(
         example='recallog consensus find-similar village baker "rate limiter testing"',

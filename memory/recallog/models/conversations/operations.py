@@ -68,14 +68,13 @@ class Conversation(FacadePart):
 
         Raises `EventTooLarge` for a message of more than 16 MiB.
         """
-        from recallog.models.conversations import commands as changes
-        from recallog_projections.models.conversations.tables import ConversationKey
-
         return await self._noted(
-            await changes.add(
+            await conversations.commands.add(
                 self._access,
-                ConversationKey(space, agent, session),
-                changes.Addition(conversations_parameters.message_list(messages), continues, turn, subject),
+                conversations.ConversationKey(space, agent, session),
+                conversations.commands.Addition(
+                    conversations_parameters.message_list(messages), continues, turn, subject
+                ),
                 await self._newest(space),
             )
         )
@@ -100,9 +99,7 @@ class Conversation(FacadePart):
         Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
         ingested with the session is a message too: what a user and the agent said, and calls of tools.
         """
-        from recallog_projections.models.conversations.tables import ConversationKey
-
-        conversation = ConversationKey(space, agent, session)
+        conversation = conversations.ConversationKey(space, agent, session)
         return await self._access.of_agent(
             space, agent, at, conversations.queries.messages, conversation, before, whole=whole
         )
@@ -130,15 +127,16 @@ class Conversation(FacadePart):
         the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
         they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
         """
-        from recallog.models.conversations import commands as changes
-        from recallog.models.conversations.askers import SUMMARIZER
-        from recallog_projections.models.conversations.tables import ConversationKey
         from recallog_projections.models.conversations.thresholds import Thresholds
 
-        conversation = ConversationKey(space, agent, session)
+        conversation = conversations.ConversationKey(space, agent, session)
         thresholds = Thresholds(max_messages, max_chars, keep).bounded()
-        return await changes.compact(
-            self._access, conversation, self._access.asker(SUMMARIZER), thresholds, await self._newest(space)
+        return await conversations.commands.compact(
+            self._access,
+            conversation,
+            self._access.asker(conversations.askers.SUMMARIZER),
+            thresholds,
+            await self._newest(space),
         )
 
     @operation(
@@ -160,11 +158,10 @@ class Conversation(FacadePart):
         They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
         of them, nothing is written.
         """
-        from recallog.models.conversations import commands as changes
-        from recallog_projections.models.conversations.tables import ConversationKey
-
-        conversation = ConversationKey(space, agent, session)
-        return await self._noted(await changes.remove(self._access, conversation, ids, await self._newest(space)))
+        conversation = conversations.ConversationKey(space, agent, session)
+        return await self._noted(
+            await conversations.commands.remove(self._access, conversation, ids, await self._newest(space))
+        )
 
     @operation(
         example="recallog conversation pop village baker s-1",
@@ -181,11 +178,10 @@ class Conversation(FacadePart):
         count: conversations_parameters.PoppedMessages = 1,
     ) -> "MessagesRemoved":
         """Take the newest messages out of a conversation, and answer them."""
-        from recallog.models.conversations import commands as changes
-        from recallog_projections.models.conversations.tables import ConversationKey
-
-        conversation = ConversationKey(space, agent, session)
-        return await self._noted(await changes.pop(self._access, conversation, count, await self._newest(space)))
+        conversation = conversations.ConversationKey(space, agent, session)
+        return await self._noted(
+            await conversations.commands.pop(self._access, conversation, count, await self._newest(space))
+        )
 
     @operation(
         example="recallog conversation clear village baker s-1",
@@ -198,11 +194,10 @@ class Conversation(FacadePart):
         self, space: parameters.Space, agent: parameters.Agent, session: conversations_parameters.ConversationSession
     ) -> "MessagesRemoved":
         """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
-        from recallog.models.conversations import commands as changes
-        from recallog_projections.models.conversations.tables import ConversationKey
-
-        conversation = ConversationKey(space, agent, session)
-        return await self._noted(await changes.pop(self._access, conversation, None, await self._newest(space)))
+        conversation = conversations.ConversationKey(space, agent, session)
+        return await self._noted(
+            await conversations.commands.pop(self._access, conversation, None, await self._newest(space))
+        )
 
     @operation(
         example="recallog conversation end-turn village baker s-1",

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Unpack
 
+from recallog.models import facts
 from recallog.models.facts import parameters as facts_parameters
 from recallog.models.long_term.operations import Entries
 from recallog.models.long_term.parameters import ExtractOptions
@@ -44,12 +45,12 @@ class LongTerm(Entries):
 
         Raises `ModelMisconfigured`.
         """
-        from recallog.models.facts import commands
-        from recallog.models.facts.askers import EXTRACTOR
         from recallog.models.facts.extractor import ExtractionRequest, Utterance
 
         request = ExtractionRequest(space, agent, [Utterance(text, agent)])
-        return await commands.extract(self.retain, self._access.asker(EXTRACTOR), request, source, options)
+        return await facts.commands.extract(
+            self.retain, self._access.asker(facts.askers.EXTRACTOR), request, source, options
+        )
 
     @operation(
         example='recallog long-term reflect village baker "What does Acme Corp prefer?"',
@@ -74,8 +75,8 @@ class LongTerm(Entries):
 
         Raises `ModelFailed`, and `ModelMisconfigured`.
         """
-        from recallog.models.facts import commands
-        from recallog.models.facts.askers import SYNTHESIZER
 
-        asked = commands.Question(space, agent, question, store, after)
-        return await commands.reflect(self._access.memory.recall, self.retain, self._access.asker(SYNTHESIZER), asked)
+        asked = facts.commands.Question(space, agent, question, store, after)
+        return await facts.commands.reflect(
+            self._access.memory.recall, self.retain, self._access.asker(facts.askers.SYNTHESIZER), asked
+        )

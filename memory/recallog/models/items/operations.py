@@ -47,11 +47,9 @@ class Items(FacadePart):
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
-        from recallog.models.items import commands as changes
-
-        address = changes.Address(space, agent, items_parameters.names(namespace), key)
-        given = changes.value_of(address, value, json_text=json_text)
-        return await changes.change(self._access, address, "put", event_id, value=given, base=base)
+        address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
+        given = items.commands.value_of(address, value, json_text=json_text)
+        return await items.commands.change(self._access, address, "put", event_id, value=given, base=base)
 
     @operation(
         example="recallog items get village baker notes miller",
@@ -91,10 +89,8 @@ class Items(FacadePart):
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
-        from recallog.models.items import commands as changes
-
-        address = changes.Address(space, agent, items_parameters.names(namespace), key)
-        return await changes.change(self._access, address, "appended", event_id, text=text, base=base)
+        address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
+        return await items.commands.change(self._access, address, "appended", event_id, text=text, base=base)
 
     @operation(
         example="recallog items move village baker notes miller miller-paid",
@@ -117,10 +113,8 @@ class Items(FacadePart):
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
-        from recallog.models.items import commands as changes
-
-        address = changes.Address(space, agent, items_parameters.names(namespace), key)
-        return await changes.change(self._access, address, "moved", event_id, to=to, base=base)
+        address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
+        return await items.commands.change(self._access, address, "moved", event_id, to=to, base=base)
 
     @operation(
         example="recallog items delete village baker notes miller",
@@ -145,10 +139,8 @@ class Items(FacadePart):
 
         Raises `Conflict`; nothing has changed then.
         """
-        from recallog.models.items import commands as changes
-
-        address = changes.Address(space, agent, items_parameters.names(namespace), key)
-        return await changes.change(self._access, address, "deleted", event_id, base=base)
+        address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
+        return await items.commands.change(self._access, address, "deleted", event_id, base=base)
 
     @operation(
         example="recallog items list village baker notes --newest-first",

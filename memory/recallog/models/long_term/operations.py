@@ -68,10 +68,8 @@ class Entries(FacadePart):
         Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
         changed then.
         """
-        from recallog.models.long_term import commands as changes
-
-        event = changes.entry_event(space, agent, text, type, entry_id, options)
-        return await changes.retain(self._access, event)
+        event = long_term.commands.entry_event(space, agent, text, type, entry_id, options)
+        return await long_term.commands.retain(self._access, event)
 
     @operation(
         example='recallog long-term compare village baker "Sift the flour first." --type lesson',
@@ -92,9 +90,7 @@ class Entries(FacadePart):
 
         Raises `Refused` for a sixth pinned entry.
         """
-        from recallog.models.long_term import commands as changes
-
-        return await changes.compare(self._access, space, agent, text, type, options)
+        return await long_term.commands.compare(self._access, space, agent, text, type, options)
 
     @operation(
         example='recallog long-term record-experience village baker deploy "Deployed the shop" --outcome "it crashed"',
@@ -116,10 +112,8 @@ class Entries(FacadePart):
 
         It costs the agent nothing, and the same experience may be kept twice: it happened twice.
         """
-        from recallog.models.long_term import commands as changes
-
-        event = changes.experience_event(space, agent, action_type, summary, entry_id, options)
-        return await changes.record_experience(self._access, event)
+        event = long_term.commands.experience_event(space, agent, action_type, summary, entry_id, options)
+        return await long_term.commands.record_experience(self._access, event)
 
     @operation(
         example="recallog long-term update village baker l-7 --priority pinned",
@@ -141,9 +135,7 @@ class Entries(FacadePart):
         Raises `Refused` if the agent owns no such entry, if the entry is not live any more, for a sixth pinned entry,
         and for a text that another entry has; nothing has changed then.
         """
-        from recallog.models.long_term import commands as changes
-
-        return await changes.update(self._access, space, agent, entry_id, event_id, fields)
+        return await long_term.commands.update(self._access, space, agent, entry_id, event_id, fields)
 
     @operation(
         example='recallog long-term forget village baker l-7 --reason "asked to"',
@@ -169,9 +161,7 @@ class Entries(FacadePart):
 
         Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
         """
-        from recallog.models.long_term import commands as changes
-
-        return await changes.forget(self._access, space, agent, entry_ids, subject, reason)
+        return await long_term.commands.forget(self._access, space, agent, entry_ids, subject, reason)
 
     @operation(
         example='recallog long-term retract village baker l-7 --reason "it was rye"',
@@ -194,9 +184,7 @@ class Entries(FacadePart):
 
         Raises `Refused` if the agent owns no such entry.
         """
-        from recallog.models.long_term import commands as changes
-
-        return await changes.retract(self._access, space, agent, entry_id, reason)
+        return await long_term.commands.retract(self._access, space, agent, entry_id, reason)
 
     @operation(
         example='recallog long-term archive village baker l-7 --reason "the season is over"',
@@ -220,10 +208,8 @@ class Entries(FacadePart):
 
         Raises `Refused` if the agent owns no such entry, or if it is retracted or erased.
         """
-        from recallog.models.long_term import commands as changes
-
         payload = {"entry": entry_id, "reason": reason}
-        return await changes.change_one(self._access, space, agent, "archived", payload, event_id)
+        return await long_term.commands.change_one(self._access, space, agent, "archived", payload, event_id)
 
     @operation(
         example="recallog long-term restore village baker l-7",
@@ -248,10 +234,8 @@ class Entries(FacadePart):
         Raises `Refused` if the agent owns no such entry, if it is retracted or erased, if one of its sources is erased,
         for a text that another entry has now, and for a sixth pinned entry; nothing has changed then.
         """
-        from recallog.models.long_term import commands as changes
-
         payload = {"entry": entry_id, "reason": reason}
-        return await changes.change_one(self._access, space, agent, "restored", payload, event_id)
+        return await long_term.commands.change_one(self._access, space, agent, "restored", payload, event_id)
 
     @operation(
         example='recallog long-term grant village baker 100 --reason "December"',
@@ -270,9 +254,7 @@ class Entries(FacadePart):
 
         From the first grant on it pays for what it retains. A negative number takes units, as a use does.
         """
-        from recallog.models.long_term import commands as changes
-
-        return await changes.grant(self._access, space, agent, units, reason, event_id)
+        return await long_term.commands.grant(self._access, space, agent, units, reason, event_id)
 
     @operation(
         example="recallog long-term transfer village baker miller l-7",
@@ -294,9 +276,7 @@ class Entries(FacadePart):
 
         Raises `Refused` if the agent does not own one of the entries; nothing has changed then.
         """
-        from recallog.models.long_term import commands as changes
-
-        return await changes.transfer(self._access, space, agent, entry_ids, to)
+        return await long_term.commands.transfer(self._access, space, agent, entry_ids, to)
 
     @operation(
         example="recallog long-term get village baker l-7",
@@ -375,9 +355,7 @@ class Entries(FacadePart):
         type: long_term_parameters.Type = "lesson",  # noqa: A002  # the name that entries and their events have
     ) -> "Seeded":
         """Give an agent entries to begin with, which cost nothing. Their ids follow from the texts: twice is once."""
-        from recallog.models.long_term import commands as changes
-
-        return await changes.seed(self._access, space, agent, texts, type)
+        return await long_term.commands.seed(self._access, space, agent, texts, type)
 
     @operation(example="recallog long-term stats village baker")
     async def stats(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "EntryStats":

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
+from recallog.models import prompt
 from recallog.models.prompt import parameters as prompt_parameters
 from recallog.operations import parameters
 from recallog.operations.facade import operation
@@ -51,12 +52,10 @@ class Prompts(FacadePart):
         Raises `InvalidArgument`, which says the least budget, if the identity, the working memory, `components`,
         `step`, `output_format` and the beginning of a visitor's newest message do not fit: these are never left out.
         """
-        from recallog.models.prompt import queries
-
         access, as_of = self._access, parameters.past_moment(options.get("as_of"))
         at = parameters.state(options)
         sections = [await section(access, space, agent, at) for section in access.sections]
-        request = queries.ContextRequest(
+        request = prompt.queries.ContextRequest(
             scene,
             query,
             extra,
@@ -69,7 +68,7 @@ class Prompts(FacadePart):
             session=session,
             sections=[each for each in sections if each is not None],
         )
-        return await access.of_agent(space, agent, options, queries.context, request, access.count_tokens)
+        return await access.of_agent(space, agent, options, prompt.queries.context, request, access.count_tokens)
 
     @operation(
         example='recallog explain village baker e-17 --query "who owes the miller?"',
@@ -92,9 +91,7 @@ class Prompts(FacadePart):
         setting of `top_k`. For an event that the views have dropped the space is folded up to it, to count the events
         that are newer. The content of an event that the agent may not see is not returned.
         """
-        from recallog.models.prompt import explain, queries
-
         self._access.check_events("top_k", top_k)
         as_of = parameters.past_moment(options.get("as_of"))
-        request = queries.ContextRequest(query=query, turn=options.get("turn"), as_of=as_of, top_k=top_k)
-        return await self._access.of_agent(space, agent, options, explain.explain, event_id, request)
+        request = prompt.queries.ContextRequest(query=query, turn=options.get("turn"), as_of=as_of, top_k=top_k)
+        return await self._access.of_agent(space, agent, options, prompt.explain.explain, event_id, request)

@@ -94,10 +94,8 @@ class Tiers(FacadePart):
 
         Raises `Refused` as `long_term.restore` does; nothing has changed then.
         """
-        from recallog.models.tiers import commands as changes
-
         payload = {"entry": entry_id, "to": tier, "reason": reason}
-        return await changes.change(self._access, space, agent, payload, event_id)
+        return await model.commands.change(self._access, space, agent, payload, event_id)
 
     @operation(
         example='recallog tiers report-outcome village baker l-7 --success --cause "the dough rose"',
@@ -121,9 +119,7 @@ class Tiers(FacadePart):
 
         Raises `Refused` if no entry is left; nothing has changed then.
         """
-        from recallog.models.tiers import commands as changes
-
-        return await changes.report_outcome(self._access, space, agent, entry_ids, event_id, options)
+        return await model.commands.report_outcome(self._access, space, agent, entry_ids, event_id, options)
 
     @operation(
         example="recallog tiers consolidate village baker",
@@ -140,9 +136,7 @@ class Tiers(FacadePart):
         An entry moves by one tier at most. What another process changes meanwhile is left as it is. If a plan was
         interrupted, its rest is made first. Nothing is written if nothing is to change.
         """
-        from recallog.models.tiers import commands as changes
-
-        return await changes.consolidate(self._access, space, agent, parameters.moment(now))
+        return await model.commands.consolidate(self._access, space, agent, parameters.moment(now))
 
     @operation(example="recallog tiers stats village baker")
     async def stats(

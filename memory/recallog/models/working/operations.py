@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Unpack
 
 from recallog.access import FacadePart
-from recallog.models import working
+from recallog.models import items, working
 from recallog.models.items import parameters as items_parameters
 from recallog.models.working import parameters as working_parameters
 from recallog.operations import parameters
@@ -51,12 +51,9 @@ class Working(FacadePart):
 
         Raises `Conflict`, and `Refused` for one block or key too many; nothing has changed then.
         """
-        from recallog.models.items import commands as changes
-        from recallog.models.working import commands as working
-
-        address = working.address(space, agent, label, session)
-        given = changes.value_of(address, content, json_text=json_text)
-        return await changes.change(self._access, address, "put", event_id, value=given, base=base)
+        address = working.commands.address(space, agent, label, session)
+        given = items.commands.value_of(address, content, json_text=json_text)
+        return await items.commands.change(self._access, address, "put", event_id, value=given, base=base)
 
     @operation(
         example='recallog working append village baker Goals " and rest on Sunday"',
@@ -81,11 +78,8 @@ class Working(FacadePart):
         Raises `Conflict`, and `Refused` for a content that is no text, and for one block or key too many; nothing has
         changed then.
         """
-        from recallog.models.items import commands as changes
-        from recallog.models.working import commands as working
-
-        address = working.address(space, agent, label, session)
-        return await changes.change(self._access, address, "appended", event_id, text=text, base=base)
+        address = working.commands.address(space, agent, label, session)
+        return await items.commands.change(self._access, address, "appended", event_id, text=text, base=base)
 
     @operation(
         example="recallog working get village baker Goals",
@@ -125,11 +119,8 @@ class Working(FacadePart):
 
         Raises `Conflict`; nothing has changed then.
         """
-        from recallog.models.items import commands as changes
-        from recallog.models.working import commands as working
-
-        address = working.address(space, agent, label, session)
-        return await changes.change(self._access, address, "deleted", event_id, base=base)
+        address = working.commands.address(space, agent, label, session)
+        return await items.commands.change(self._access, address, "deleted", event_id, base=base)
 
     @operation(example="recallog working render village baker", gen_ai=GenAi.SEARCH, records=None)
     async def render(
@@ -174,9 +165,7 @@ class Working(FacadePart):
 
         Raises `Refused` for too many blocks, and with `base` `Conflict` if the document has changed since.
         """
-        from recallog.models.working import commands as working
-
-        return await working.write_document(self._access, space, agent, text, base)
+        return await working.commands.write_document(self._access, space, agent, text, base)
 
     @operation(
         example="recallog working scratchpad village baker s-1",
@@ -211,6 +200,4 @@ class Working(FacadePart):
 
         An element that is added meanwhile stays.
         """
-        from recallog.models.working import commands as working
-
-        return await working.drain(self._access, space, agent, session, key)
+        return await working.commands.drain(self._access, space, agent, session, key)

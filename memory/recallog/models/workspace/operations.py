@@ -65,10 +65,8 @@ class Workspace(FacadePart):
 
         Raises `InvalidArgument` if there is no such folder.
         """
-        from recallog.models.workspace import commands as workspace
-
-        return await workspace.import_folder(
-            self._access, space, agent, workspace.folder_of(self._access, folder), overwrite=overwrite
+        return await workspace.commands.import_folder(
+            self._access, space, agent, workspace.commands.folder_of(self._access, folder), overwrite=overwrite
         )
 
     @checked
@@ -88,8 +86,6 @@ class Workspace(FacadePart):
 
         Raises `InvalidArgument` if the folder is a file.
         """
-        from recallog.models.workspace import commands as workspace
-
-        return await workspace.export_folder(
-            self._access, space, agent, workspace.folder_of(self._access, folder), overwrite=overwrite
+        return await workspace.commands.export_folder(
+            self._access, space, agent, workspace.commands.folder_of(self._access, folder), overwrite=overwrite
         )

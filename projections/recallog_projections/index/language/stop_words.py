@@ -2,13 +2,14 @@
 
 `stop_words/<language>.txt` has the function words of one language, question words included, separated by white space.
 `english_lookalikes.txt` has those of other languages that English texts have too: two of them are evidence.
+`letters.txt` has letters, each with the languages that it is evidence of.
 The language of a text is the one that has most of them. That is enough for sentences; a text of a few content words
 counts as English.
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -18,24 +19,8 @@ from recallog_projections.index.language.words import fold, without_accents
 ENGLISH: Final = "en"
 VIETNAMESE: Final = "vi"
 LATIN_LANGUAGES: Final = (
-    "de",
-    "fr",
-    "es",
-    "pt",
-    "it",
-    "nl",
-    "sv",
-    "da",
-    "no",
-    "fi",
-    "pl",
-    "cs",
-    "ro",
-    "hu",
-    "tr",
-    "id",
-    "vi",
-)
+    "de", "fr", "es", "pt", "it", "nl", "sv", "da", "no", "fi", "pl", "cs", "ro", "hu", "tr", "id", "vi",
+)  # fmt: skip
 """The languages in Latin letters besides English. If two have the same evidence, the first one counts."""
 _TYPED_WITHOUT_ACCENTS = frozenset({"es", "fr", "pt", "it", "ro", "pl", "cs", "tr"})
 _OTHER_ALPHABETS = ("ru", "el", "hy", "ar", "fa", "he", "hi", "bn", "ta")
@@ -45,51 +30,6 @@ _FOLDER = Path(__file__).with_name("stop_words")
 
 _SURE = 2
 """The evidence of a word or letter that English texts do not have. That of others is 1."""
-
-_LETTERS: Mapping[str, tuple[str, ...]] = {
-    "ß": ("de",),
-    "ä": ("de", "sv", "fi"),
-    "ö": ("de", "sv", "fi", "tr", "hu"),
-    "ü": ("de", "tr", "hu"),
-    "ñ": ("es",),
-    "¿": ("es",),
-    "¡": ("es",),
-    "ã": ("pt",),
-    "õ": ("pt",),
-    "ç": ("fr", "pt", "tr"),
-    "œ": ("fr",),
-    "ê": ("fr", "pt"),
-    "è": ("fr", "it"),
-    "â": ("fr", "pt", "ro"),
-    "ò": ("it",),
-    "ù": ("it", "fr"),
-    "å": ("sv", "no", "da"),
-    "ø": ("da", "no"),
-    "æ": ("da", "no"),
-    "ł": ("pl",),
-    "ą": ("pl",),
-    "ę": ("pl",),
-    "ś": ("pl",),
-    "ż": ("pl",),
-    "ř": ("cs",),
-    "ě": ("cs",),
-    "ů": ("cs",),
-    "ă": ("ro",),
-    "ș": ("ro",),
-    "ț": ("ro",),
-    "ő": ("hu",),
-    "ű": ("hu",),
-    "ğ": ("tr",),
-    "ş": ("tr",),
-    "ı": ("tr",),
-    "ơ": ("vi",),
-    "ư": ("vi",),
-    "đ": ("vi",),
-    "ạ": ("vi",),
-    "ế": ("vi",),
-    "ộ": ("vi",),
-}
-"""Letters and signs that are evidence of a language."""
 
 
 @lru_cache(maxsize=64)
@@ -116,13 +56,21 @@ def language_of(words: Collection[str], text: str) -> str:
     for word in _markers().keys() & distinct:
         evidence.update(_markers()[word])
     if not text.isascii():
-        for letter in _LETTERS.keys() & set(text.casefold()):
-            evidence.update(dict.fromkeys(_LETTERS[letter], _SURE))
+        letters = _letters()
+        for letter in letters.keys() & set(text.casefold()):
+            evidence.update(dict.fromkeys(letters[letter], _SURE))
     language = max(LATIN_LANGUAGES, key=evidence.__getitem__)  # the first of equal ones
     if evidence[language] < _SURE:
         return ENGLISH
     english = (stop_words(ENGLISH) - stop_words(language)) & distinct
     return language if evidence[language] > _SURE * len(english) else ENGLISH
+
+
+@lru_cache(maxsize=1)
+def _letters() -> Mapping[str, Sequence[str]]:
+    """Letters and signs that are evidence of languages."""
+    lines = (line.split() for line in _FOLDER.with_name("letters.txt").read_text("utf-8").splitlines())
+    return {letter: languages for letter, *languages in lines}
 
 
 @lru_cache(maxsize=1)
