@@ -1,10 +1,11 @@
 """The rows that projections read and write while they fold a batch, in memory.
 
-A row that is not loaded is read as if it did not exist, and its address is noted. Whoever folds then undoes what has
-been written, fetches the noted rows, and folds again.
+A row that is not loaded is fetched when it is read, if the store can be read in the same thread (`Rows.fetch`). Else it
+is read as if it did not exist, and its address is noted. Whoever folds then undoes what has been written, fetches the
+noted rows, and folds again.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,6 +16,10 @@ from recallog_schemas import limits
 from recallog_schemas.errors import ProjectionError
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+Fetched = tuple[Sequence[bytes | None], Sequence[int]]
+"""Rows, and the totals of logs, in the order requested."""
+FetchHere = Callable[[Sequence[RowKey], Sequence[LogName]], Fetched]
+"""Fetches them at the checkpoint, in the calling thread."""
 _Address = tuple[str, str, str, str]
 """Table, space, owner and key."""
 _LogAddress = tuple[str, str, str]
@@ -53,6 +58,8 @@ class Rows:
         self.strict = strict
         self.writable: Collection[str] | None = None
         """The names of the tables that may be written now; None means all. Checked only with `strict`."""
+        self.fetch: FetchHere | None = None
+        """What fetches a row when it is read; None: it is noted."""
         self.clear()
         self._complete = complete
 
@@ -82,7 +89,7 @@ class Rows:
         row = self._values.get(address, _NOT_LOADED)
         if row is _NOT_LOADED:
             self._want(table, address)
-            return None
+            return self._values.get(address)
         return row  # type: ignore[no-any-return]
 
     def put(self, table: Table[Row], row: Row, space: str, owner: str = "", key: str = "") -> None:
@@ -150,10 +157,9 @@ class Rows:
         before = self._totals.get(address)
         if before is None:
             self._check_log(log.name, address)
-            before = 0
             if not self._complete:
-                self._wanted[address] = None
-                self.is_wanting = True
+                self._note(address)
+            before = self._totals.get(address, 0)
         return before + len(self._entries.get(address, ()))
 
     def _want(self, table: Table[Any], address: _Address) -> None:
@@ -166,8 +172,16 @@ class Rows:
             if max(self._read_absent, len(self._wanted)) > limits.ROWS_WANTED_MAX:
                 raise EndlessReads
         if not self._complete or table.name in self._not_cached:
-            self._wanted[address] = None
+            self._note(address)
+
+    def _note(self, address: _Address | _LogAddress) -> None:
+        self._wanted[address] = None
+        if self.fetch is None:
             self.is_wanting = True
+            return
+        row_keys, log_names = self.take_wanted()
+        values, totals = self.fetch(row_keys, log_names)
+        self.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
 
     def take_wanted(self) -> tuple[list[RowKey], list[LogName]]:
         """The rows, and the logs of which the totals, were read since the last call and are not loaded."""
@@ -205,8 +219,11 @@ class Rows:
     def _loaded(self, table: Table[Row], address: _Address, before: Any) -> Row | None:
         """The row as it was before it was written."""
         if before is _NOT_LOADED:
-            self._want(table, address)
-            return None
+            if self.fetch is None:
+                self._want(table, address)
+                return None
+            (data,), _ = self.fetch([RowKey(*address)], [])
+            before = self._before_run[address] = None if data is None else table.decode(data)
         return before  # type: ignore[no-any-return]
 
     def finish_run(self) -> None:

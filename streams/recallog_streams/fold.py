@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from recallog_projections.projection import Projection
-from recallog_projections.rows import Changes, EndlessReads, Rows
+from recallog_projections.rows import Changes, EndlessReads, Fetched, FetchHere, Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin, settings
 from recallog_schemas import Record, codec, kinds, limits
@@ -34,11 +34,13 @@ Result = TypeVar("Result")
 OfRows = TypeVar("OfRows", bound=Rows)
 
 Request = tuple[Sequence[RowKey], Sequence[LogName]]
-Fetched = tuple[Sequence[bytes | None], Sequence[int]]
 Decoded = Sequence[Record | DeadLetterRow]
 """Records, and dead letters of those that are no valid events."""
 Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[Fetched]]
 """Rows, and the totals of logs, at the checkpoint, in the order requested."""
+Folded = tuple[Changes, int]
+ReadHere = Callable[[Callable[[FetchHere], Folded]], Folded | None]
+"""Calls a function with what fetches rows in this thread, in one transaction; None: it cannot be called now."""
 
 Steps = Generator[Request, Fetched, Result]
 """Synchronous work that requests rows as it goes; its caller fetches them. The garbage collector can therefore be
@@ -185,11 +187,17 @@ class Fold:
         return of(self.tables, strict=not self._all_builtin, complete=complete)
 
     async def process(
-        self, records: "Decoded", rows: Rows, fetch: Fetch, changes_max: float = math.inf
-    ) -> tuple[Changes, int]:
+        self,
+        records: "Decoded",
+        rows: Rows,
+        fetch: Fetch,
+        changes_max: float = math.inf,
+        read_here: ReadHere | None = None,
+    ) -> Folded:
         """The changes of the first `records`, and how many these are: all, or as many as have `changes_max` changes.
 
-        `rows` may hold rows from earlier records of the same generation.
+        `rows` may hold rows from earlier records of the same generation. With `read_here`, the records are folded once
+        more at most if rows are not loaded, and not once for each row that tells which one is read next.
         """
         steps = self._fold(records, rows, changes_max)
         resume = partial(next, steps)
@@ -198,8 +206,38 @@ class Fold:
                 try:
                     request = resume()
                 except StopIteration as done:
-                    return cast(tuple[Changes, int], done.value)
-            resume = partial(steps.send, await fetch(*request))
+                    return cast(Folded, done.value)
+            if read_here is None:
+                resume = partial(steps.send, await fetch(*request))
+                continue
+            folded = read_here(partial(self._fold_here, records, rows, changes_max, request))
+            if folded is not None:
+                return folded
+            read_here = None
+            rows.undo_batch()
+            rows.take_wanted()
+            steps = self._fold(records, rows, changes_max)
+            resume = partial(next, steps)
+
+    def _fold_here(
+        self, records: "Decoded", rows: Rows, changes_max: float, wanted: Request, fetch: FetchHere
+    ) -> Folded:
+        """Fold from the beginning, with the rows that were `wanted`, and fetch each other row when it is read."""
+        rows.undo_batch()
+        row_keys, log_names = wanted
+        values, totals = fetch(row_keys, log_names)
+        rows.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
+        rows.fetch = fetch
+        try:
+            with uncollected():
+                steps = self._fold(records, rows, changes_max)
+                request = next(steps)
+                while True:
+                    request = steps.send(fetch(*request))
+        except StopIteration as done:
+            return cast(Folded, done.value)
+        finally:
+            rows.fetch = None
 
     def decoded(self, batch: Batch) -> "Decoded":
         """The records of `batch`; for those that are no valid events, the dead letters that say why."""
@@ -240,7 +278,7 @@ class Fold:
         valid_keys[space] = key
         return record
 
-    def _fold(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
+    def _fold(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[Folded]:
         if self._identity is not None and not rows.is_complete:
             for _ in self._identity.read_rows(rows, [each for each in decoded if isinstance(each, Record)]):
                 yield from _load_wanted(rows)
@@ -372,7 +410,7 @@ class Fold:
                 if not rows.is_wanting:
                     raise _Failed(f"{call.name}: {type(error).__name__}: {_message(error)}") from error
 
-    def _apply_one_by_one(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[tuple[Changes, int]]:
+    def _apply_one_by_one(self, decoded: "Decoded", rows: Rows, changes_max: float) -> Steps[Folded]:
         count = 0
         for each in decoded:
             if rows.changed >= changes_max:

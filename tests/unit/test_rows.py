@@ -260,3 +260,30 @@ def test_a_table_of_another_projection_may_be_read_and_not_written(rows: Rows) -
         with pytest.raises(ProjectionError, match="belongs to another projection"):
             write()
     rows.append(PAID, Debt(1), "village", "baker")
+
+
+# Rows that are fetched when they are read.
+
+
+@pytest.fixture
+def fetching() -> Rows:
+    """The store has the row of the miller, and five entries of the log of the village."""
+    stored = {RowKey("debts", "village", "miller"): DEBTS.encode(Debt(9))}
+    rows = Rows([DEBTS, PAID])
+    rows.fetch = lambda row_keys, log_names: ([stored.get(key) for key in row_keys], [5 for _ in log_names])
+    return rows
+
+
+def test_a_row_that_is_not_loaded_is_fetched(fetching: Rows) -> None:
+    assert (fetching.get(DEBTS, "village", "miller"), owed(fetching)) == (Debt(9), None)
+    assert fetching.total(PAID, "village") == 5
+    assert not fetching.is_wanting
+
+
+def test_the_row_before_a_write_is_fetched_and_comes_back_when_the_run_is_undone(fetching: Rows) -> None:
+    fetching.put(DEBTS, Debt(1), "village", "miller")
+    assert fetching.written(DEBTS) == [(Debt(9), Debt(1))]
+    assert fetching.before(DEBTS, "village", "miller") == Debt(9)
+    fetching.undo_run()
+    assert fetching.get(DEBTS, "village", "miller") == Debt(9)
+    assert not fetching.is_wanting

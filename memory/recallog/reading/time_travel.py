@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from recallog.reading.read_session import ReadSession
     from recallog_projections.projection import Projection
+    from recallog_projections.rows import Fetched
     from recallog_projections.tables import LogName
     from recallog_schemas import Event
-    from recallog_streams.fold import Fetched
     from recallog_streams.ledgers.ledger import Ledger
     from recallog_streams.progress import Progress
 

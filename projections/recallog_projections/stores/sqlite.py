@@ -29,6 +29,7 @@ from recallog_projections.stores.store import (
     Outcome,
     Pointer,
     ReadResult,
+    ReadRows,
     Scan,
     Store,
     StoredRow,
@@ -199,6 +200,15 @@ class SqliteStore(Store):
             return _found(connection, wanted, state, rows, logs)
 
         return await self._run(work)
+
+    def read_here(self, generation: Generation, work: Callable[[ReadRows], Result]) -> Result | None:
+        def reading(connection: sqlite3.Connection) -> Result:
+            state = _state(connection, generation)
+            if state is None:
+                raise Rebuilding(f"the generation {generation.id} is gone")
+            return work(partial(_found, connection, generation, state))
+
+        return self._file.run_here(reading)
 
     async def read_current(
         self,

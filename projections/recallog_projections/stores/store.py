@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
@@ -104,6 +104,11 @@ class Chunk:
     items: Sequence[StoredRow]
     last: bool
     """Whether it is the last chunk."""
+
+
+Result = TypeVar("Result")
+ReadRows = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], ReadResult]
+"""Reads rows, and the newest n entries of logs."""
 
 
 class Store(ABC):
@@ -205,6 +210,14 @@ class Store(ABC):
 
         An optimisation for stores that read in a thread: one call to that thread reads the rows and, by `is_current`,
         the ledger. A store may always answer None.
+        """
+        return None
+
+    def read_here(self, generation: Generation, work: Callable[[ReadRows], Result]) -> Result | None:
+        """The result of `work`, which reads the generation in the calling thread; all its reads are one atomic read.
+
+        An optimisation for stores on this machine: a store may always answer None, and does while another thread uses
+        it. `work` may be called again. Raises as `read` does.
         """
         return None
 

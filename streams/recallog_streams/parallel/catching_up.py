@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from recallog_projections.projection import Projection
-from recallog_projections.rows import Changes
+from recallog_projections.rows import Changes, Fetched
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
 from recallog_streams.concurrency import ended
-from recallog_streams.fold import Fetched
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.parallel import partitions
 from recallog_streams.parallel.partitions import Open, Opened, PartitionWorkers

@@ -9,10 +9,10 @@ from functools import partial, reduce
 from typing import Any
 
 from recallog_projections.projection import Projection
-from recallog_projections.rows import Changes
+from recallog_projections.rows import Changes, Fetched
 from recallog_projections.stores.store import Store
 from recallog_projections.tables import LogName, RowKey, Table
-from recallog_streams.fold import Fetch, Fetched, Fold
+from recallog_streams.fold import Fetch, Fold
 from recallog_streams.ledgers.ledger import Batch
 from recallog_streams.parallel.messages import (
     Begin,

@@ -1,9 +1,14 @@
 """Cue tables of English: the words by which `heuristic` recognises a fact, each with the category of the fact.
 
-A change of a table changes which facts are found: raise `heuristic.VERSION` with it.
+`english_cues.toml` has the lists of words without a category. A change of a table or of a list changes which facts are
+found: raise `heuristic.VERSION` with it.
 """
 
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_LISTS: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def _table(**words: str) -> dict[str, str]:
@@ -17,8 +22,8 @@ def _pairs(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield word, category
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _words(name: str) -> frozenset[str]:
+    return frozenset(_LISTS[name].split())
 
 
 PRESENT = _table(
@@ -90,81 +95,39 @@ IRREGULAR = {"have": "has", "do": "does", "go": "goes", "study": "studies", "tea
 
 MUCH = frozenset({"few", "bit", "lot", "ton", "bunch"})
 """What follows "a" and says no thing."""
-PASSING_WANTS = _words("savor say thank know hear see share keep make give ask feel show try hug tell express")
+PASSING_WANTS = _words("passing_wants")
 """What somebody who "wants to" do it wants at this moment."""
 PASSING = frozenset(["living my", "taking the", "taking care", "running into", "running out", "started with"])
 """A verb of the tables with its next word, where both say nothing that lasts."""
-NOT_OWNED = _words(
-    "lot bit few feeling question idea problem chance time blast look point doubt good great hard to ton while moment "
-    "couple favor request surge issue thing things nice fun day light soft tough bunch"
-)
+NOT_OWNED = _words("not_owned")
 """What "I have a …" and "I had a …" say nothing lasting with."""
-NOT_MINE = _words(
-    "question point bad apologies pleasure mind heart day turn advice goal understanding guess bet gosh thoughts "
-    "condolences answer suggestion recommendation only response take"
-)
+NOT_MINE = _words("not_mine")
 """What "My … is" says nothing lasting with."""
-NOT_A_NAME = _words(
-    "everyone everybody someone somebody nobody anyone people nature life music art family god time today tomorrow "
-    "yesterday thanks thank yes no yeah okay ok sure well great wow hey hi hello please maybe step option example "
-    "note congrats congratulations sounds looks love hope here there what which who how why when where january "
-    "february march april may june july august september october november december monday tuesday wednesday thursday "
-    "friday saturday sunday this that these those it he she they we you i my your our his her their its the a an and "
-    "but or if so as also although because however while since after before each every another some any all both most "
-    "many good nice glad happy best same"
-)
+NOT_A_NAME = _words("not_a_name")
 """Words that begin with a capital letter at the beginning of a sentence, and are no names."""
 
-NOT_SAID_OF = _words(
-    "so very pretty super always not to doing going looking getting feeling really better worse great good fine okay "
-    "busy here over just the quite similar limited correct impossible already my"
-)
+NOT_SAID_OF = _words("not_said_of")
 """Words behind "My … is" that say nothing lasting."""
-KIN = _words(
-    "mother mom mum father dad sister brother son daughter wife husband partner parents kids children child grandma "
-    "grandmother grandpa grandfather aunt uncle cousin niece nephew family girlfriend boyfriend fiancé fiancée twins "
-    "sisters brothers sons daughters"
-)
+KIN = _words("kin")
 """Words for relatives."""
-FILLERS = _words("just really actually even absolutely definitely totally honestly truly simply basically")
+FILLERS = _words("fillers")
 """Adverbs that a fact goes without."""
-CLAUSE_STARTS = _words(
-    "i i'm i've i'd i'll my we we're we've it it's its that that's this they they're he he's she she's you you're "
-    "your her his their there there's which who where but so because although though while when since then "
-    "especially thanks thank what how if as yeah yes no lol haha hahaha also actually plus even just hope hoping let "
-    "do does did is are was were can could would we'd they'd he'd she'd you'd it'd here's we'll they'll he'll she'll "
-    "it'll that'll you'll"
-)
+CLAUSE_STARTS = _words("clause_starts")
 """Words behind a comma that begin a clause of their own."""
-CLOSERS = _words("too lol haha hahaha though btw :) :d xd")
+CLOSERS = _words("closers")
 """Words at the end that a fact goes without."""
-ADVERBS = _words("also still currently recently always usually often never mostly finally already mainly once")
+ADVERBS = _words("adverbs")
 """Adverbs that may stand before the verb."""
-OPENERS = _words(
-    "well actually also and but so yeah yes oh honestly currently btw anyway plus no wow hey hi thanks besides ah oof "
-    "haha lol aww omg yep yup ooh hmm um hello then"
-)
+OPENERS = _words("openers")
 """Words before the subject that a fact goes without."""
-TIMES = _words(
-    "week weekend month year morning evening afternoon summer winter spring fall autumn night season semester january "
-    "february march april may june july august september october november december monday tuesday wednesday thursday "
-    "friday saturday sunday"
-)
+TIMES = _words("times")
 """What "this" and "that" may stand before: no reference to what was said."""
 
-UNCLEAR = _words(
-    "it it's its this that that's these those them they they're he she he's she's him his her hers you you're you've "
-    "you'll you'd your yours yourself ya u ur here there there's one ones something someone somebody anything "
-    "everything thing things stuff such same i'm i've i'd i'll we we're we've who what whatever how why another other "
-    "others else"
-)
+UNCLEAR = _words("unclear")
 """Words whose meaning depends on what was said before, or on who is addressed."""
-DANGLING = _words("few bunch lot bit to for after of with and or but so a the in on at by as than from")
+DANGLING = _words("dangling")
 """Words with which no whole clause ends."""
-HEDGES = _words(
-    "maybe perhaps probably possibly might would wouldn't could couldn't should shouldn't wish if guess suppose "
-    "almost hopefully unless whether think imagine kinda sorta gonna wanna may must seems seem feels feel"
-)
+HEDGES = _words("hedges")
 """Words of what is not certain, or only felt."""
 
 OWN_WORDS = {"my": "their", "me": "them", "myself": "themselves", "mine": "theirs", "our": "their", "us": "them"}
