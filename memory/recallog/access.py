@@ -233,7 +233,7 @@ class MemoryAccess(Host):
         *further: Further.args,
         **more: Further.kwargs,
     ) -> Result:
-        """What `handler` answers about an agent, by the views that `at` names, and by what is `asked`."""
+        """What `handler` answers about an agent. `at` names the views; `further` and `more` are passed on to it."""
         from recallog.reading.readings import AgentReading
 
         return await self._routed(space, at, partial(AgentReading, agent=agent), handler, *further, **more)
@@ -247,7 +247,7 @@ class MemoryAccess(Host):
         *further: Further.args,
         **more: Further.kwargs,
     ) -> Result:
-        """What `handler` answers about a space, by the views that `at` names, and by what is `asked`."""
+        """What `handler` answers about a space. `at` names the views; `further` and `more` are passed on to it."""
         from recallog.reading.readings import SpaceReading
 
         return await self._routed(space, at, SpaceReading, handler, *further, **more)

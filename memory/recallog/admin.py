@@ -11,6 +11,7 @@ from recallog.operations.operation import Scope
 from recallog_schemas import Event, Position, limits, views
 from recallog_schemas.errors import (
     IndexUnavailable,
+    InvalidArgument,
     OutOfRange,
     Rebuilding,
     SettingsError,
@@ -113,8 +114,11 @@ class Admin(Facade):
     async def restore_events(self, events: Sequence[Event], appended: Sequence[int]) -> Sequence[Position]:
         """Write events of an export, as `Memory.publish_many`, with the times at which they were first appended.
 
-        These are in milliseconds since 1970; 0 for an event that has none. One that is later than now counts as now.
+        These are in milliseconds since 1970; 0 if a time is not known. A time later than now counts as now.
         """
+        if len(events) != len(appended) or min(appended, default=0) < 0:
+            message = "appended: one time of 0 or more for each event"
+            raise InvalidArgument(message, path="appended", rule="value_error")
         return await self._access.publish(events, appended)
 
     @operation(example="recallog status", scope=Scope.OPERATE, read_only=True, is_patient=False)

@@ -1,8 +1,8 @@
 """The rows that projections read and write while they fold a batch, in memory.
 
 A row that is not loaded is fetched when it is read, if the store can be read in the same thread (`Rows.fetch`). Else it
-is read as if it did not exist, and its address is noted. Whoever folds then undoes what has been written, fetches the
-noted rows, and folds again.
+is read as if it did not exist, and its address is noted. The caller then undoes what was written, fetches the noted
+rows, and folds again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -44,6 +44,10 @@ class EndlessReads(BaseException):
     catches it by accident."""
 
 
+class FetchFailed(BaseException):
+    """A row could not be fetched or decoded. Not an `Exception`: the projection that reads it has not failed."""
+
+
 class Rows:
     """The current rows of a batch, with an undo for the run being folded and for the whole batch.
 
@@ -59,7 +63,7 @@ class Rows:
         self.writable: Collection[str] | None = None
         """The names of the tables that may be written now; None means all. Checked only with `strict`."""
         self.fetch: FetchHere | None = None
-        """What fetches a row when it is read; None: it is noted."""
+        """Fetches rows that are not loaded when they are read. If None, their addresses are noted."""
         self.clear()
         self._complete = complete
 
@@ -180,8 +184,11 @@ class Rows:
             self.is_wanting = True
             return
         row_keys, log_names = self.take_wanted()
-        values, totals = self.fetch(row_keys, log_names)
-        self.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
+        try:
+            values, totals = self.fetch(row_keys, log_names)
+            self.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
+        except Exception as error:
+            raise FetchFailed from error
 
     def take_wanted(self) -> tuple[list[RowKey], list[LogName]]:
         """The rows, and the logs of which the totals, were read since the last call and are not loaded."""
@@ -219,11 +226,14 @@ class Rows:
     def _loaded(self, table: Table[Row], address: _Address, before: Any) -> Row | None:
         """The row as it was before it was written."""
         if before is _NOT_LOADED:
-            if self.fetch is None:
+            if self.fetch is None or (self._complete and table.name not in self._not_cached):
                 self._want(table, address)
                 return None
-            (data,), _ = self.fetch([RowKey(*address)], [])
-            before = self._before_run[address] = None if data is None else table.decode(data)
+            try:
+                (data,), _ = self.fetch([RowKey(*address)], [])
+                before = self._before_run[address] = None if data is None else table.decode(data)
+            except Exception as error:
+                raise FetchFailed from error
         return before  # type: ignore[no-any-return]
 
     def finish_run(self) -> None:

@@ -20,19 +20,22 @@ from recallog_schemas import limits
 Value = TypeVar("Value")
 
 RULE = "string_pattern_mismatch"
-"""What errors call the rule, also in rows of dead letters that earlier versions have written."""
+"""The name of the rule in errors, and in dead letters of earlier versions."""
 
 PLAIN_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@/-]{0,127}$"
 """Names that need no further check. Earlier versions had no others."""
 
 SCHEMA_PATTERN = r"^[^\s\x00-\x1f\x7f*]([^\x00-\x1f\x7f*]*[^\s\x00-\x1f\x7f*])?$"
-"""What JSON Schemas say of names: every name matches it."""
+"""The pattern of names in JSON Schemas. It matches every name, and some texts that are not names."""
 
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028\u2029"  # control characters, and ends of lines
+    # Format characters:
     "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
-    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"  # the line above: format characters; this one: what is no text
+    # Characters of which nothing is seen:
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef"
+    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"  # surrogates and noncharacters
 )
 """Listed, not looked up: every version of Python has to refuse the same names, or folds would differ."""
 _BLANK = " \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -42,7 +45,7 @@ _RESERVED = frozenset({".", "..", "-"})
 _SAFE = "/@"
 """Besides these, `quote` leaves letters, digits and `_ . - ~` as they are: plain names are their own quotation."""
 
-_is_plain = re.compile(PLAIN_PATTERN, re.DOTALL).fullmatch
+_is_plain = re.compile(PLAIN_PATTERN).fullmatch
 
 
 def is_plain(text: str) -> bool:
@@ -53,7 +56,7 @@ def is_plain(text: str) -> bool:
 def in_nfc(value: Value) -> Value:
     """A name or an id in the one form of all its spellings; also each text of a list, and each key of a dict.
 
-    Anything else stays as it is.
+    Of two keys that become one, the last one counts. Anything else stays as it is.
     """
     given: Any = value
     if isinstance(given, list | tuple):

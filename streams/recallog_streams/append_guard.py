@@ -6,6 +6,7 @@ an operator has put the right ledger back, or has dropped the views.
 
 import asyncio
 import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -41,7 +42,7 @@ class AppendGuard:
                         await self._compare(partition, opening)
 
     def _is_compared(self, partition: int, opening: object) -> bool:
-        found, at = self._compared.get(partition, (None, 0.0))
+        found, at = self._compared.get(partition, (None, -math.inf))
         return found == opening and time.monotonic() - at < limits.APPEND_CHECK_SECONDS
 
     async def _compare(self, partition: int, opening: object) -> None:

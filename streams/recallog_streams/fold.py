@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from recallog_projections.projection import Projection
-from recallog_projections.rows import Changes, EndlessReads, Fetched, FetchHere, Rows
+from recallog_projections.rows import Changes, EndlessReads, Fetched, FetchFailed, FetchHere, Rows
 from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin, settings
 from recallog_schemas import Record, codec, kinds, limits
@@ -40,7 +40,7 @@ Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[Fetched]]
 """Rows, and the totals of logs, at the checkpoint, in the order requested."""
 Folded = tuple[Changes, int]
 ReadHere = Callable[[Callable[[FetchHere], Folded]], Folded | None]
-"""Calls a function with what fetches rows in this thread, in one transaction; None: it cannot be called now."""
+"""Calls a function with a `FetchHere`, in this thread and in one transaction. None if that is not possible now."""
 
 Steps = Generator[Request, Fetched, Result]
 """Synchronous work that requests rows as it goes; its caller fetches them. The garbage collector can therefore be
@@ -114,6 +114,20 @@ class _Space:
     @property
     def is_folded(self) -> bool:
         return self.is_counted and self.applied == len(self.records)
+
+
+class _Tries:
+    """Folds a batch by rows that are fetched here; again if the store calls it again, because its file has changed."""
+
+    def __init__(self, rows: Rows, fold_here: Callable[[FetchHere], Folded]) -> None:
+        self._rows, self._fold_here = rows, fold_here
+        self.count = 0
+
+    def __call__(self, fetch: FetchHere) -> Folded:
+        self.count += 1
+        if self.count > 1:
+            self._rows.clear()  # what a finished fold has returned cannot be undone
+        return self._fold_here(fetch)
 
 
 class _Failed(Exception):
@@ -196,8 +210,8 @@ class Fold:
     ) -> Folded:
         """The changes of the first `records`, and how many these are: all, or as many as have `changes_max` changes.
 
-        `rows` may hold rows from earlier records of the same generation. With `read_here`, the records are folded once
-        more at most if rows are not loaded, and not once for each row that tells which one is read next.
+        `rows` may hold rows from earlier records of the same generation. With `read_here`, a batch is folded at most
+        twice. Without it, it is folded again whenever a row decides which row is read next.
         """
         steps = self._fold(records, rows, changes_max)
         resume = partial(next, steps)
@@ -210,14 +224,17 @@ class Fold:
             if read_here is None:
                 resume = partial(steps.send, await fetch(*request))
                 continue
-            folded = read_here(partial(self._fold_here, records, rows, changes_max, request))
+            tries = _Tries(rows, partial(self._fold_here, records, rows, changes_max, request))
+            folded = read_here(tries)
             if folded is not None:
                 return folded
             read_here = None
-            rows.undo_batch()
-            rows.take_wanted()
-            steps = self._fold(records, rows, changes_max)
-            resume = partial(next, steps)
+            if tries.count:
+                rows.clear()
+                steps = self._fold(records, rows, changes_max)
+                resume = partial(next, steps)
+            else:
+                resume = partial(steps.send, await fetch(*request))
 
     def _fold_here(
         self, records: "Decoded", rows: Rows, changes_max: float, wanted: Request, fetch: FetchHere
@@ -236,6 +253,8 @@ class Fold:
                     request = steps.send(fetch(*request))
         except StopIteration as done:
             return cast(Folded, done.value)
+        except FetchFailed as failed:
+            raise cast(Exception, failed.__cause__) from None
         finally:
             rows.fetch = None
 

@@ -299,8 +299,8 @@ class Projector:
     def _read_here(
         self, generation: Generation, checkpoint: Checkpoint, work: Callable[[FetchHere], Folded]
     ) -> Folded | None:
-        """What `work` makes of rows that it fetches; None if this thread cannot read the store now, or an error has
-        come: `fetch` then tells it."""
+        """The result of `work`, which fetches rows in this thread. None if the store cannot be read here now, or if
+        reading failed; `fetch` then reports the error."""
 
         def reading(read: ReadRows) -> Folded:
             def fetch(needs: Sequence[RowKey], logs: Sequence[LogName]) -> Fetched:

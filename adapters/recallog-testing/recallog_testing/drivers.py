@@ -84,8 +84,8 @@ class ProjectionDriver:
         expected = self._all_rows(self._projector, self._generation)
         for batch_records in (1, 3):
             ledger = MemoryLedger(unique_ids=self._unique_ids, batch_records=batch_records)
-            for data in self.ledger.values():
-                ledger.append_bytes(data)
+            for data, appended in zip(self.ledger.values(), self.ledger.times(), strict=True):
+                ledger.append_bytes(data, appended=appended)
             projector, generation = self._fresh(ledger)
             _finish(projector.catch_up(generation, self._end()))
             found = self._all_rows(projector, generation)
@@ -251,7 +251,7 @@ class _CrashingLedger(MemoryLedger):
         if self.fails_after is None:
             return await super().append(events, appended)
         room, self.fails_after = self.fails_after, max(0, self.fails_after - len(events))
-        positions = await super().append(events[:room])
+        positions = await super().append(events[:room], None if appended is None else appended[:room])
         if room < len(events):
             raise _Crashed
         return positions

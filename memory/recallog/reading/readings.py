@@ -1,4 +1,4 @@
-"""What handlers read by: the views of one space, or of one agent in it, and what else a query asks.
+"""Readings, the first argument of handlers: the views of one space, or of one agent in it, and what a query needs.
 
 A handler is a function of a `SpaceReading` or an `AgentReading`, and of what the caller asks. `MemoryAccess.of_space`
 and `of_agent` call it. Live and past views look the same to it.
@@ -39,7 +39,7 @@ class SpaceReading(ReadSession):
 
     @property
     def searcher(self) -> Any:
-        """What a query searches, a `recallog.retrieval.searcher.Searcher`: made when it is first needed."""
+        """The `recallog.retrieval.searcher.Searcher` of the query, made on first use."""
         if self._searcher is None:
             self._searcher = self.make_searcher()
         return self._searcher

@@ -28,9 +28,10 @@ from recallog_service.formats.source import Sample, Source
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+_TIME = re.compile(rb',\s*"appended":\s*(\d{1,18})\s*\}\s*$')
+
 # `codec.decode` limits the size of the line as it is, `codec.parse` the size of the event as it will be written. The
 # two differ by up to a factor of four (1e15 becomes 1000000000000000.0), so long lines go through `codec.parse`.
-_TIME = re.compile(rb',"appended":(\d{1,18})\}\s*$')
 _DECODED_BYTES_MAX = limits.EVENT_BYTES_MAX // 8
 
 
@@ -44,8 +45,8 @@ def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[It
     for number, line in enumerate(lines, 1):
         raw = line if number > 1 else line.removeprefix(_BYTE_ORDER_MARK)
         try:
-            event, appended = without_time(raw)
-            item = Item(number, event=_event(event, absent), appended=appended)
+            data, appended = without_time(raw)
+            item = Item(number, event=_event(data, absent), appended=appended)
         except InvalidEvent as error:
             if not raw.strip():
                 continue

@@ -59,6 +59,10 @@ class MemoryLedger(Ledger):
         """All records in order."""
         return [data for _, data in self._values]
 
+    def times(self) -> list[int]:
+        """When each record was first appended, in order, in milliseconds since 1970; 0 if that is not known."""
+        return list(self._appended)
+
     async def ends(self) -> list[int]:
         return [len(self._values)]
 

@@ -1,43 +1,27 @@
 """Cue tables of English: the words by which `heuristic` recognises a fact, each with the category of the fact.
 
-`english_cues.toml` has the lists of words without a category. A change of a table or of a list changes which facts are
-found: raise `heuristic.VERSION` with it.
+`english_cues.toml` has the words. A change of a table or of a list changes which facts are found: raise
+`heuristic.VERSION` with it.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-_LISTS: Mapping[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_LISTS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
-def _table(**words: str) -> dict[str, str]:
+def _table(name: str) -> dict[str, str]:
     """The category of each word."""
-    return dict(_pairs(words))
-
-
-def _pairs(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for category, of_category in words.items():
-        for word in of_category.split():
-            yield word, category
+    return {word: category for category, words in _LISTS[name].items() for word in words.split()}
 
 
 def _words(name: str) -> frozenset[str]:
     return frozenset(_LISTS[name].split())
 
 
-PRESENT = _table(
-    place="live reside rent",
-    work="work manage lead supply sell serve hire employ",
-    education="study teach attend learn",
-    possession="own drive",
-    preference="like love prefer enjoy hate dislike adore avoid",
-    activity="play volunteer coach collect paint cook bake sing dance run swim hike write travel drink eat use "
-    "practice",
-    ability="speak",
-    relation="belong depend",
-    plan="want plan intend",
-)
+PRESENT = _table("present")
 """Verbs in their base form: what follows "I", and with an s what follows a name."""
 
 NOUNS = frozenset(
@@ -45,48 +29,16 @@ NOUNS = frozenset(
 )
 """Verbs whose form in the third person is a noun too: "hot drinks"."""
 
-PAST = _table(
-    place="moved lived grew settled",
-    work="worked joined quit started founded opened launched managed retired applied hired acquired",
-    education="studied graduated learned taught attended enrolled",
-    possession="bought adopted sold received inherited rented",
-    family="married divorced raised",
-    event="went visited took won lost met finished signed ran painted made wrote read saw watched volunteered gave "
-    "created built participated traveled published performed hosted organized began competed hiked camped had got "
-    "celebrated completed donated passed broke injured planted booked ordered died set heard "
-    "brought baked cooked danced played practiced earned recorded released discovered helped received chose decided "
-    "developed contacted explored invited failed asked emailed dreamed",
-    preference="loved enjoyed",
-)
+PAST = _table("past")
 """Verbs in the past tense."""
 
-CONTINUOUS = _table(
-    place="living moving",
-    work="working managing running hiring expanding searching looking",
-    education="studying learning teaching taking",
-    activity="playing practicing volunteering training writing painting reading building volunteering",
-    plan="planning hosting organizing",
-)
+CONTINUOUS = _table("continuous")
 """What follows "am", and "have been"."""
 
-PARTICIPLES = {word: category for word, category in PAST.items() if word.endswith("ed")} | _table(
-    place="lived moved",
-    work="worked started joined finished",
-    education="studied learned graduated",
-    possession="owned bought adopted",
-    family="known",
-    event="visited won read seen written signed painted made traveled completed",
-)
+PARTICIPLES = {word: category for word, category in PAST.items() if word.endswith("ed")} | _table("participles")
 """What follows "have"."""
 
-STATES = _table(
-    identity="from married single divorced engaged retired pregnant vegetarian vegan left-handed bilingual adopted "
-    "transgender gay lesbian bisexual nonbinary",
-    health="allergic diabetic asthmatic lactose",
-    preference="into passionate obsessed interested",
-    place="based located",
-    relation="responsible called named closed",
-)
+STATES = _table("states")
 """Adjectives that follow "am" or "is" and say something that lasts."""
 
 IRREGULAR = {"have": "has", "do": "does", "go": "goes", "study": "studies", "teach": "teaches", "coach": "coaches",
@@ -94,9 +46,9 @@ IRREGULAR = {"have": "has", "do": "does", "go": "goes", "study": "studies", "tea
 """The forms of verbs in the third person that do not only take an s."""
 
 MUCH = frozenset({"few", "bit", "lot", "ton", "bunch"})
-"""What follows "a" and says no thing."""
+"""Words after "a" that give an amount and do not name a thing."""
 PASSING_WANTS = _words("passing_wants")
-"""What somebody who "wants to" do it wants at this moment."""
+"""Verbs after "wants to" that state a passing wish."""
 PASSING = frozenset(["living my", "taking the", "taking care", "running into", "running out", "started with"])
 """A verb of the tables with its next word, where both say nothing that lasts."""
 NOT_OWNED = _words("not_owned")

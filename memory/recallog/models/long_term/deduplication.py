@@ -1,4 +1,4 @@
-"""Near-duplicates: entries of an agent that say the same in other words, found when somebody asks, or by a reactor.
+"""Near-duplicates: entries of an agent that say the same in other words, found on request or by a reactor.
 
 Both apply one rule: two texts agree in all words that may matter (`agreement`), and are similar. What is archived names
 the entry that stays, and can be restored.
@@ -66,7 +66,7 @@ class Chosen:
     apply: bool
     """Whether near-duplicates are archived."""
     only: Collection[str] | None
-    """Those that are archived; None: all that are found."""
+    """The ids that may be archived; None: all that are found."""
 
 
 async def deduplicate(
@@ -138,7 +138,7 @@ async def _near_duplicates(
 async def _newest_like(access: MemoryAccess, row: EntryRow) -> list[EntryRow]:
     address = row.space, row.owner, row.type, None, long_term_limits.RECALL_ENTRIES
     page = await access.of_space(row.space, At(), live_entries.page_of, *address)
-    return [each for _, each in page.items]
+    return await access.of_space(row.space, At(), _live, [each for _, each in page.items])
 
 
 def _by_words(row: EntryRow) -> object:
@@ -166,6 +166,9 @@ async def _similar_to(reading: AgentReading, rows: Sequence[EntryRow]) -> list[t
         least=long_term_limits.SIMILARITY_OF_ENTRIES,
         limit=_NEAREST,
     )
+    near = await _live(reading, [each.row for one in found for each in one.found])
+    present = {row.offset for row in near}
+    found = [one._replace(found=[each for each in one.found if each.row.offset in present]) for one in found]
     return [(number, row, each) for number, row, each in zip(numbers, live.values(), found, strict=True)]
 
 

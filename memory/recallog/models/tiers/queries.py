@@ -118,7 +118,7 @@ class TierQuery:
     min_similarity: float
     strategy: Strategy
     now: datetime | None
-    """None: the time of the space."""
+    """None: the time of the agent."""
 
 
 async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
