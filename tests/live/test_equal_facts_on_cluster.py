@@ -83,11 +83,14 @@ def test_two_writers_at_once_keep_each_fact_once_and_a_folder_has_the_same_rows(
                 stored, skipped = (first, second) if first.outcome == "stored" else (second, first)
                 assert (stored.outcome, skipped.outcome, skipped.reason) == ("stored", "skipped", "equal")
                 assert skipped.id == stored.id
+            superseded: list[str] = []
             for texts in pairs_of(DIFFERENT):
                 answers = await retained_at_once([one, other], texts)
                 assert {each.outcome for each in answers} == {"stored"}
                 past = [id_ for each in answers for id_ in each.supersedes]
                 assert set(past) <= {each.id for each in answers}
+                superseded += past
+            assert superseded  # of two values of the same, the later one supersedes
             events = [
                 event
                 async for batch in one.admin.records()

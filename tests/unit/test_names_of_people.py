@@ -118,7 +118,7 @@ def test_ids_that_users_choose_have_one_form_too(asked: str, spelled: str) -> No
 
     one, other = run(work())
     assert one == other
-    assert "é" in one
+    assert ("Bread?" if asked == "messages" else "é") in one
 
 
 # Names that are joined stay apart

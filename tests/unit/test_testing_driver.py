@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 import msgspec
@@ -140,3 +141,28 @@ def test_it_works_inside_a_running_event_loop() -> None:
         return driver.row(DEBTS, "village", "miller")
 
     assert asyncio.run(work()) == Debt(9)
+
+
+class Moment(msgspec.Struct, frozen=True):
+    at: datetime
+
+
+TIMES = Table("times", Moment)
+
+
+class Times:
+    """When the last event of each agent was, by the time of its record if it is dated ahead."""
+
+    name: ClassVar[str] = "times"
+    version: ClassVar[int] = 1
+    tables = (TIMES,)
+
+    def apply(self, rows: Rows, run: Sequence[Record]) -> None:
+        for record in run:
+            rows.put(TIMES, Moment(record.time), record.event.space, record.event.agent)
+
+
+def test_a_projection_that_asks_for_the_time_of_records_depends_on_the_records_alone() -> None:
+    driver = ProjectionDriver(Times())
+    driver.given(event(at=datetime.now(UTC) + timedelta(days=3)))
+    driver.check()
