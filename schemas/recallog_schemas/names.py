@@ -83,7 +83,7 @@ def fault(text: str) -> str:
     if "*" in text:
         return "it has a *, which stands for any name in grants"
     if text in _RESERVED:
-        return 'it is ".", ".." or "-"'
+        return "in a path or a command it means something else"
     size = len(text.encode())
     return f"it has {size:,} bytes in UTF-8, at most {limits.NAME_BYTES_MAX}" if size > limits.NAME_BYTES_MAX else ""
 

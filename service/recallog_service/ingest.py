@@ -99,7 +99,7 @@ class IngestedFiles(View):
 class _Waiting(NamedTuple):
     number: int
     event: Event
-    appended: int
+    appended: int | None
     """As in `Item`."""
 
 
@@ -154,7 +154,8 @@ class _Run:
 
     async def _append(self, items: Sequence[_Waiting]) -> None:
         now = micros(datetime.now(UTC)) // 1_000
-        events, appended = [each.event for each in items], [each.appended or now for each in items]
+        events = [each.event for each in items]
+        appended = [now if each.appended is None else each.appended for each in items]
         try:
             ends = await self._memory.admin.ledger_ends()
             before = await self._known_before(events)

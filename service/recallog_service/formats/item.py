@@ -31,8 +31,9 @@ class Item:
     """Where a text of the event was cut to the limit of an event, and how much is missing."""
     opens: bool = False
     """Whether the event belongs to the opening of its conversation: all events of an opening are written, or none."""
-    appended: int = 0
-    """When the event was first appended to the ledger that was exported, in milliseconds since 1970; 0: not known."""
+    appended: int | None = None
+    """When the event was first appended to the ledger that was exported, in milliseconds since 1970; 0 if that is not
+    known. None: it is appended for the first time now."""
     in_sequence: bool = False
     """Whether the rest of its conversation is refused if the event is."""
 

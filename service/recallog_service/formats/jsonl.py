@@ -58,14 +58,15 @@ def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[It
 
 
 def with_time(event: bytes, appended: int) -> bytes:
-    """The line of an event in an export: with the time at which it was first appended, unless that is not known."""
-    return b'%s,"appended":%d}' % (event[:-1], appended) if appended else event
+    """The line of an event in an export: with the time at which it was first appended; 0 if that is not known."""
+    return b'%s,"appended":%d}' % (event[:-1], appended)
 
 
-def without_time(line: bytes) -> tuple[bytes, int]:
-    """The event of a line, and the time at which it was first appended, in milliseconds since 1970; 0: not known."""
+def without_time(line: bytes) -> tuple[bytes, int | None]:
+    """The event of a line, and the time at which it was first appended, in milliseconds since 1970; 0 if that is not
+    known, and None if the line does not say it."""
     found = _TIME.search(line)
-    return (line, 0) if found is None else (line[: found.start()] + b"}", int(found[1]))
+    return (line, None) if found is None else (line[: found.start()] + b"}", int(found[1]))
 
 
 def _event(raw: bytes, absent: "_AbsentFields") -> Event:
