@@ -18,7 +18,8 @@ COLLIDING = [
 REFUSED = [
     ("", "is empty"), (" a", "blank"), ("a\u3000", "blank"), ("a\nb", "U+000A"), ("a\u2028b", "U+2028"),
     ("a\0", "U+0000"), ("a\u200db", "U+200D"), ("a\u202eb", "U+202E"), ("\ufeffa", "U+FEFF"), ("*", "has a *"),
-    ("acme/*", "has a *"), (".", '"."'), ("..", '".."'), ("-", '"-"'), ("张" * 86, "258 bytes"),
+    ("acme/*", "has a *"), (".", "path or a command"), ("..", "path or a command"), ("-", "path or a command"),
+    ("张" * 86, "258 bytes"), ("ann\u3164", "U+3164"), ("ann\u034f", "U+034F"), ("ann\u2800", "U+2800"),
 ]  # fmt: skip
 """What is not a name, with a part of the reason."""
 
