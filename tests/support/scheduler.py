@@ -122,7 +122,7 @@ class SteppedLedger(Ledger):
                 continue
             before = [record for record in batch.records if record[0] < damaged]
             if before:
-                yield msgspec.structs.replace(batch, next=damaged, records=before)
+                yield msgspec.structs.replace(batch.cut(0, len(before)), next=damaged)
             raise StorageCorrupt(f"the record at 0:{damaged} is damaged", position=f"0:{damaged}", until=damaged + 1)
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002

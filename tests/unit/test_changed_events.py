@@ -135,11 +135,11 @@ def changed_by(way: str, name: str, value: Any) -> Event:
 EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14)))
 """Before the year 1 in UTC."""
 WRONG_FIELDS: list[tuple[str, Any]] = [
-    ("space", "no name"), ("space", 7), ("agent", ""), ("agent", None), ("kind", "Spoke"), ("id", ""),
+    ("space", "no name "), ("space", 7), ("agent", ""), ("agent", None), ("kind", "Spoke"), ("id", ""),
     ("id", "x" * 129), ("id", "\ud800"), ("turn", -1), ("turn", None), ("turn", 2**60), ("turn", True), ("turn", 1.0),
     ("payload", None), ("payload", [("text", "x")]), ("payload", "text"), ("at", None), ("at", "2026"), ("at", 3),
     ("at", datetime.fromisoformat("2026-03-01T12:00:00")), ("at", EARLY),
-    ("session", ""), ("session", 5), ("audience", ["no name"]), ("audience", "baker"), ("audience", ("x",) * 65),
+    ("session", ""), ("session", 5), ("audience", ["no name "]), ("audience", "baker"), ("audience", ("x",) * 65),
     ("audience", (1,)), ("envelope", 2), ("envelope", 0), ("envelope", None), ("schema_version", 2),
     ("schema_version", None), ("subject", b"x"), ("causation_id", 0), ("correlation_id", ["x"]),
 ]  # fmt: skip

@@ -321,7 +321,7 @@ def test_an_output_that_cannot_be_written_ends_a_command_with_one_line(home: Pat
 @pytest.mark.skipif(not FULL.exists(), reason="only Linux has a device that is always full")
 def test_without_room_for_the_error_the_exit_code_tells_it(home: Path) -> None:
     assert in_a_shell(f"recallog status --home {home} > {FULL} 2> {FULL}").code == 3
-    assert in_a_shell(f"recallog episodic village 'no name' --home {home} 2> {FULL}").code == 2
+    assert in_a_shell(f"recallog episodic village 'no name ' --home {home} 2> {FULL}").code == 2
 
 
 @pytest.mark.parametrize("arguments", ["--help", "export --home {home}"])

@@ -153,7 +153,7 @@ def test_messages_become_the_events_that_they_are(tell: Tell) -> None:
         ("tool.used", "bot", None, 1),
         ("tool.used", "bot", None, 1),
         ("agent.spoke", "bot", None, 1),
-        ("user.injected", "Ann-Lee", ("bot",), 2),
+        ("user.injected", "Ann Lee", ("bot",), 2),
         ("agent.spoke", "bot", None, 2),
     ]
     assert {(each.session, each.subject) for each in events} == {("x", "ann")}

@@ -67,8 +67,8 @@ def test_the_spellings_of_evidence_are_normalized_to_turn_ids(given: list[object
 
 def test_a_question_is_asked_by_a_speaker_in_the_space_of_its_conversation() -> None:
     assert read(sample(asking(["D1:2 D1:01"], 4)), sample(asking(["D1:1"]), sample_id="conv-2")).asked == (
-        Question("conv-1", 1, "Ann-B.", "What?", 4, ("D1:2", "D1:1")),
-        Question("conv-2", 1, "Ann-B.", "What?", 1, ("D1:1",)),
+        Question("conv-1", 1, "Ann B.", "What?", 4, ("D1:2", "D1:1")),
+        Question("conv-2", 1, "Ann B.", "What?", 1, ("D1:1",)),
     )
 
 
@@ -398,7 +398,7 @@ def events_of(*samples: object) -> list[Event]:
 
 def test_the_agent_ends_a_turn_after_each_of_its_utterances_and_at_the_end_of_a_session() -> None:
     events = events_of(chat(), chat() | {"sample_id": "conv-2"})
-    sessions = list(facts.by_session(events, {"conv-1": "Ann-B."}))
+    sessions = list(facts.by_session(events, {"conv-1": "Ann B."}))
     assert [[event.kind for event in session] for session in sessions[:3]] == [
         ["agent.configured"],
         ["space.configured"],
@@ -409,29 +409,29 @@ def test_the_agent_ends_a_turn_after_each_of_its_utterances_and_at_the_end_of_a_
         ],
     ]
     added = [event for session in sessions for event in session if event not in events]
-    assert {(event.space, event.agent) for event in added} == {("conv-1", "Ann-B.")}
+    assert {(event.space, event.agent) for event in added} == {("conv-1", "Ann B.")}
     assert len({event.id for event in added}) == len(added) == 7
     assert [event for session in sessions for event in session if event not in added] == events
-    assert sessions == list(facts.by_session(events, {"conv-1": "Ann-B."}))
+    assert sessions == list(facts.by_session(events, {"conv-1": "Ann B."}))
 
 
 @pytest.mark.models("facts")
 def test_facts_are_drawn_from_each_session_once_and_name_what_says_them() -> None:
-    events, agents = events_of(chat()), {"conv-1": "Ann-B."}
+    events, agents = events_of(chat()), {"conv-1": "Ann B."}
     seen: list[tuple[int, int]] = []
 
     async def scenario() -> tuple[list[int], list[tuple[str, tuple[str, ...]]], list[str]]:
         async with Memory.in_memory() as memory:
             counts = [await facts.draw(memory, events, agents, lambda done, total: seen.append((done, total)))]
             counts.append(await facts.draw(memory, events, agents))
-            kept = (await memory.long_term.list("conv-1", "Ann-B.")).entries
+            kept = (await memory.long_term.list("conv-1", "Ann B.")).entries
             others = (await memory.long_term.list("conv-1", "Bob")).entries
             return counts, [(entry.text, entry.sources) for entry in kept[::-1]], [entry.text for entry in others]
 
     counts, kept, others = asyncio.run(scenario())
     assert counts == [3, 3]
     assert kept == [
-        ("Ann-B.'s sister is a nurse in Turin.", ("D1:1",)),
+        ("Ann B.'s sister is a nurse in Turin.", ("D1:1",)),
         ("Bob lives in Genoa.", ("D1:2",)),
         ("Bob has two cats.", ("D1:4",)),
     ]

@@ -44,13 +44,15 @@ def test_any_other_kind_is_refused_and_the_error_names_it(kind: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["space", "agent"])
-@pytest.mark.parametrize("name", ["a", "Village", "a" * 128, "tenant/village", "mia@example.org", "0", "a.b_c-d"])
-def test_a_name_is_letters_digits_and_a_few_signs(field: str, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["a", "Village", "a" * 256, "tenant/village", "mia@example.org", "0", "a.b_c-d", "a b", "ä"]
+)
+def test_a_name_is_what_people_have(field: str, name: str) -> None:
     assert getattr(event(**{field: name}), field) == name
 
 
 @pytest.mark.parametrize("field", ["space", "agent"])
-@pytest.mark.parametrize("name", ["", "a" * 129, "a b", "-a", "/a", "ä", "a\n", "a:b", None, 7])
+@pytest.mark.parametrize("name", ["", "a" * 257, " a", "a\n", "*", "..", None, 7])
 def test_any_other_name_is_refused_and_the_error_names_the_field(field: str, name: object) -> None:
     assert refusal(**{field: name}).path == field
 
@@ -66,7 +68,7 @@ def test_an_identifier_is_any_text_of_1_to_128_characters(field: str) -> None:
 def test_an_audience_is_up_to_64_names_and_the_error_names_the_bad_one() -> None:
     assert len(event(audience=[f"agent-{n}" for n in range(64)]).audience or ()) == 64
     assert refusal(audience=[f"agent-{n}" for n in range(65)]).path == "audience"
-    assert refusal(audience=["baker", "the miller"]).path == "audience.1"
+    assert refusal(audience=["baker", "the miller "]).path == "audience.1"
     assert refusal(audience="baker").path == "audience"
 
 

@@ -96,7 +96,8 @@ PLAIN: dict[type[Facade], set[str]] = {
         "stream", "tick", "tiers", "working", "workspace",
     },
     Admin: {
-        "check_ready", "facades", "known_positions", "ledger_ends", "operations", "partition_of", "records",
+        "attribute", "check_ready", "facades", "known_positions", "ledger_ends", "operations", "partition_of",
+        "records",
         "restore_events",
     },
     Consensus: {"attribute", "facades", "operations"},

@@ -477,7 +477,7 @@ def test_a_hostile_path_is_unknown(door: Door) -> None:
         assert problem(door.get(path))[0] == 404
 
 
-@pytest.mark.parametrize("name", ["%ED%A0%80", "%FF", "%00", "a%0A", "..", "%2E%2E", "x" * 200])
+@pytest.mark.parametrize("name", ["%ED%A0%80", "%FF", "%00", "a%0A", "..", "%2E%2E", "x" * 300])
 def test_a_hostile_name_in_a_path_is_invalid(door: Door, name: str) -> None:
     assert raw(door.app, ROUTES["scene"], f"/v1/spaces/{name}/scene", b"")[0] == 422
 

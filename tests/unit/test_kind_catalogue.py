@@ -248,7 +248,7 @@ def test_settings_have_the_defaults_of_the_memory_model() -> None:
     assert tiers.surprise.model_dump() == {"glacial": 0.5, "slow": 0.6, "medium": 0.7}
     assert tiers.consolidate_every == 3_600
     assert kinds.RagSettings().limit == limits.PROMPT_RECALLED == 7
-    assert kinds.QualitySettings().model_dump() == {"enabled": False, "min_terms": 3}
+    assert kinds.QualitySettings().model_dump() == {"enabled": False, "min_terms": 3, "deduplicate": False}
     assert kinds.WorkingSettings().max_bytes == 4_000
     capture = kinds.CaptureSettings()
     assert (capture.enabled, capture.max_per_minute, capture.tier, capture.importance) == (False, 120, "fast", 0.4)

@@ -126,7 +126,7 @@ def test_a_wrong_name_is_an_invalid_argument() -> None:
     async def work() -> None:
         async with Memory.in_memory() as memory:
             with pytest.raises(InvalidArgument, match="agent: "):
-                await memory.resume("village", agent="no name")
+                await memory.resume("village", agent="no name ")
 
     run(work())
 

@@ -185,8 +185,8 @@ def test_a_memory_of_components_and_one_of_none() -> None:
 
 def test_errors_are_those_of_the_asynchronous_memory() -> None:
     with Memory.in_memory() as memory:
-        with pytest.raises(InvalidArgument, match="space: 'no name' is not a name"):
-            memory.episodic("no name", "baker")
+        with pytest.raises(InvalidArgument, match="space: 'no name ' is not a name"):
+            memory.episodic("no name ", "baker")
         with pytest.raises(InvalidEvent):
             memory.publish({"space": "village"})
         with pytest.raises(InvalidArgument, match="table: "):

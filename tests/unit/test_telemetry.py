@@ -187,7 +187,9 @@ class Broker:
 
     async def flush(self) -> None: ...
 
-    async def send(self, topic: str, value: bytes, key: bytes, partition: int, headers: Any) -> "asyncio.Future[Any]":
+    async def send(
+        self, topic: str, value: bytes, key: bytes, partition: int, appended: int, headers: Any
+    ) -> "asyncio.Future[Any]":
         offset = len(self.records)
         self.records.append(SimpleNamespace(value=value, key=key, headers=list(headers)))
         sent: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

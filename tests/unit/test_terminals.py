@@ -342,7 +342,7 @@ def test_what_an_encoding_lacks_is_replaced_and_json_loses_nothing(world: Path, 
     assert "[turn 000][agent.spoke] Gr" in shown
     assert json.loads(ran("episodic", "village", "baker", "--json")[0])["memories"][0]["text"] == WORLD
     assert json.loads(ran("tail", "--json")[0])["event"]["payload"]["text"] == WORLD
-    _, error = ran("episodic", "village", "bäcker→", code=2)
+    _, error = ran("episodic", "village", "bäcker→ ", code=2)
     assert error.startswith("error agent: ")
     _, error = ran("ingest", "größe→.txt", code=2)
     assert "Traceback" not in error
