@@ -25,6 +25,8 @@ from support.folding import all_rows, folded, ledger_at
 from support.random_entries import random_history
 from support.random_events import random_ledger
 
+pytestmark = pytest.mark.models("all")
+
 
 class CountingStore(SqliteStore):
     """Counts the batches that were folded in the thread of the caller."""

@@ -185,7 +185,7 @@ class Admin(_AdminShared):
     def restore_events(self, events: Sequence[Event], appended: Sequence[int]) -> Sequence[Position]:
         """Write events of an export, as `Memory.publish_many`, with the times at which they were first appended.
 
-        These are in milliseconds since 1970; 0 for an event that has none. One that is later than now counts as now.
+        These are in milliseconds since 1970; 0 if a time is not known. A time later than now counts as now.
         """
 
 
