@@ -182,13 +182,8 @@ class Rows:
         self._wanted[address] = None
         if self.fetch is None:
             self.is_wanting = True
-            return
-        row_keys, log_names = self.take_wanted()
-        try:
-            values, totals = self.fetch(row_keys, log_names)
-            self.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
-        except Exception as error:
-            raise FetchFailed from error
+        else:
+            self.load_from(self.fetch, *self.take_wanted())
 
     def take_wanted(self) -> tuple[list[RowKey], list[LogName]]:
         """The rows, and the logs of which the totals, were read since the last call and are not loaded."""
@@ -206,6 +201,14 @@ class Rows:
                 self._values[address] = None if data is None else self._tables[address.table].decode(data)
         for log_name, total in totals:
             self._totals.setdefault(log_name, total)
+
+    def load_from(self, fetch: FetchHere, row_keys: Sequence[RowKey], log_names: Sequence[LogName]) -> None:
+        """Fetch rows and totals, and `load` them. Raises `FetchFailed`."""
+        try:
+            values, totals = fetch(row_keys, log_names)
+            self.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
+        except Exception as error:
+            raise FetchFailed from error
 
     def written(self, table: Table[Row]) -> list[tuple[Row | None, Row | None]]:
         """The rows of `table` that the run being folded has written so far: each before this run, and now."""
@@ -229,11 +232,10 @@ class Rows:
             if self.fetch is None or (self._complete and table.name not in self._not_cached):
                 self._want(table, address)
                 return None
-            try:
-                (data,), _ = self.fetch([RowKey(*address)], [])
-                before = self._before_run[address] = None if data is None else table.decode(data)
-            except Exception as error:
-                raise FetchFailed from error
+            now = self._values.pop(address)  # else the row would be here already
+            self.load_from(self.fetch, [RowKey(*address)], [])
+            before, self._values[address] = self._values[address], now
+            self._before_run[address] = before
         return before  # type: ignore[no-any-return]
 
     def finish_run(self) -> None:

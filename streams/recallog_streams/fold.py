@@ -221,31 +221,27 @@ class Fold:
                     request = resume()
                 except StopIteration as done:
                     return cast(Folded, done.value)
-            if read_here is None:
-                resume = partial(steps.send, await fetch(*request))
-                continue
-            tries = _Tries(rows, partial(self._fold_here, records, rows, changes_max, request))
-            folded = read_here(tries)
-            if folded is not None:
-                return folded
-            read_here = None
-            if tries.count:
-                rows.clear()
-                steps = self._fold(records, rows, changes_max)
-                resume = partial(next, steps)
-            else:
-                resume = partial(steps.send, await fetch(*request))
+            if read_here is not None:
+                tries = _Tries(rows, partial(self._fold_here, records, rows, changes_max, request))
+                folded = read_here(tries)
+                if folded is not None:
+                    return folded
+                read_here = None
+                if tries.count:
+                    rows.clear()
+                    steps = self._fold(records, rows, changes_max)
+                    resume = partial(next, steps)
+                    continue
+            resume = partial(steps.send, await fetch(*request))
 
     def _fold_here(
         self, records: "Decoded", rows: Rows, changes_max: float, wanted: Request, fetch: FetchHere
     ) -> Folded:
         """Fold from the beginning, with the rows that were `wanted`, and fetch each other row when it is read."""
         rows.undo_batch()
-        row_keys, log_names = wanted
-        values, totals = fetch(row_keys, log_names)
-        rows.load(zip(row_keys, values, strict=True), zip(log_names, totals, strict=True))
         rows.fetch = fetch
         try:
+            rows.load_from(fetch, *wanted)
             with uncollected():
                 steps = self._fold(records, rows, changes_max)
                 request = next(steps)

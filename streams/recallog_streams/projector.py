@@ -20,16 +20,16 @@ from typing import Any
 import msgspec
 
 from recallog_projections.projection import Projection
-from recallog_projections.rows import Changes, Fetched, FetchHere, Rows
-from recallog_projections.stores.store import Checkpoint, Generation, Outcome, ReadRows, Store
+from recallog_projections.rows import Changes, Fetched, Rows
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Store
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import kinds, limits
-from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding, StorageError
+from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding
 from recallog_streams import chain as hash_chain
 from recallog_streams import definitions, identity
 from recallog_streams.collector import uncollected
 from recallog_streams.definitions import KindRedefined
-from recallog_streams.fold import Fold, Folded, digest_of
+from recallog_streams.fold import Fold, digest_of
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, record_at
 from recallog_streams.progress import Progress
 
@@ -263,7 +263,7 @@ class Projector:
             cache = _Cache(checkpoint, self.fold.new_rows(complete=checkpoint.offset < 0))
 
         fetch = partial(self.fetch, generation, checkpoint)
-        read_here = partial(self._read_here, generation, checkpoint)
+        read_here = partial(self.store.read_here, generation, checkpoint)
         began = time.monotonic()
         try:
             records = self.fold.decoded(batch)
@@ -295,26 +295,6 @@ class Projector:
         if snapshot.checkpoint != checkpoint:
             raise Moved
         return snapshot.rows, [tail.total for tail in snapshot.logs]
-
-    def _read_here(
-        self, generation: Generation, checkpoint: Checkpoint, work: Callable[[FetchHere], Folded]
-    ) -> Folded | None:
-        """The result of `work`, which fetches rows in this thread. None if the store cannot be read here now, or if
-        reading failed; `fetch` then reports the error."""
-
-        def reading(read: ReadRows) -> Folded:
-            def fetch(needs: Sequence[RowKey], logs: Sequence[LogName]) -> Fetched:
-                snapshot = read(needs, [(log, 0) for log in logs])
-                if snapshot.checkpoint != checkpoint:
-                    raise Moved
-                return snapshot.rows, [tail.total for tail in snapshot.logs]
-
-            return work(fetch)
-
-        try:
-            return self.store.read_here(generation, reading)
-        except (Rebuilding, StorageError):
-            return None
 
     async def commit(
         self, generation: Generation, batch: Batch, checkpoint: Checkpoint, changes: Changes, began: float

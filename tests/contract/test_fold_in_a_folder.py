@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from recallog_projections.models.long_term import tables
 from recallog_projections.stores.sqlite import SqliteStore
-from recallog_projections.stores.store import Generation, ReadRows
 from recallog_projections.views import builtin
 from recallog_schemas.errors import StorageCorrupt
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -42,16 +41,16 @@ class CountingStore(SqliteStore):
 class TwiceStore(CountingStore):
     """Its file is exchanged while it is read: the reading is repeated."""
 
-    def read_here(self, generation: Generation, work: Callable[[ReadRows], Any]) -> Any:
-        super().read_here(generation, work)
-        return super().read_here(generation, work)
+    def read_here(self, *given: Any) -> Any:
+        super().read_here(*given)
+        return super().read_here(*given)
 
 
 class FailingStore(CountingStore):
     """Its file is exchanged while it is read, and cannot be read then."""
 
-    def read_here(self, generation: Generation, work: Callable[[ReadRows], Any]) -> Any:
-        self.here += super().read_here(generation, work) is not None
+    def read_here(self, *given: Any) -> Any:
+        self.here += super().read_here(*given) is not None
 
 
 def entries(rng: random.Random) -> list[bytes]:

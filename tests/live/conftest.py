@@ -20,6 +20,7 @@ from deploy.local.kafka.jars import kafka_version
 from deploy.local.ports import free_port
 from deploy.local.redis import Fsync
 
+from live.support import Cluster
 from support import notices
 
 KAFKA_IMAGE = f"apache/kafka:{kafka_version()}"
@@ -102,6 +103,15 @@ def own_redis(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
             return server
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with a live worker, for the tests of one module. A module may put events in it, or replace it."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with Cluster(kafka, f"recallog.{os.getpid()}-{folder.name}", own_redis().url, folder) as cluster:
+        cluster.live_worker()
+        yield cluster
 
 
 _numbers = count(1)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,14 +65,6 @@ RECORDS = [
     Written(record_of("no agent", agent=None), "invalid"),
     Written(record_of("last")),
 ]
-
-
-@pytest.fixture(scope="module")
-def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("dead-letters")
-    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
-        cluster.live_worker()
-        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,12 @@
 """The doors of entries, items and working memory on Kafka and Redis answer as those of an embedded memory."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from live.conftest import NewRedis
 from live.support import Cluster
 from recallog import Event, Memory, Settings
 from recallog_schemas.errors import Conflict, RecallogError, Refused
@@ -15,14 +14,6 @@ from support.events import event
 
 A = ("village", "baker")
 RYE = "LESSON: Rye dough rests for one hour."
-
-
-@pytest.fixture(scope="module")
-def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("entries-on-cluster")
-    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
-        cluster.live_worker()
-        yield cluster
 
 
 @pytest.mark.models("prompt")

@@ -2,13 +2,11 @@
 lost, each answer says what happened to which id, and a folder with the same events has the same rows."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from live.conftest import NewRedis
 from live.support import Cluster
 from recallog import Event, Memory, Settings
 from recallog_projections.models.long_term import tables
@@ -29,14 +27,6 @@ DIFFERENT = [
     ("The server of room {n} is 10.0.0.4.", "The server of room {n} is 10.0.0.5."),
 ]
 ROUNDS = 6
-
-
-@pytest.fixture(scope="module")
-def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("equal-facts")
-    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
-        cluster.live_worker()
-        yield cluster
 
 
 def pairs_of(templates: list[tuple[str, str]]) -> list[tuple[str, str]]:

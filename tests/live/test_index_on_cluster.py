@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from live.conftest import NewRedis
 from live.support import Cluster
 from recallog import Event, Memory
 from recallog.composition import address_of, compose
@@ -33,12 +32,9 @@ SPACES = ("village", "castle", "harbour", "abbey")
 
 
 @pytest.fixture(scope="module")
-def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("index")
-    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
-        cluster.live_worker()
-        cluster.publish([spoke(space, n) for n in range(40) for space in SPACES])
-        yield cluster
+def cluster(cluster: Cluster) -> Cluster:
+    cluster.publish([spoke(space, n) for n in range(40) for space in SPACES])
+    return cluster
 
 
 def spoke(space: str, n: int) -> Event:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -67,14 +67,6 @@ class Both:
         if isinstance(value, list | tuple):
             return [self.plain(memory, item) for item in value]
         return value
-
-
-@pytest.fixture(scope="module")
-def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("memory-on-cluster")
-    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
-        cluster.live_worker()
-        yield cluster
 
 
 async def opened(cluster: Cluster, folder: Path) -> AsyncIterator[Both]:

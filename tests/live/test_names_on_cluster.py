@@ -1,25 +1,15 @@
 """Names that people have, on a real Kafka and a real Redis: keys, partitions, packed keys and Lua scripts."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
-from live.conftest import NewRedis
 from live.support import Cluster
 from recallog import Memory
 from support.events import event
 from support.people import COLLIDING, OF_PEOPLE, otherwise
 
 NAMES = [*dict.fromkeys((*OF_PEOPLE, *COLLIDING, "张" * 85))]
-
-
-@pytest.fixture(scope="module")
-def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("names-on-cluster")
-    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
-        cluster.live_worker()
-        yield cluster
 
 
 @pytest.mark.models("all")

@@ -5,14 +5,12 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 import redis
 
-from live.conftest import NewRedis
 from live.support import PARTITIONS, Cluster
 from recallog import Event, Memory, Position
 from recallog_projections.stores.checksums import sealed, unsealed
@@ -28,13 +26,10 @@ EVENTS = 10_000
 
 
 @pytest.fixture(scope="module")
-def cluster(kafka: str, own_redis: NewRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(cluster: Cluster) -> Cluster:
     """A cluster with some thousand events and a worker."""
-    folder = tmp_path_factory.mktemp("operations")
-    with Cluster(kafka, f"recallog.{folder.name}", own_redis().url, folder) as cluster:
-        cluster.live_worker()
-        cluster.publish(events_numbered(EVENTS))
-        yield cluster
+    cluster.publish(events_numbered(EVENTS))
+    return cluster
 
 
 def events_numbered(count: int, first: int = 0) -> list[Event]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from recallog_projections.rows import Changes
+from recallog_projections.rows import Changes, Fetched, FetchHere
 from recallog_projections.sqlite import integrity
 from recallog_projections.sqlite.errors import Damaged
 from recallog_projections.sqlite.file import Result, SqliteFile
@@ -29,7 +29,6 @@ from recallog_projections.stores.store import (
     Outcome,
     Pointer,
     ReadResult,
-    ReadRows,
     Scan,
     Store,
     StoredRow,
@@ -38,7 +37,7 @@ from recallog_projections.stores.store import (
 )
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import limits
-from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageReplaced
+from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageError, StorageReplaced
 
 VIEWS = FileFormat(
     what="views file",
@@ -201,14 +200,17 @@ class SqliteStore(Store):
 
         return await self._run(work)
 
-    def read_here(self, generation: Generation, work: Callable[[ReadRows], Result]) -> Result | None:
-        def reading(connection: sqlite3.Connection) -> Result:
-            state = _state(connection, generation)
-            if state is None:
-                raise Rebuilding(f"the generation {generation.id} is gone")
-            return work(partial(_found, connection, generation, state))
+    def read_here(
+        self, generation: Generation, checkpoint: Checkpoint, work: Callable[[FetchHere], Result]
+    ) -> Result | None:
+        def reading(connection: sqlite3.Connection) -> Result | None:
+            number, stored = _state(connection, generation) or (0, None)
+            return work(partial(_fetched, connection, number)) if stored == checkpoint else None
 
-        return self._file.run_here(reading)
+        try:
+            return self._file.run_here(reading)
+        except StorageError:
+            return None
 
     async def read_current(
         self,
@@ -328,6 +330,13 @@ def _found(
         [_row(connection, number, need) for need in rows],
         [sqlite_logs.tail(connection, number, name, newest) for name, newest in logs],
     )
+
+
+def _fetched(
+    connection: sqlite3.Connection, number: int, row_keys: Sequence[RowKey], log_names: Sequence[LogName]
+) -> Fetched:
+    rows = [_row(connection, number, key) for key in row_keys]
+    return rows, [sqlite_logs.tail(connection, number, name, 0).total for name in log_names]
 
 
 def _row(connection: sqlite3.Connection, number: int, need: RowKey) -> bytes | None:

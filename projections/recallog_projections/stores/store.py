@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
-from recallog_projections.rows import Changes
+from recallog_projections.rows import Changes, FetchHere
 from recallog_projections.tables import LogName, RowKey, Tail
 from recallog_schemas.errors import InvariantViolation
 
@@ -107,8 +107,6 @@ class Chunk:
 
 
 Result = TypeVar("Result")
-ReadRows = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], ReadResult]
-"""Reads rows, and the newest n entries of logs."""
 
 
 class Store(ABC):
@@ -213,11 +211,15 @@ class Store(ABC):
         """
         return None
 
-    def read_here(self, generation: Generation, work: Callable[[ReadRows], Result]) -> Result | None:
-        """The result of `work`, which reads the generation in the calling thread; all its reads are one atomic read.
+    def read_here(
+        self, generation: Generation, checkpoint: Checkpoint, work: Callable[[FetchHere], Result]
+    ) -> Result | None:
+        """The result of `work`, which fetches rows of the generation and totals of logs, in the calling thread: all of
+        them in one atomic read, at `checkpoint`.
 
-        An optimisation for stores on this machine: a store may always answer None, and does while another thread uses
-        it. `work` may be called again. Raises as `read` does.
+        An optimisation for stores on this machine: a store may always answer None. It does while another thread uses
+        it, if the generation has moved on or is gone, and if it cannot be read: `read` then tells why. `work` may be
+        called again.
         """
         return None
 
