@@ -123,7 +123,7 @@ class Admin(Facade):
 
     @operation(example="recallog status", scope=Scope.OPERATE, read_only=True, is_patient=False)
     async def status(self) -> "Status":
-        """The size and progress of the views, dead letters, and due reflections. Folds nothing."""
+        """The size and progress of the views, dead letters, and due reflections. Read-only."""
         return await queries.status.status(self._components)
 
     @operation(example="recallog verify --json", scope=Scope.OPERATE, read_only=True, maintains_index=True)

@@ -12,7 +12,7 @@ RecallogError
 ├── OutOfRange                  the ledger has no such position (yet), or the agent may not see the event
 ├── AccessDenied                a server does not do this for its caller
 │   ├── Unauthorized            the caller gave no valid key
-│   ├── Forbidden               there is no such thing, or the key does not allow it
+│   ├── Forbidden               not found, or not permitted by this key
 │   └── RateLimited             the caller has asked too often
 ├── DeadLettered                the awaited record is a dead letter
 ├── NothingDue                  there is no pending trigger to answer
@@ -149,7 +149,7 @@ class Forbidden(AccessDenied):
     Both have this one message, so that the answer does not tell whether it exists.
     """
 
-    def __init__(self, message: str = "there is no such thing, or the key does not allow it") -> None:
+    def __init__(self, message: str = "not found, or not permitted by this key") -> None:
         super().__init__(message)
 
 

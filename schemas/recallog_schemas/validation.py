@@ -13,6 +13,8 @@ from recallog_schemas.names import COMMON, OTHER
 
 KIND_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 """How kinds of events are named."""
+NOT_BLANK = r"\S"
+"""The pattern of a text that has more than spaces."""
 NOT_A_KIND = "is not a kind: words of a-z, 0-9 and _ with dots between, for example agent.spoke"
 
 _OF_PYDANTIC = re.compile(r"^(Input|String|List) (?=should )|^Value error, |, unable to (parse|interpret) .*")
@@ -48,6 +50,8 @@ def first_problem(error: ValidationError, *, with_value: bool = False) -> Proble
         return Problem(path, first["type"], f"is not valid text: {shown}" if with_value else "is not valid text")
     if first["type"] == "missing":
         return Problem(path, first["type"], "is required")
+    if context.get("pattern") == NOT_BLANK:
+        return Problem(path, first["type"], "must not be blank")
     if first["type"] == "too_long":
         return Problem(path, first["type"], f"at most {context['max_length']:,}, not {len(first['input']):,}")
     is_no_list = first["type"] == "sequence_str" or context.get("class") == "Sequence"

@@ -476,7 +476,7 @@ def test_status_shows_the_checkpoints_of_the_views(home: Path) -> None:
     assert (status["records"], status["partitions"][0]["lag"]) == (30, 30)
     clean(recallog("episodic", "village", "baker", "--home", home))
     assert clean(recallog("status", "--json", "--home", home)).json["partitions"][0]["lag"] == 0
-    assert "30 records, 1 spaces, 2 agents, 3 sessions" in recallog("status", "--home", home).out
+    assert "30 records, 1 space, 2 agents, 3 sessions" in recallog("status", "--home", home).out
 
 
 @pytest.mark.parametrize(

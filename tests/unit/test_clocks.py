@@ -115,7 +115,7 @@ def test_what_is_ahead_is_told_to_who_publishes_it_and_by_status() -> None:
             status = await memory.admin.status()
         (message,) = told
         assert "the event e-1 is dated more than a day ahead (2099-01-01T00:00:00+00:00)" in message
-        assert "1 events of s are dated more than a day ahead, the newest at 0:0" in status.format()
+        assert "in s 1 event has a date more than a day ahead, the newest at 0:0" in status.format()
 
     run(work())
 

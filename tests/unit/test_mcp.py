@@ -97,7 +97,7 @@ def test_the_tools_are_those_of_the_document_three_more_and_those_of_operations_
 def test_a_grant_that_only_reads_sees_only_tools_that_read() -> None:
     async def use(client: Client) -> None:
         assert "forget_memory" not in {tool.name for tool in (await client.list_tools()).tools}
-        assert "does not allow" in await refused(client, "retain_memory", content="Bread needs salt.")
+        assert "not permitted by this key" in await refused(client, "retain_memory", content="Bread needs salt.")
 
     with_client(use, grant=Grant(spaces=(SPACE,), agent=AGENT, verbs=frozenset({Verb.READ})))
 
@@ -259,7 +259,7 @@ def test_context_why_and_open_show_what_the_agent_may_see() -> None:
             "recallog://context",
             "recallog://beliefs",
         }
-        with pytest.raises(MCPError, match="no such thing"):
+        with pytest.raises(MCPError, match="not found, or not permitted"):
             await client.read_resource("recallog://secrets")
 
     with_client(use, memory=memory)
@@ -294,7 +294,7 @@ def test_a_text_with_several_lines_cannot_pass_for_another_memory() -> None:
         ("open", {}, "open needs ids or around"),
         ("open", {"ids": ["x"], "around": "y"}, "around: cannot be combined with ids"),
         ("open", {"around": "none"}, "baker may see no event 'none'"),
-        ("obey", {}, "there is no such thing"),
+        ("obey", {}, "not found, or not permitted by this key"),
     ],
 )
 def test_an_error_names_the_argument_of_the_tool(tool: str, arguments: dict[str, Any], says: str) -> None:

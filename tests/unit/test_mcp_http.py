@@ -104,9 +104,9 @@ def test_where_a_key_allows_several_spaces_the_address_names_one(tmp_path: Path)
         async with site.client(token, f"?space={world.SPACE}&agent=dora") as client:
             assert (await call(client, "retain_memory", content="Flour is dear.")).startswith("Stored memory ")
         async with site.client(token, f"?space={world.OTHER_SPACE}&agent=dora") as client:
-            assert "does not allow" in await call(client, "context")
+            assert "not permitted by this key" in await call(client, "context")
         async with site.client(await site.key(ANNA), f"?agent={world.BERT}") as client:
-            assert "does not allow" in await call(client, "context")
+            assert "not permitted by this key" in await call(client, "context")
 
     at_site(tmp_path, use)
 

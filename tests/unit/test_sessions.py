@@ -21,7 +21,7 @@ def test_the_session_with_the_newest_event_comes_first() -> None:
                 ("monday", 2, positions[0], positions[2]),
                 ("tuesday", 1, positions[1], positions[1]),
             ]
-            assert found.format() == "monday: 2 events, from 0:0 to 0:2\ntuesday: 1 events, from 0:1 to 0:1"
+            assert found.format() == "monday: 2 events, from 0:0 to 0:2\ntuesday: 1 event, from 0:1 to 0:1"
 
     run(work())
 

@@ -101,7 +101,7 @@ def test_a_command_imports_few_modules(home: Path, command: Sequence[str], ours_
 
 def test_a_table_is_printed_without_the_modules_of_progress_bars(home: Path) -> None:
     shown, modules = imported_by("status", "--home", home)
-    assert "1 records" in shown
+    assert "1 record" in shown
     assert modules.isdisjoint({"recallog_service.cli.progress_bar", "rich.progress", "rich.live"})
 
 

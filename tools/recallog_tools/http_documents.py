@@ -49,7 +49,7 @@ _TROUBLE = {
     400: "The request is malformed.",
     401: "A key or a token is needed, or the given one is not valid.",
     403: "A page of another origin sends it.",
-    404: "There is no such thing, or the key may not see it.",
+    404: "Not found, or not permitted by this key.",
     405: "The path does not take this method.",
     408: "The body took too long.",
     409: "It conflicts with what is there.",

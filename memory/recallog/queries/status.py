@@ -23,7 +23,15 @@ from recallog_schemas.errors import (
     StorageUnavailable,
     ViewsTooNew,
 )
-from recallog_schemas.views import IndexStatus, LedgerFault, PartitionStatus, PendingTrigger, Status, Unreflected
+from recallog_schemas.views import (
+    IndexStatus,
+    LedgerFault,
+    PartitionStatus,
+    PendingTrigger,
+    Status,
+    Unreflected,
+    counted,
+)
 from recallog_streams import dead_letters
 from recallog_streams.concurrency import gathered
 from recallog_streams.ledgers.ledger import Ledger
@@ -181,7 +189,8 @@ async def _ahead(reading: ReadSession) -> AsyncIterator[LedgerFault]:
     async for item, _ in reading.scan(clock.AHEAD.name):
         row = clock.AHEAD.decode(item.data)
         newest = Position(reading.partition, row.offsets[-1])
-        problem = f"{row.events:,} events of {item.space} are dated more than a day ahead, the newest at {newest}"
+        many = counted(row.events, "event has a date", "events have dates")
+        problem = f"in {item.space} {many} more than a day ahead, the newest at {newest}"
         yield LedgerFault(problem=problem, remedy="They set no clock. Correct that of their writer", severe=False)
 
 

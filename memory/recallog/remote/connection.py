@@ -282,7 +282,7 @@ def _route(operation: Operation) -> Route:
 def _encoded(value: object) -> msgspec.Raw:
     if isinstance(value, Event):
         return msgspec.Raw(codec.encode(value))
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _wait_seconds(tries: int, failure: Failure) -> float:

@@ -62,7 +62,7 @@ class _Called(Generic[_P, _R]):
 
 class _AdminShared:
     status = _Called(_Admin.status)
-    """The size and progress of the views, dead letters, and due reflections. Folds nothing."""
+    """The size and progress of the views, dead letters, and due reflections. Read-only."""
 
     verify = _Called(_Admin.verify)
     """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from recallog_schemas import limits
 from recallog_schemas.names import IN_NFC, NAME
+from recallog_schemas.validation import NOT_BLANK
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -47,7 +48,7 @@ Id = Annotated[str, Field(min_length=1, max_length=limits.ID_CHARS_MAX), IN_NFC]
 Ids = Annotated[list[Id], Field(min_length=1, max_length=limits.EVENT_IDS_MAX)]
 Label = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARS_MAX)]
 """A short text that names something: an entity, a category, a tool."""
-Words = Annotated[str, Field(pattern=r"\S")]
+Words = Annotated[str, Field(pattern=NOT_BLANK)]
 """A text with at least one character that is not white space."""
 Reason = Annotated[str, Field(max_length=limits.REASON_CHARS_MAX)]
 

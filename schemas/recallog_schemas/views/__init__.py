@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.base import View as View
     from recallog_schemas.views.base import are_dated as are_dated
     from recallog_schemas.views.base import continued as continued
+    from recallog_schemas.views.base import counted as counted
     from recallog_schemas.views.base import indented as indented
     from recallog_schemas.views.base import one_line as one_line
     from recallog_schemas.views.base import shown_date as shown_date

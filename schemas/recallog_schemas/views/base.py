@@ -350,6 +350,11 @@ def shown_json(value: Any) -> str:
 # may look like one of them: a text is shown in one line, or its lines are indented.
 
 
+def counted(count: int, one: str, more: str = "") -> str:
+    """A number with its noun, for example "1 space" or "2,000 spaces". `more` is the plural, by default with an s."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}"
+
+
 def one_line(text: str) -> str:
     """`text` without line breaks."""
     return " ".join(text.splitlines())

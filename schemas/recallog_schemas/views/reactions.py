@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from recallog_schemas import names, triggers
 from recallog_schemas.event import Event, Position
-from recallog_schemas.views.base import Bounded, ListView, PageView, View, one_line
+from recallog_schemas.views.base import Bounded, ListView, PageView, View, counted, one_line
 
 
 class PendingTrigger(View):
@@ -47,7 +47,7 @@ class PendingTrigger(View):
         if self.threshold is not None:
             return f"{self.events:,} of {self.threshold:,} events"
         one, more = triggers.kind_of(self.kind).counts
-        return f"{self.events:,} {one if self.events == 1 else more}"
+        return counted(self.events, one, more)
 
 
 class PendingView(PageView[PendingTrigger]):
@@ -100,7 +100,7 @@ class Reaction(View):
 
 def _published(event: Event) -> str:
     events = event.payload.get("events")
-    return "" if events is None else f"{events:,} {'event' if events == 1 else 'events'}"
+    return "" if events is None else counted(events, "event")
 
 
 class ReactionsView(ListView[Reaction], Bounded):

@@ -30,7 +30,8 @@ def register(app: typer.Typer) -> None:
 def create_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, in your words.")],
     space: Annotated[
-        list[str], typer.Option(help="A space, 'acme/*' for all whose names begin so, or '*'. May be repeated.")
+        list[str],
+        typer.Option(help="A space, 'acme/*' for every space under acme/, or '*' for all spaces. May be repeated."),
     ],
     agent: Annotated[str, typer.Option(help="The agent that the holder is, or '*' for any.")],
     verb: Annotated[
@@ -51,7 +52,7 @@ def create_command(
     Its holder sees what the agent may see in these spaces, and publishes as this
     agent. With --agent '*' it may be any agent, and ask about spaces as a whole.
     The verb tail shows events that are private to agents, and operate is for
-    operators. The first key closes the doors to callers without one.
+    operators. The first key turns off unauthenticated access.
     """
     expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
 

@@ -15,7 +15,7 @@ import typer
 from recallog_schemas import limits
 from recallog_schemas.invented_times import is_invented
 from recallog_schemas.models import import_parts
-from recallog_schemas.views import indented, one_line
+from recallog_schemas.views import counted, indented, one_line
 from recallog_service.cli import terminal
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _space(detail: "views.SpaceDetail") -> None:
     if space is None:
         terminal.print_lines("the space has no events")
         return
-    terminal.print_lines(f"{space.space}: {space.events:,} events, from {space.first} to {space.last}")
+    terminal.print_lines(f"{space.space}: {counted(space.events, 'event')}, from {space.first} to {space.last}")
     for title, rows in (("agents", detail.agents), ("sessions", detail.sessions), ("kinds", detail.kinds)):
         terminal.print_lines("")
         _table((title, "events", "first", "last"), _spans(rows))

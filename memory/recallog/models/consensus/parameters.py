@@ -12,6 +12,7 @@ from recallog_schemas import limits
 from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus import payloads
 from recallog_schemas.names import IN_NFC
+from recallog_schemas.validation import NOT_BLANK
 
 
 def _topic(text: str) -> str:
@@ -31,7 +32,7 @@ HashedTopic = Annotated[
     AfterValidator(_topic),
     IN_BODY,
 ]
-Conclusion = Annotated[str, Field(pattern=r"\S", description="What the agents agree on.")]
+Conclusion = Annotated[str, Field(pattern=NOT_BLANK, description="What the agents agree on.")]
 Certainty = Annotated[float, Field(ge=0, le=1, description="From 0 to 1: how certain it is.")]
 Participating = Annotated[
     Sequence[str], Field(max_length=consensus_limits.CONSENSUS_AGENTS_MAX, description="Agents that took part.")
@@ -45,7 +46,7 @@ Successor = Annotated[
     identified("Id of the consensus that replaces it."),
     IN_NFC,
 ]
-Objection = Annotated[str, Field(pattern=r"\S", description="The objection.")]
+Objection = Annotated[str, Field(pattern=NOT_BLANK, description="The objection.")]
 DissentType = Annotated[payloads.DissentType, Field(description="What sort of objection it is.")]
 OneDissentType = Annotated[
     payloads.DissentType | None, Field(description="Only objections of this sort; default: all.")

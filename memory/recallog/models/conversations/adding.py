@@ -52,7 +52,7 @@ def checked(message: Mapping[str, Any], path: str) -> dict[str, Any]:
     try:
         plain = msgspec.json.decode(_encode(message))
     except (msgspec.MsgspecError, TypeError, ValueError, UnicodeError, RecursionError) as error:
-        raise InvalidArgument(f"{path}: is no JSON: {error}", path=path, rule="json_type") from None
+        raise InvalidArgument(f"{path}: must be JSON: {error}", path=path, rule="json_type") from None
     if not isinstance(plain, dict):
         raise InvalidArgument(f"{path}: should be a message, an object with a role", path=path, rule="dict_type")
     role = plain.get("role")

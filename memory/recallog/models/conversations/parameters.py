@@ -19,7 +19,9 @@ def _messages(value: object) -> Sequence[Mapping[str, Any]]:
         try:
             value = json_of(value)
         except ValueError as error:
-            raise PydanticCustomError("json_invalid", "is no JSON: {why}", {"why": str(error)}) from None
+            raise PydanticCustomError(
+                "json_invalid", "must be a message or a list of messages, as JSON: {why}", {"why": str(error)}
+            ) from None
     given = value if isinstance(value, list | tuple) else [value]
     if len(given) > conversations_limits.MESSAGES_MAX:
         raise PydanticCustomError(

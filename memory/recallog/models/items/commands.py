@@ -63,11 +63,11 @@ def value_of(address: Address, value: Any, *, json_text: bool) -> Any:
     try:
         return json_of(value)
     except ValueError as error:
-        raise InvalidArgument(f"{name}: is no JSON: {error}", path=name, rule="json_invalid") from None
+        raise InvalidArgument(f"{name}: must be JSON: {error}", path=name, rule="json_invalid") from None
 
 
 def event(address: Address, kind: str, event_id: str | None = None, **fields: Any) -> Event:
-    """The event of a change. Raises `InvalidArgument` if the value is no JSON, or too large."""
+    """The event of a change. Raises `InvalidArgument` if the value is not JSON, or too large."""
     payload = {"namespace": list(address.namespace), "key": address.key, **fields}
     if payload.get("base") is None:
         payload.pop("base", None)

@@ -13,7 +13,7 @@ from recallog_schemas.kinds.payload import Priority, Tier
 from recallog_schemas.models.long_term import limits as long_term_limits
 from recallog_schemas.models.long_term.payloads import Dedup
 from recallog_schemas.names import IN_NFC, NAME
-from recallog_schemas.validation import is_text
+from recallog_schemas.validation import NOT_BLANK, is_text
 
 _ENTRY_TYPE_PATTERN = r"^[a-z][a-z0-9_]*$"
 
@@ -30,9 +30,9 @@ def _name(description: str) -> Any:
     return Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description=description)
 
 
-KeptText = Annotated[str, Field(pattern=r"\S", description="The text to keep."), IN_BODY]
+KeptText = Annotated[str, Field(pattern=NOT_BLANK, description="The text to keep."), IN_BODY]
 ActionType = Annotated[str, _name("What sort of action it was.")]
-ExperienceSummary = Annotated[str, Field(pattern=r"\S", description="What was done.")]
+ExperienceSummary = Annotated[str, Field(pattern=NOT_BLANK, description="What was done.")]
 Type = Annotated[
     str,
     Field(
@@ -168,7 +168,7 @@ class RetainOptions(EntryFields, ExtractOptions, total=False):
 class UpdateOptions(EntryFields, total=False):
     """What of an entry is changed. In Python None takes a field back to its default."""
 
-    text: Annotated[str | None, Field(pattern=r"\S", description="Its new text; it becomes the next version.")]
+    text: Annotated[str | None, Field(pattern=NOT_BLANK, description="Its new text; it becomes the next version.")]
     type: Annotated[
         str | None,
         Field(pattern=_ENTRY_TYPE_PATTERN, max_length=limits.ENTRY_TYPE_CHARS_MAX, description="Its new type."),

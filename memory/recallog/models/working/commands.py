@@ -100,7 +100,7 @@ def _contents(text: str) -> dict[str, object]:
     try:
         contents = json_of(text)
     except ValueError as error:
-        raise InvalidArgument(f"text: is no JSON: {error}", path="text", rule="json_invalid") from None
+        raise InvalidArgument(f"text: must be JSON: {error}", path="text", rule="json_invalid") from None
     if not isinstance(contents, dict):
         raise InvalidArgument("text: should be a JSON object of labels and contents", path="text", rule="dict_type")
     return in_nfc(contents)

@@ -7,7 +7,7 @@ from pydantic import Field
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import Bounded, OfAgent, View, indented, one_line, shown_json
+from recallog_schemas.views.base import Bounded, OfAgent, View, counted, indented, one_line, shown_json
 
 
 def _line(message: dict[str, Any]) -> str:
@@ -119,6 +119,6 @@ class CompactionView(View):
 
     def format(self) -> str:
         """The numbers, and the summary indented below them."""
-        line = f"{self.compacted:,} messages compacted, {self.kept:,} kept"
+        line = f"{counted(self.compacted, 'message')} compacted, {self.kept:,} kept"
         failed = f"\nwithout the model: {one_line(self.failed)}" if self.failed else ""
         return f"{line}{failed}\n{indented(self.summary)}" if self.summary is not None else line
