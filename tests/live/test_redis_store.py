@@ -593,16 +593,78 @@ def test_sizes_of_many_tables_are_read_with_few_requests(store: RedisStore, monk
     logs = {LogName(f"log-{n}", "s", "o"): [b"x"] for n in range(5)}
     activate(store, A, 0, Changes(rows, logs, {log.log: 3 for log in logs}))
     requests = []
-    for name in ("command", "commands"):
-        original = getattr(RedisServer, name)
+    original = RedisServer._exchange
 
-        async def counted(server: RedisServer, *words: Any, original: Any = original) -> Any:
-            requests.append(words)
-            return await original(server, *words)
+    async def counted(server: RedisServer, commands: Any, **options: Any) -> Any:
+        requests.append(commands)
+        return await original(server, commands, **options)
 
-        monkeypatch.setattr(RedisServer, name, counted)
+    monkeypatch.setattr(RedisServer, "_exchange", counted)
     assert len(run(store.sizes(0))) == 25
     assert len(requests) <= 6
+
+
+# Calls of one turn of the event loop.
+
+
+async def connections(store: RedisStore) -> int:
+    """How many connections the server has ever had."""
+    return int((await ask(store, "INFO", "stats"))["total_connections_received"])
+
+
+def test_calls_of_one_turn_share_a_connection(store: RedisStore) -> None:
+    async def used() -> int:
+        before = await connections(store)
+        await asyncio.gather(*(ask(store, "PING") for _ in range(20)))
+        return await connections(store) - before
+
+    assert run(used()) == 0
+
+
+def test_commits_of_one_turn_each_have_their_own_outcome(store: RedisStore) -> None:
+    partitions = [Generation(f"g{n}", n, A.code, 0) for n in range(8)]
+
+    async def outcomes() -> list[Outcome]:
+        for generation in partitions[1:]:
+            await store.create(generation)
+        return await asyncio.gather(*(store.commit(each, at(-1), at(0), Changes()) for each in partitions))
+
+    assert run(outcomes()) == [Outcome.RETIRED] + [Outcome.APPLIED] * 7
+
+
+def test_an_error_of_one_call_is_not_one_of_others_of_its_turn(store: RedisStore) -> None:
+    async def both() -> list[Any]:
+        wrong = ask(store, "INCR")  # without a key
+        return await asyncio.gather(ask(store, "PING"), wrong, ask(store, "PING"), return_exceptions=True)
+
+    first, failed, last = run(both())
+    assert first == last
+    assert isinstance(failed, StorageError)
+
+
+def test_a_caller_that_leaves_does_not_end_the_calls_of_others(store: RedisStore) -> None:
+    async def left() -> Any:
+        leaving, other = (asyncio.create_task(ask(store, "ECHO", text)) for text in ("a", "b"))
+        await asyncio.sleep(0)  # both have made their calls
+        leaving.cancel()
+        return await other
+
+    assert run(left()) == b"b"
+
+
+def test_a_store_is_used_again_after_its_program_has_ended_before_a_call_was_sent(store: RedisStore) -> None:
+    async def give_up() -> None:
+        call = asyncio.create_task(ask(store, "PING"))
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    async def twice() -> Any:
+        await give_up()
+        return await ask(store, "ECHO", "again")
+
+    assert run(twice()) == b"again"
 
 
 def test_an_empty_store_has_size_zero(store: RedisStore) -> None:

@@ -24,10 +24,11 @@ of the value. A generation in which a value fails it counts as lost: its checkpo
 views again. The counts of dropped entries have no checksum, since the server changes them.
 """
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from typing import ClassVar, cast
 from zlib import crc32
 
@@ -285,7 +286,7 @@ class RedisStore(Store):
             longest_ms = max(1, round(1000 * min(seconds, WAIT_SECONDS_MAX, self._server.deadline_seconds / 2)))
             # Entries after this id are of commits with `offset` and later ones.
             key, after = f"{self._prefix(generation)}commits", f"{offset}-0"
-            await self._server.command("XREAD", "BLOCK", longest_ms, "STREAMS", key, after)
+            await self._server.command("XREAD", "BLOCK", longest_ms, "STREAMS", key, after, alone=True)
         finally:
             self._waiting -= 1
 
@@ -411,8 +412,8 @@ class RedisStore(Store):
         for partition in map(int, partitions):
             prefix = self._partition(partition)
             total += sum((await self.sizes(partition)).values())
-            total += sum(await self._usage([f"{prefix}pointer", f"{prefix}generations"]))
-        return total + sum(await self._usage([f"{{{self._namespace}}}:{key}" for key in ("manifest", "partitions")]))
+            total += await self._usage(f"{prefix}pointer", f"{prefix}generations")
+        return total + await self._usage(f"{{{self._namespace}}}:manifest", f"{{{self._namespace}}}:partitions")
 
     async def sizes(self, partition: int) -> Mapping[str, int]:
         """The bytes that each table and log of a partition takes in the server's memory, including keys and indexes.
@@ -423,31 +424,27 @@ class RedisStore(Store):
         for id_ in await self._server.command("SMEMBERS", self._partition(partition) + "generations"):
             prefix = f"{self._partition(partition)}{id_.decode()}:"
             tables = await self._tables(prefix)
-            for (_, name), taken in zip(tables, await self._bytes_of(prefix, tables), strict=True):
+            found = await asyncio.gather(*(self._bytes_of(prefix, *table) for table in tables))
+            for (_, name), taken in zip(tables, found, strict=True):
                 sizes[name] = sizes.get(name, 0) + taken
         return sizes
 
-    async def _bytes_of(self, prefix: str, tables: Sequence[tuple[str, str]]) -> list[int]:
-        """The bytes of each of `tables`, in four requests: `status` asks for those of all generations."""
-        parts = {"rows": ("rows", "rows-order"), "logs": ("dropped", "logs-order")}
-        usage = await self._usage([f"{prefix}{part}:{name}" for kind, name in tables for part in parts[kind]])
-        taken = [sum(pair) for pair in zip(usage[::2], usage[1::2], strict=True)]
-        logs = [number for number, (kind, _) in enumerate(tables) if kind == "logs"]
-        orders = [f"{prefix}logs-order:{tables[number][1]}" for number in logs]
-        counts = await self._server.commands([("ZCARD", order) for order in orders])
-        samples = await self._server.commands([("ZRANDMEMBER", order, SIZE_SAMPLES) for order in orders])
-        keys = [
-            [_log_key(prefix, tables[n][1], each) for each in found] for n, found in zip(logs, samples, strict=True)
-        ]
-        sampled = iter(await self._usage([key for of_log in keys for key in of_log]))
-        for number, count, of_log in zip(logs, counts, keys, strict=True):
-            bytes_of_samples = sum(islice(sampled, len(of_log)))
-            taken[number] += round(bytes_of_samples / max(1, len(of_log)) * count)
-        return taken
+    async def _bytes_of(self, prefix: str, kind: str, name: str) -> int:
+        """The bytes of a table or a log. Its calls are sent with those for others: `status` asks for all of them."""
+        if kind == "rows":
+            return await self._usage(f"{prefix}rows:{name}", f"{prefix}rows-order:{name}")
+        order = f"{prefix}logs-order:{name}"
+        taken, count, sample = await asyncio.gather(
+            self._usage(f"{prefix}dropped:{name}", order),
+            self._server.command("ZCARD", order),
+            self._server.command("ZRANDMEMBER", order, SIZE_SAMPLES),
+        )
+        of_sample = await self._usage(*(_log_key(prefix, name, each) for each in sample))
+        return taken + round(of_sample / max(1, len(sample)) * int(count))
 
-    async def _usage(self, keys: Sequence[str | bytes]) -> list[int]:
-        answers = await self._server.commands([("MEMORY", "USAGE", key, "SAMPLES", SIZE_SAMPLES) for key in keys])
-        return [answer or 0 for answer in answers]
+    async def _usage(self, *keys: str | bytes) -> int:
+        calls = [self._server.command("MEMORY", "USAGE", key, "SAMPLES", SIZE_SAMPLES) for key in keys]
+        return sum(answer or 0 for answer in await asyncio.gather(*calls))
 
     async def close(self) -> None:
         await self._server.close()

@@ -11,7 +11,7 @@ Calls have one msgpack argument instead of thousands: redis-py encodes every arg
 encoded as its raw strings, which msgspec cannot do.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
@@ -54,10 +54,6 @@ def _array(length: int) -> bytes:
     return b"\xdd%b" % length.to_bytes(4, "big")
 
 
-def _integer(value: int) -> bytes:
-    return b"\xce%b" % value.to_bytes(4, "big")
-
-
 def _strings(values: Sequence[bytes]) -> bytes:
     packed = [_array(len(values))]
     for value in values:
@@ -65,16 +61,6 @@ def _strings(values: Sequence[bytes]) -> bytes:
         packed.append(_STRING_HEADS[length] if length < _CACHED_HEADS else _string_head(length))
         packed.append(value)
     return b"".join(packed)
-
-
-def _string(value: str) -> bytes:
-    data = value.encode()
-    return _string_head(len(data)) + data
-
-
-def _integers(values: Iterable[int]) -> bytes:
-    packed = [_integer(value) for value in values]
-    return b"".join((_array(len(packed)), *packed))
 
 
 def address_of(table: str, packed: bytes) -> int:
@@ -110,10 +96,10 @@ def pack_changes(changes: Changes, generation: int) -> bytes:
         sent.append(_strings([sealed(entry, address, generation) for entry in entries[cut:]]))
     packed = [_array(2), _array(len(tables))]
     for name, (written, deleted) in tables.items():
-        packed += (_array(3), _string(name), _strings(written), _strings(deleted))
+        packed += (_array(3), _encode(name), _strings(written), _strings(deleted))
     packed.append(_array(len(logs)))
     for name, (keys, unsent, sent) in logs.items():
-        packed += (_array(5), _string(name), _integer(changes.keep[name]), _strings(keys), _integers(unsent))
+        packed += (_array(5), _encode(name), _encode(changes.keep[name]), _strings(keys), _encode(unsent))
         packed += (_array(len(sent)), *sent)
     return b"".join(packed)
 

@@ -1,8 +1,9 @@
 """Calls to one Redis server: Lua scripts, errors of Recallog, and checks of the server's configuration."""
 
+import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.resources import files
@@ -34,11 +35,16 @@ from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
 
 CONNECTIONS_MAX = 50
+TOGETHER_BYTES_MAX = 32 * 1024
+"""Calls with a longer last argument are sent alone and at once: the server works while the next one is prepared."""
 
 _logger = logging.getLogger("recallog.redis")
 
 _REFUSES_WRITES = ("MISCONF", "NOREPLICAS", "BUSY", "UNKILLABLE")
 """First words of errors without a class in redis-py: the server refuses all writes for now."""
+
+
+_Words = tuple[Any, ...]
 
 
 class Script:
@@ -101,6 +107,9 @@ class RedisServer:
 
     A call ends when `breaker` says so: after its deadline, or at once while the server is known not to answer.
 
+    Small calls that the program makes in one turn of its event loop are sent together: so all partitions of a worker
+    have their commits in one message.
+
     A call whose connection is broken is sent a second time, on a new connection: idle connections break unnoticed, and
     all of them break when the server restarts. The server may have executed the first one, but nothing is written
     twice. A commit compares before it writes: the second call answers "already there", or what it answers after another
@@ -118,6 +127,9 @@ class RedisServer:
         except (ValueError, TypeError) as error:
             raise _invalid_url(error) from None
         self._warned = False
+        self._turns: dict[bool, tuple[list[_Words], asyncio.Task[list[Any]]]] = {}
+        """By whether they are patient: the calls of this turn of the event loop, and the task that then sends them."""
+        self._exchanges: set[asyncio.Task[list[Any]]] = set()
 
     def _pooled(self, deadline_seconds: float) -> Redis:
         """A client whose connections wait for an answer at least `deadline_seconds`."""
@@ -155,45 +167,55 @@ class RedisServer:
         except RedisError as error:
             raise self._translated_error(error) from error
 
-    async def command(self, *words: Any) -> Any:
-        """Run a command that may be sent twice. Raises `StorageError`, usually `StorageUnavailable`."""
+    async def command(self, *words: Any, alone: bool = False) -> Any:
+        """Run a command that may be sent twice; one that blocks its connection is sent `alone`. Raises `StorageError`,
+        usually `StorageUnavailable`."""
         try:
-            return await self._send(True, *words)
+            return await self._send(True, *words, alone=alone)
         except RedisError as error:
             raise self._translated_error(error) from error
 
-    async def _send(self, repeatable: bool, *words: Any) -> Any:
-        execute: Callable[..., Awaitable[Any]] = self._present_client.execute_command
+    async def _send(self, repeatable: bool, *words: Any, alone: bool = False) -> Any:
+        """The answer to one call. Small calls that are made in one turn of the event loop are sent together."""
+        if alone or not repeatable or (isinstance(words[-1], bytes) and len(words[-1]) > TOGETHER_BYTES_MAX):
+            return (await self._exchange([words], repeatable=repeatable))[0]
+        turn = self._turns.get(is_patient())
+        if turn is None or turn[1].done():  # done: cancelled before it began
+            commands: list[_Words] = []
+            turn = self._turns[is_patient()] = commands, asyncio.create_task(self._exchange_turn(commands))
+            self._exchanges.add(turn[1])
+            turn[1].add_done_callback(self._exchanges.discard)
+        commands, task = turn
+        number = len(commands)
+        commands.append(words)
+        answer = (await asyncio.shield(task))[number]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-        async def work() -> Any:
+    async def _exchange_turn(self, commands: Sequence[_Words]) -> list[Any]:
+        del self._turns[is_patient()]
+        return await self._exchange(commands)
+
+    async def _exchange(self, commands: Sequence[_Words], *, repeatable: bool = True) -> list[Any]:
+        """The answers to commands in one pipeline. Of several, errors that the server has answered are among them."""
+
+        async def work() -> list[Any]:
             with reaching():
                 try:
-                    return await execute(*words)
+                    return await _answers(self._present_client, commands)
                 except NoConnection as error:
                     # Its subclasses are answers of the server, for example a wrong password: the same again.
                     if not repeatable or type(error) is not NoConnection:
                         raise
-                    return await execute(*words)
+                    return await _answers(self._present_client, commands)
 
         return await self._breaker.call(work, repeatable=repeatable)
 
-    async def commands(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The answers to several commands in one pipeline. Raises as `command` does."""
-
-        async def work() -> list[Any]:
-            async with self._present_client.pipeline(transaction=False) as pipeline:
-                for words in commands:
-                    pipeline.execute_command(*words)
-                with reaching():
-                    return await pipeline.execute()
-
-        try:
-            return await self._breaker.call(work)
-        except RedisError as error:
-            raise self._translated_error(error) from error
-
     async def close(self) -> None:
         """Close all connections."""
+        for task in self._exchanges:
+            task.cancel()
         await self._client.aclose()
         if "_patient_client" in vars(self):
             await self._patient_client.aclose()
@@ -276,6 +298,15 @@ def _invalid_url(error: Exception) -> SettingsError:
         "not the URL of a Redis: write redis://[[user]:password@]host[:port][/database] (rediss:// for TLS), with "
         f"special characters of the password percent-encoded ({type(error).__name__})"
     )
+
+
+async def _answers(client: Redis, commands: Sequence[_Words]) -> list[Any]:
+    if len(commands) == 1:  # costs less without a pipeline
+        return [await client.execute_command(*commands[0])]  # type: ignore[no-untyped-call]
+    async with client.pipeline(transaction=False) as pipeline:
+        for words in commands:
+            pipeline.execute_command(*words)
+        return await pipeline.execute(raise_on_error=False)
 
 
 async def _answer(connection: AbstractConnection, *words: str) -> Any:

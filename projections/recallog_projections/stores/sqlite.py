@@ -71,11 +71,13 @@ class _Ends:
     generation: str = ""
     checkpoint: Checkpoint | None = None
     logs: LogEnds = field(default_factory=LogEnds)
+    has_all: bool = False
+    """Whether a log that is not among them does not exist."""
 
     def as_of(self, generation: Generation, checkpoint: Checkpoint) -> "_Ends":
         """This, or an empty cache if it is of another checkpoint or too large."""
         current = self.generation == generation.id and self.checkpoint == checkpoint
-        return self if current and len(self.logs) <= limits.CACHED_ROWS_MAX else _Ends()
+        return self if current and len(self.logs) <= limits.CACHED_ROWS_MAX else _Ends(has_all=checkpoint.offset < 0)
 
 
 class SqliteStore(Store):
@@ -174,14 +176,14 @@ class SqliteStore(Store):
             if outcome is Outcome.APPLIED and state is not None:
                 number, _ = state
                 _write_rows(connection, number, changes)
-                sqlite_logs.append(connection, number, changes, ends.logs)
+                sqlite_logs.append(connection, number, changes, ends.logs, has_all=ends.has_all)
                 _set_checkpoint(connection, number, generation, new)
             return outcome
 
         self._ends = _Ends()  # invalid unless the commit succeeds
         outcome = await self._run(work, write=True)
         if outcome is Outcome.APPLIED:
-            self._ends = _Ends(generation.id, new, ends.logs)
+            self._ends = _Ends(generation.id, new, ends.logs, ends.has_all)
         return outcome
 
     async def read(

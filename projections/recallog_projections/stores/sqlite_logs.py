@@ -90,15 +90,15 @@ def tail(connection: sqlite3.Connection, generation: int, name: LogName, newest:
     return Tail([entry for part in reversed(parts) for entry in part][-wanted:], total)
 
 
-def append(connection: sqlite3.Connection, generation: int, changes: Changes, ends: LogEnds) -> None:
+def append(connection: sqlite3.Connection, generation: int, changes: Changes, ends: LogEnds, *, has_all: bool) -> None:
     """Append and trim. Entries that the same commit would trim are not written.
 
-    `ends` caches the slots of the logs' next entries; missing ones are added to it.
+    `ends` caches the slots of the logs' next entries; missing ones are added to it. `has_all`: it has all logs.
     """
     added: list[tuple[int, int, int, bytes, int]] = []
     cut: list[tuple[int, int, int]] = []
     for name, entries in changes.logs.items():
-        slot = ends.get(name) or _end(connection, generation, name)
+        slot = ends.get(name) or _end(connection, generation, name, is_new=has_all)
         end = ends[name] = slot + len(entries)
         keep = changes.keep[name[0]]
         for n in range(max(0, len(entries) - keep), len(entries), SEGMENT_ENTRIES):
@@ -289,9 +289,9 @@ def _segment(row: Sequence[Any]) -> _Segment:
     return _Segment(slot, count, keep, data)
 
 
-def _end(connection: sqlite3.Connection, generation: int, name: tuple[str, str, str]) -> int:
+def _end(connection: sqlite3.Connection, generation: int, name: tuple[str, str, str], *, is_new: bool) -> int:
     """The slot of the log's next entry. The log is created if it does not exist."""
-    log = _log(connection, generation, name)
+    log = None if is_new else _log(connection, generation, name)
     if log is None:
         (log,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM logs").fetchone()
         crc = checksum(log, (f"{generation}", *name), b"")

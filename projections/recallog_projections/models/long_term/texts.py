@@ -22,9 +22,9 @@ that is lost cannot be found again.
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from recallog_projections.text_cache import cached_if_short
 from recallog_schemas import names
@@ -77,8 +77,8 @@ class TextForm:
 @cached_if_short
 def form_of(text: str) -> TextForm:
     collapsed = _collapsed(text)
-    written = _Written.of(collapsed)
-    return TextForm(digest(written.folded), _short(collapsed), _layout(text), written.case)
+    folded, case = _written(collapsed)
+    return TextForm(digest(folded), _short(collapsed), _layout(text), case)
 
 
 def normal_form_of(text: str) -> TextForm:
@@ -146,37 +146,23 @@ def _collapsed(text: str) -> str:
 # Rule 2
 
 
-class _Piece(NamedTuple):
-    text: str
-    core: str
-    """The piece without punctuation at its ends."""
-    after_digit: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A text in the form in which rule 2 compares it."""
-
-    folded: str
-    """With the capitals that may say nothing in lower case."""
-    case: str
-    """`TextForm.case`."""
-
-    @classmethod
-    def of(cls, collapsed: str) -> "_Written":
-        pieces = list(_pieces(re.sub(_END, "", re.sub(_AROUND_HAN, "", _plain(collapsed)))))
-        shouted = _is_shouted(pieces)
-        first = next((number for number, piece in enumerate(pieces) if piece.core), -1)
-        soft = {
-            number
-            for number, piece in enumerate(pieces)
-            if _has_capital(piece.text) and _is_soft(piece, is_first=number == first, shouted=shouted)
-        }
-        folded = [piece.text.lower() if number in soft else piece.text for number, piece in enumerate(pieces)]
-        if shouted or not soft:
-            return cls("".join(folded), "")
-        cased = [folded[n] if n == first else piece.text for n, piece in enumerate(pieces)]
-        return cls("".join(folded), ("+" if first in soft else "-") + _short("".join(cased)))
+def _written(collapsed: str) -> tuple[str, str]:
+    """A text as rule 2 compares it: with the capitals that may say nothing in lower case, and `TextForm.case`."""
+    text = _plain(collapsed)
+    text = text if text.isascii() else re.sub(_AROUND_HAN, "", text)
+    text = re.sub(_END, "", text) if text.endswith((".", "!", "。")) else text
+    pieces = re.findall(_PIECES, text)
+    capital = [number for number, piece in enumerate(pieces) if piece != piece.lower()]
+    if not capital:
+        return text, ""
+    shouted = _is_shouted(pieces)
+    first = next((number for number, piece in enumerate(pieces) if _core(piece)), -1)
+    soft = {number for number in capital if _is_soft(pieces, number, is_first=number == first, shouted=shouted)}
+    folded = [piece.lower() if number in soft else piece for number, piece in enumerate(pieces)]
+    if shouted or not soft:
+        return "".join(folded), ""
+    cased = [folded[n] if n == first else piece for n, piece in enumerate(pieces)]
+    return "".join(folded), ("+" if first in soft else "-") + _short("".join(cased))
 
 
 @cached_if_short
@@ -195,18 +181,16 @@ def _usual(found: re.Match[str]) -> str:
     return char
 
 
-def _pieces(text: str) -> Iterator[_Piece]:
-    before = ""
-    for found in re.findall(_PIECES, text):
-        yield _Piece(found, found.strip(_AROUND_WORDS).strip(), before[-1:].isdigit())
-        before = before if found.isspace() else found
+def _core(piece: str) -> str:
+    """The piece without punctuation at its ends."""
+    return piece.strip(_AROUND_WORDS).strip()
 
 
-def _is_shouted(pieces: Sequence[_Piece]) -> bool:
+def _is_shouted(pieces: Sequence[str]) -> bool:
     words = 0
-    for piece in pieces:
-        if len(piece.core) > 1 and _parts(piece.core):
-            if not piece.core.isupper():
+    for core in map(_core, pieces):
+        if len(core) > 1 and _parts(core):
+            if not core.isupper():
                 return False
             words += 1
     return words >= _SHOUTED_WORDS
@@ -224,10 +208,11 @@ def _is_letters(text: str) -> bool:
     return text.isalpha() or all(char.isalpha() or unicodedata.combining(char) for char in text)
 
 
-def _is_soft(piece: _Piece, *, is_first: bool, shouted: bool) -> bool:
+def _is_soft(pieces: Sequence[str], number: int, *, is_first: bool, shouted: bool) -> bool:
     """Whether the capitals of a piece may say nothing: those of a word that begins with one, or of all in a shout."""
-    core, parts = piece.core, _parts(piece.core)
-    if not parts or (piece.after_digit and len(core) <= _UNIT_CHARS):
+    core = _core(pieces[number])
+    parts, before = _parts(core), "".join(pieces[max(0, number - 2) : number]).rstrip()
+    if not parts or (before[-1:].isdigit() and len(core) <= _UNIT_CHARS):
         return False
     if len(core) == 1:
         return core == core.lower() or (core in "AI" and (is_first or shouted))
@@ -236,10 +221,6 @@ def _is_soft(piece: _Piece, *, is_first: bool, shouted: bool) -> bool:
 
 def _is_capitalised(part: str) -> bool:
     return len(part) > 1 and part[1:] == part[1:].lower()
-
-
-def _has_capital(text: str) -> bool:
-    return text != text.lower()
 
 
 def _layout(text: str) -> str:
