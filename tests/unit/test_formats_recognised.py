@@ -99,7 +99,7 @@ def test_a_file_is_recognised_by_its_content(name: str, data: bytes) -> None:
 def test_without_the_packages_of_other_formats_a_file_is_recognised_alike_or_refused(name: str, data: bytes) -> None:
     with without_ours():
         found = registry.recognised(source(data).sample)
-    assert (found and found.name) == (None if name in {each.name for each in ELSEWHERE} else name)
+    assert (found and found.name) == (None if name in ELSEWHERE else name)
 
 
 def test_every_format_has_a_sample() -> None:

@@ -8,7 +8,7 @@ from recallog_service.formats.conversation_file import reader_of_each
 from recallog_service.formats.conversations import Conversation
 from recallog_service.formats.format import Format
 from recallog_service.formats.guess import objects
-from recallog_service.formats.source import Sample
+from recallog_service.formats.structure import Structure
 
 _EXPECTED = 'an export of Claude: a JSON list of conversations with "chat_messages"'
 
@@ -41,10 +41,11 @@ def _message(message: object) -> object:
     }
 
 
-def _recognises(sample: Sample) -> bool:
-    return any(isinstance(each.get("chat_messages"), list) for each in sample.objects[:3])
-
-
 FORMAT = Format(
-    "claude", "conversations.json of an export of Claude", _recognises, reader_of_each(_EXPECTED, _conversation)
+    "claude",
+    "conversations.json of an export of Claude",
+    Structure([{"chat_messages": "<list>"}]),
+    reader_of_each(_EXPECTED, _conversation),
+    "messages, reasoning, tool calls, the texts of attachments",
+    "blocks of other types",
 )

@@ -24,7 +24,8 @@ from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.format import Format, Items, Options
 from recallog_service.formats.guess import guess, wrong_format
 from recallog_service.formats.item import DEFAULT_START, Item, derived_id, refused
-from recallog_service.formats.source import Sample, Source
+from recallog_service.formats.source import Source
+from recallog_service.formats.structure import Structure
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -142,9 +143,10 @@ def _read(source: Source, options: Options) -> Items:
     return Items(read(source.lines(), options.start), "line")
 
 
-def _recognises(sample: Sample) -> bool:
-    events = ("kind" in each and ("space" in each or "run_id" in each) for each in sample.objects[:3])
-    return sample.is_blank or any(events)
-
-
-FORMAT = Format("jsonl", "one event per line, as recallog export and producers write them", _recognises, _read)
+FORMAT = Format(
+    "jsonl",
+    "one event per line, as recallog export and producers write them",
+    Structure([{"kind": "<any>", "space": "<any>"}, {"kind": "<any>", "run_id": "<any>"}], among=3),
+    _read,
+    "every event",
+)

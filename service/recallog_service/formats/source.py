@@ -1,6 +1,7 @@
 """The content of a file: its first documents, by which its format is recognised, and all of them."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ SAMPLE_LINES = 200
 """Lines that are read in order to recognise a format. Transcripts of agents begin with records of any kind."""
 SAMPLE_BYTES = 4 * 1024 * 1024
 
+_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_HALF = re.compile("[\ud800-\udfff]")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -56,6 +59,8 @@ class Source:
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._rest = iter(lines)
         self._head: list[bytes] = []
+        self.halves = 0
+        """How many halves of surrogate pairs the documents had."""
 
     @cached_property
     def sample(self) -> Sample:
@@ -64,7 +69,7 @@ class Source:
         if not first.strip():
             return Sample(is_blank=True)
         value = _parsed(first)
-        if isinstance(value, dict) and "kind" in value:
+        if isinstance(value, dict) and "kind" in value and ("space" in value or "run_id" in value):
             return Sample((value,))
         if isinstance(value, list) or (value is None and first.lstrip()[:1] in (b"[", b"{")):
             try:
@@ -93,7 +98,27 @@ class Source:
 
     @cached_property
     def _documents(self) -> list[object]:
-        return documents_of(self.text())
+        text = self.text()
+        documents = documents_of(text)
+        return list(map(self._mended, documents)) if _ESCAPED_HALF.search(text) else documents
+
+    def _mended(self, document: object) -> object:
+        try:
+            return self._whole(document)
+        except RecursionError:
+            return InvalidEvent("nested too deeply", rule="unparsable")
+
+    def _whole(self, value: object) -> object:
+        """`value` with U+FFFD in place of each half of a surrogate pair, which is counted."""
+        if isinstance(value, str):
+            text, halves = _HALF.subn("\ufffd", value)
+            self.halves += halves
+            return text
+        if isinstance(value, list):
+            return [self._whole(each) for each in value]
+        return (
+            {self._whole(key): self._whole(each) for key, each in value.items()} if isinstance(value, dict) else value
+        )
 
     def documents(self) -> list[object]:
         """The elements of a JSON list, or the one object, or the lines; a line that is not JSON as an error.

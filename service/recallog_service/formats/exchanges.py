@@ -11,22 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recallog import InvalidEvent
-from recallog_service.formats import (
-    MESSAGE_TIMES,
-    Block,
-    Conversation,
-    Found,
-    LeftOut,
-    Said,
-    ToolCall,
-    ToolResult,
-    blocks_of,
-    calls_of,
-    content_of,
-    result_of,
-    role_of,
-)
+from recallog.messages.blocks import Block, LeftOut, Said, ToolCall, ToolResult, blocks_of, calls_of, result_of
+from recallog.messages.mapping import MESSAGE_TIMES, content_of, role_of
+from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.conversation_file import Found
+from recallog_service.formats.conversations import Conversation
 
 _CONFIGURES = ("system", "developer")
 
