@@ -10,7 +10,7 @@ import pytest
 
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
-from recallog_service.formats import DEFAULT_START, Format, Item, chat, chatgpt, claude
+from recallog_service.formats import DEFAULT_START, Format, Item, chat, chatgpt, registry
 from recallog_service.formats.conversation_file import ConversationFile
 from support import formats, real_data
 
@@ -394,8 +394,8 @@ def test_items_of_responses_are_read_like_messages() -> None:
     [
         *((name, name) for name in ("Alice", "Dr. Who & Co", "李")),
         ("assistant", "assistant (user)"),
-        ("a\nb", "a_b 7fcd3a67"),
-        ("*", "_ 6cd5b6e5"),
+        ("a\nb", "a_b 7e18f737"),
+        ("*", "_ 684888c0"),
         ("", "user"),
     ],
 )
@@ -540,7 +540,7 @@ def test_an_export_of_claude_is_one_persons_space() -> None:
             message("assistant", "Flour."),
         ],
     }
-    found = events_of([export, {**export, "uuid": "c-2"}], format=claude.FORMAT)
+    found = events_of([export, {**export, "uuid": "c-2"}], format=registry.named("claude"))
     assert {(event.space, event.session) for event in found} == {("account/a-1", "c-1"), ("account/a-1", "c-2")}
     assert [(event.agent, event.payload) for event in found[:2]] == [
         ("user", {"text": "Read it.\n(document: recipe.txt)\nFlour", "message_id": "m-Read it."}),

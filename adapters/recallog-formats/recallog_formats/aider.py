@@ -31,30 +31,22 @@ def _read(source: Source, options: Options) -> ConversationFile:
         lines = source.text().decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InvalidEvent(f"not UTF-8: {error}; expected {_EXPECTED}", rule="unparsable") from None
-    begins = [index for index, line in enumerate(lines) if _BEGINS.fullmatch(line)]
+    begins = [(index, found[1]) for index, line in enumerate(lines) if (found := _BEGINS.fullmatch(line))]
     if not begins and any(line.strip() for line in lines):
         raise InvalidEvent(f"expected {_EXPECTED}", rule="format")
-    sessions = [
-        _conversation(number, lines, begin, end)
-        for number, (begin, end) in enumerate(zip(begins, [*begins[1:], len(lines)], strict=False), 1)
-    ]
-    whole = [each for each in sessions if any(isinstance(message, dict) for message in each.messages)]
-    kept = {each.number for each in whole}
-    left = [
-        each.type for one in sessions if one.number not in kept for each in one.messages if isinstance(each, LeftOut)
-    ]
-    return file_of(whole, options, left)
-
-
-def _conversation(number: int, lines: list[str], begin: int, end: int) -> Conversation:
-    found = _BEGINS.fullmatch(lines[begin])
-    assert found is not None
-    began = datetime.fromisoformat(found[1]).replace(tzinfo=UTC).isoformat()
-    parts = list(_messages(lines[begin + 1 : end], begin + 2))
-    messages, ordinals = [message for _, message in parts], [ordinal for ordinal, _ in parts]
-    return Conversation(
-        number, {"id": f"aider-{found[1]}", "created_at": began}, messages, ordinals, "line", Cast("aider")
-    )
+    conversations: list[Conversation | InvalidEvent] = []
+    left_out: list[str] = []
+    for (begin, time), end in zip(begins, [*(each for each, _ in begins[1:]), len(lines)], strict=True):
+        parts = list(_messages(lines[begin + 1 : end], begin + 2))
+        if not any(isinstance(message, dict) for _, message in parts):
+            left_out += [message.type for _, message in parts if isinstance(message, LeftOut)]
+            continue
+        messages, ordinals = [message for _, message in parts], [ordinal for ordinal, _ in parts]
+        began = datetime.fromisoformat(time).replace(tzinfo=UTC).isoformat()
+        fields = {"id": f"aider-{time}", "created_at": began}
+        number = len(conversations) + 1
+        conversations.append(Conversation(number, fields, messages, ordinals, "line", Cast("aider")))
+    return file_of(conversations, options, left_out)
 
 
 def _messages(lines: list[str], first: int) -> Iterator[tuple[int, object]]:

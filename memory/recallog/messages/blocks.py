@@ -136,9 +136,9 @@ def _block(part: object, index: int) -> Block:
         return Thought(text) if text.strip() else LeftOut(kind)
     if name in _MEDIA:
         return Said(_note(name, part))
-    text = _first(part, "text", "content") if name == "text" else part.get("text")
-    if isinstance(text, str):
-        return Said(text)
+    words = _first(part, "text", "content") if name == "text" else part.get("text")
+    if isinstance(words, str):
+        return Said(words)
     if name == "text":
         raise InvalidEvent(f"content.{index}: a text without its text", path=f"content.{index}", rule="content")
     return LeftOut(kind.encode("ascii", "backslashreplace").decode()[:_TYPE_CHARS_MAX])
@@ -149,8 +149,9 @@ def _of_google(part: dict[str, Any]) -> dict[str, Any]:
     for name, kind in _OF_GOOGLE.items():
         if isinstance(part.get(name), dict):
             return {**part[name], "type": kind}
-    kind = "thinking" if part.get("thought") is True else "text" if isinstance(part.get("text"), str) else None
-    return part if kind is None else {**part, "type": kind}
+    if not isinstance(part.get("text"), str):
+        return part
+    return {**part, "type": "thinking" if part.get("thought") is True else "text"}
 
 
 def _thought(part: Mapping[str, Any]) -> str:

@@ -12,8 +12,8 @@ _YEAR_MAX = 9998  # times count on from here, and the calendar ends with 9999
 
 
 def time_in(fields: Mapping[str, Any], names: Iterable[str]) -> datetime | None:
-    """The first of the fields that is a time: ISO 8601, in UTC if it has no zone, or a number of seconds, milli-, micro-
-    or nanoseconds since 1970."""
+    """The first of the fields that is a time: ISO 8601, in UTC if it has no zone, or a number since 1970 of seconds,
+    milli-, micro- or nanoseconds."""
     return next((time for name in names if (time := _moment(fields.get(name))) is not None), None)
 
 

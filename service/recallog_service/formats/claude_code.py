@@ -122,7 +122,7 @@ def _message(record: Record) -> Record | LeftOut | InvalidEvent:
         if isinstance(content, LeftOut):
             return content
         if isinstance(content, list) and content and all(isinstance(part, LeftOut) for part in content):
-            return content[0]
+            return LeftOut(content[0].type)
         if isinstance(content, list):
             content = [{"type": part.type} if isinstance(part, LeftOut) else part for part in content]
     return {"role": kind, "content": content, "id": record.get("uuid"), "timestamp": record.get("timestamp")}

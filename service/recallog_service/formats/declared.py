@@ -16,13 +16,13 @@ speaker, name              where a record has who spoke, and their name; two of 
 says                       rules: what a record says
 
 A place is a path of names, as "message.content"; "|" separates places of which the first with a value counts. Of the
-names, "*" is the first value of an object and "~" the first name of it; "=shell" is that text. A rule has a pattern (`when`) and says how a
-record is read that fits it (`as`): "user", "assistant", "system", "thought" (with `content`), "call" (`tool`,
-`arguments`, `call`, and `output` if it has its result), "result" (`call`, `output`), "message" (the record, or its
-`content`, is a message of a model's API), or "item" (of OpenAI's Responses). With `each`, the elements of that list are
-read, beside the fields of the record. `failed` is a pattern of results that failed, `media` has places of files,
-`inline` says that the parts of a text are pieces of one line, `within` names the tags around it, and `html` says that
-it has entities of HTML.
+names, "*" is the first value of an object and "~" the first name of it; "=shell" is that text. A rule has a pattern
+(`when`) and says how a record is read that fits it (`as`): "user", "assistant", "system", "thought" (with `content`),
+"call" (`tool`, `arguments`, `call`, and `output` if it has its result), "result" (`call`, `output`), "message" (the
+record, or its `content`, is a message of a model's API), or "item" (of OpenAI's Responses). With `each`, the elements
+of that list are read, beside the fields of the record. `failed` is a pattern of results that failed, `media` has places of
+files, `inline` says that the parts of a text are pieces of one line, `within` names the tags around it, and `html` says
+that it has entities of HTML.
 """
 
 import html
@@ -72,7 +72,7 @@ def find(table: Table, documents: Sequence[object]) -> Found:
         is_about = not faults(table.get("session_when", {}), record)
         known = {name: value_at(record, place) for name, place in table.get("session", {}).items() if is_about}
         known = {name: value for name, value in known.items() if value is not None}
-        return known | ({"session": known["id"]} if "id" in known else {})
+        return known | ({"session": str(known["id"])} if "id" in known else {})
 
     names = _names(
         table, [each for document in objects(documents) for each in objects(records(document) or [document])]
@@ -96,7 +96,7 @@ def value_at(value: object, place: str) -> Any:
                 found = next(iter(found.values() if name == "*" else found), None)
             else:
                 found = found.get(name)
-        if found is not None and found != "":
+        if found not in (None, "", []):
             return found
     return None
 
@@ -106,23 +106,23 @@ def _list_at(value: object, place: str) -> list[object] | None:
     return found if isinstance(found, list) else None
 
 
-def _names(table: Table, records: Sequence[Record]) -> dict[object, str]:
+def _names(table: Table, records: Sequence[Record]) -> dict[str, str]:
     """The name of each speaker of a file; with the speaker's id, where two have the same name."""
-    known: dict[object, str] = {}
+    known: dict[str, str] = {}
     for record in records if "speaker" in table else ():
         speaker, name = value_at(record, table["speaker"]), value_at(record, table["name"])
-        if isinstance(speaker, str | int) and (isinstance(name, str) or speaker not in known):
-            known[speaker] = name if isinstance(name, str) else str(speaker)
+        if speaker is not None and (isinstance(name, str) or str(speaker) not in known):
+            known[str(speaker)] = name if isinstance(name, str) else str(speaker)
     given = Counter(known.values())
     return {who: f"{name} ({who})" if given[name] > 1 else name for who, name in known.items()}
 
 
-def said(table: Table, record: Record, names: Mapping[object, str]) -> list[object]:
+def said(table: Table, record: Record, names: Mapping[str, str]) -> list[object]:
     """The messages of a record, as APIs of models have them."""
     common = {name: value_at(record, table.get(name, name)) for name in ("id", "time")}
     common = {"id": common["id"], "timestamp": common["time"] or value_at(record, "timestamp")}
     if "speaker" in table:
-        common["name"] = names.get(value_at(record, table["speaker"]))
+        common["name"] = names.get(str(value_at(record, table["speaker"])))
     made: list[object] = []
     matched = False
     for place, rules in groupby(table["says"], key=lambda rule: rule.get("each")):
@@ -226,7 +226,11 @@ def _within(tag: str, part: object) -> object:
 
 
 def _file(value: object) -> object:
-    return {**value, "type": "file"} if isinstance(value, dict) else {"type": "file", "name": value}
+    if not isinstance(value, dict):
+        return {"type": "file", "name": value}
+    if isinstance(data := value.get("extracted_content"), str):
+        return {**value, "type": "document", "source": {"type": "text", "data": data}}
+    return {**value, "type": "file"}
 
 
 def _as_list(value: object) -> list[object]:

@@ -9,13 +9,14 @@ first response.
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
-from recallog.messages.blocks import Block, LeftOut, Said, ToolCall, ToolResult, blocks_of, calls_of, result_of
-from recallog.messages.mapping import MESSAGE_TIMES, content_of, role_of
+from recallog.messages.blocks import LeftOut
+from recallog.messages.mapping import MESSAGE_TIMES, Draft, Omission, content_of, drafts_of, role_of
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found
-from recallog_service.formats.conversations import Conversation
+from recallog_service.formats.conversations import Conversation, digest
 
 _CONFIGURES = ("system", "developer")
 
@@ -50,13 +51,12 @@ class _Open:
 
     def add(self, message: object, time: object) -> None:
         if isinstance(message, dict):
-            digest = _digest(message)
             if role_of(message) in _CONFIGURES:
-                if digest in self.configured:
+                if (configuration := digest(content_of(message))) in self.configured:
                     return
-                self.configured.add(digest)
-            elif _is_said(message):
-                self.said.append(digest)
+                self.configured.add(configuration)
+            elif said := _digest(message):
+                self.said.append(said)
             if time is not None and not any(name in message for name in MESSAGE_TIMES):
                 message = {**message, "created_at": time}
         self.messages.append(message)
@@ -67,7 +67,7 @@ def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> 
     opened: list[_Open | InvalidEvent] = []
     left_out: list[str] = []
     by_end: dict[str, _Open] = {}
-    by_name: dict[tuple[str, str], _Open] = {}
+    by_name: dict[str | None, _Open] = {}
     for exchange in exchanges:
         if isinstance(exchange, LeftOut):
             left_out.append(exchange.type)
@@ -75,92 +75,56 @@ def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> 
         if isinstance(exchange, InvalidEvent):
             opened.append(exchange)
             continue
-        names = [
-            (kind, name)
-            for kind, name in (("conversation", exchange.conversation), ("response", exchange.follows))
-            if name
-        ]
-        named = next((by_name[name] for name in names if name in by_name), None)
-        conversation, known = (named, _overlap(named.said, exchange.request)) if named else _continued(by_end, exchange)
+        said = [(index, of) for index, message in enumerate(exchange.request) if (of := _digest(message))]
+        conversation = by_name.get(exchange.conversation) or by_name.get(exchange.follows)
+        if conversation is not None:
+            known = _overlap(conversation.said, [of for _, of in said])
+        else:
+            conversation, known = _continued(by_end, [of for _, of in said])
         if conversation is None:
             own = exchange.conversation or exchange.response_id
             conversation = _Open({**exchange.fields, **({"id": own} if own else {})})
             opened.append(conversation)
+        first_new = said[known - 1][0] + 1 if known else 0
         for index, message in enumerate(exchange.request):
-            if index >= known or (isinstance(message, dict) and role_of(message) in _CONFIGURES):
+            if index >= first_new or (isinstance(message, dict) and role_of(message) in _CONFIGURES):
                 conversation.add(message, exchange.time)
-        for message in exchange.response:
+        for message in (*exchange.response, *map(LeftOut, exchange.left_out)):
             conversation.add(message, exchange.time)
-        for reason in exchange.left_out:
-            conversation.add(LeftOut(reason), None)
         by_end[_rolling(conversation.said)[-1]] = conversation
-        for kind, name in (("conversation", exchange.conversation), ("response", exchange.response_id)):
-            if name:
-                by_name[kind, name] = conversation
-    return Found([_closed(number, each) for number, each in enumerate(opened, 1)], left_out)
+        by_name |= {name: conversation for name in (exchange.conversation, exchange.response_id) if name}
+    conversations = [
+        each if isinstance(each, InvalidEvent) else Conversation(number, each.fields, each.messages)
+        for number, each in enumerate(opened, 1)
+    ]
+    return Found(conversations, left_out)
 
 
-def _closed(number: int, each: _Open | InvalidEvent) -> Conversation | InvalidEvent:
-    if isinstance(each, InvalidEvent):
-        return each
-    return Conversation(number, each.fields, each.messages)
+def _continued(by_end: Mapping[str, _Open], said: Sequence[str]) -> tuple[_Open | None, int]:
+    """The conversation that a request begins with, and how much of it is known; None and 0 for a new one."""
+    ends = _rolling(said)
+    return next(((by_end[ends[count]], count) for count in range(len(said), 0, -1) if ends[count] in by_end), (None, 0))
 
 
-def _continued(by_end: Mapping[str, _Open], exchange: Exchange) -> tuple[_Open | None, int]:
-    """The conversation that a request begins with, and how many of its messages are known; None and 0 for a new one."""
-    said = [index for index, message in enumerate(exchange.request) if _is_said(message)]
-    ends = _rolling([_digest(exchange.request[index]) for index in said])
-    for count in range(len(said), 0, -1):
-        if (found := by_end.get(ends[count])) is not None:
-            return found, said[count - 1] + 1
-    return None, 0
-
-
-def _overlap(said: Sequence[str], request: Sequence[object]) -> int:
-    """How many messages of a request are known: those with which the conversation ends, or all of its own."""
-    indexes = [index for index, message in enumerate(request) if _is_said(message)]
-    digests = [_digest(request[index]) for index in indexes]
-    for count in range(min(len(said), len(digests)), 0, -1):
-        if list(said[-count:]) == digests[:count]:
-            return indexes[count - 1] + 1
-    return 0
+def _overlap(before: Sequence[str], said: Sequence[str]) -> int:
+    """How much of a request is known: that with which the conversation ends, or all of its own."""
+    counts = range(min(len(before), len(said)), 0, -1)
+    return next((count for count in counts if list(before[-count:]) == list(said[:count])), 0)
 
 
 def _rolling(digests: Sequence[str]) -> list[str]:
     """The digest of each beginning: of none, of the first, of the first two, ..."""
-    ends = [""]
-    for digest in digests:
-        ends.append(hashlib.sha256((ends[-1] + digest).encode()).hexdigest())
-    return ends
-
-
-def _is_said(message: object) -> bool:
-    """Whether the next request repeats a message. It need not repeat configurations and thoughts."""
-    return not isinstance(message, dict) or (role_of(message) not in _CONFIGURES and bool(_blocks(message)))
+    return list(accumulate(digests, lambda end, each: hashlib.sha256((end + each).encode()).hexdigest(), initial=""))
 
 
 def _digest(message: object) -> str:
-    """Of what a message says, and not of how it is written: null fields, ids and annotations play no part."""
-    blocks = _blocks(message) if isinstance(message, dict) else [message]
-    role = role_of(message) if isinstance(message, dict) else None
-    return hashlib.sha256(repr((role, blocks)).encode("utf-8", "backslashreplace")).hexdigest()
-
-
-def _blocks(message: Mapping[str, Any]) -> list[object]:
-    """What a message says: its texts together, its calls and its results."""
-    try:
-        blocks = _parts(message)
-        text = "\n".join(block.text for block in blocks if isinstance(block, Said) and block.text)
-        calls = [(block.id, block.tool, str(block.arguments)) for block in blocks if isinstance(block, ToolCall)]
-        results = [(block.call_id, str(block.result)) for block in blocks if isinstance(block, ToolResult)]
-    except (InvalidEvent, RecursionError):
-        return ["unreadable", str(sorted(message))]
-    return [*([text] if text else []), *calls, *results]
-
-
-def _parts(message: Mapping[str, Any]) -> Sequence[Block]:
-    if role_of(message) in ("tool", "function"):
-        return [result_of(message)]
-    if role_of(message) is None:
-        return blocks_of([message])
-    return [*blocks_of(content_of(message)), *calls_of(message)]
+    """Of what a message says, and not of how it is written: null fields, ids and annotations play no part. "" if it
+    says nothing that the next request has to repeat: configurations and thoughts."""
+    if isinstance(message, dict):
+        message = {name: value for name, value in message.items() if name not in ("id", "name", *MESSAGE_TIMES)}
+    said = [
+        (each.kind, each.payload, each.key) if isinstance(each, Draft) else str(each.error)
+        for each in drafts_of([(1, message)])[0]
+        if not isinstance(each, Omission) and getattr(each, "kind", "") not in ("agent.configured", "agent.thought")
+    ]
+    return hashlib.sha256(repr(said).encode("utf-8", "backslashreplace")).hexdigest() if said else ""

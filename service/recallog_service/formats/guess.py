@@ -5,7 +5,7 @@ from typing import Any
 from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.source import Sample
 
-_ALL = "recallog ingest recognises the format of a file without --format, and --help lists the formats"
+_ALL = "recallog ingest recognises the format of a file without --format, and --formats lists them"
 
 
 def wrong_format(expected: str, document: object = None) -> InvalidEvent:

@@ -107,7 +107,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     """A message whose calls are parsed, and whose results are parts of it."""
     has_results = message.get("role") == "tool" and "parts" in message
     calls = _parsed(message.get("tool_calls"))
-    more = {"tool_calls": calls} if isinstance(calls, list) else {}
+    more: dict[str, Any] = {"tool_calls": calls} if isinstance(calls, list) else {}
     if message.get("role") == "tool" and not has_results and "tool_call_id" not in message:
         more["tool_call_id"] = message.get("id")
     return {**message, **more} | ({"role": "user"} if has_results else {})

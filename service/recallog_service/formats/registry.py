@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from recallog_projections import plugins
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
-from recallog_service.formats import chat, chatgpt, claude, claude_code, codex, jsonl, langsmith, opentelemetry, text
+from recallog_service.formats import chat, chatgpt, claude_code, codex, jsonl, langsmith, opentelemetry, text
 from recallog_service.formats.declared import declared_in
 from recallog_service.formats.elsewhere import ELSEWHERE, Elsewhere
 from recallog_service.formats.format import Format
@@ -21,7 +21,6 @@ _SPECIAL = (
     claude_code.FORMAT,
     codex.FORMAT,
     chatgpt.FORMAT,
-    claude.FORMAT,
     opentelemetry.FORMAT,
     langsmith.FORMAT,
     *(each for name, each in _DECLARED.items() if name != "responses"),
@@ -74,16 +73,16 @@ def format_of(sample: Sample) -> Format:
     found = recognised(sample)
     if found is None:
         missing = _elsewhere(sample)
-        advice = (
-            missing.advice if missing else f"{_nearest(sample)}say which it is with --format ({', '.join(by_name())})"
-        )
+        named = f"say which it is with --format ({', '.join(by_name())})"
+        advice = missing.advice if missing else f"{_nearest(sample)}{named}"
         raise InvalidEvent(f"the format of this file is not recognised; {advice}", rule="format")
     return found
 
 
 def _nearest(sample: Sample) -> str:
     """The format that a file resembles most, and what is wrong with it; "" if it resembles none."""
-    (share, fault), name = max((each.structure.lacks(sample), each.name) for each in by_name().values())
+    near = [(*each.structure.lacks(sample), each.name) for each in (*_GENERAL, *_SPECIAL, *installed())]
+    share, fault, name = max(near, key=lambda each: each[0])
     return f"it resembles {name}, but {fault}; " if share >= _NEAR else ""
 
 

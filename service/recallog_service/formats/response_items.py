@@ -60,8 +60,8 @@ def _outcome(output: object) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return {}
     match output:
-        case {"content": content}:
-            return {"output": content, "is_error": output.get("success") is False}
+        case {"content": content, **more}:
+            return {"output": content, "is_error": more.get("success") is False}
         case {"output": content, "metadata": dict(metadata)}:
             return {"output": content, "is_error": metadata.get("exit_code") not in (0, None)}
     return {}

@@ -17,8 +17,8 @@ SAMPLE_LINES = 200
 """Lines that are read in order to recognise a format. Transcripts of agents begin with records of any kind."""
 SAMPLE_BYTES = 4 * 1024 * 1024
 
-_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-_HALF = re.compile("[\ud800-\udfff]")
+_HALVES = re.compile(rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)")
+"""Escaped characters; the group is half of a surrogate pair."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -60,7 +60,7 @@ class Source:
         self._rest = iter(lines)
         self._head: list[bytes] = []
         self.halves = 0
-        """How many halves of surrogate pairs the documents had."""
+        """How many halves of surrogate pairs the documents have; U+FFFD takes the place of each."""
 
     @cached_property
     def sample(self) -> Sample:
@@ -98,27 +98,11 @@ class Source:
 
     @cached_property
     def _documents(self) -> list[object]:
-        text = self.text()
-        documents = documents_of(text)
-        return list(map(self._mended, documents)) if _ESCAPED_HALF.search(text) else documents
+        return documents_of(_HALVES.sub(self._whole, text) if rb"\ud" in (text := self.text()).lower() else text)
 
-    def _mended(self, document: object) -> object:
-        try:
-            return self._whole(document)
-        except RecursionError:
-            return InvalidEvent("nested too deeply", rule="unparsable")
-
-    def _whole(self, value: object) -> object:
-        """`value` with U+FFFD in place of each half of a surrogate pair, which is counted."""
-        if isinstance(value, str):
-            text, halves = _HALF.subn("\ufffd", value)
-            self.halves += halves
-            return text
-        if isinstance(value, list):
-            return [self._whole(each) for each in value]
-        return (
-            {self._whole(key): self._whole(each) for key, each in value.items()} if isinstance(value, dict) else value
-        )
+    def _whole(self, found: re.Match[bytes]) -> bytes:
+        self.halves += found[1] is not None
+        return found[0] if found[1] is None else rb"\ufffd"
 
     def documents(self) -> list[object]:
         """The elements of a JSON list, or the one object, or the lines; a line that is not JSON as an error.
