@@ -172,7 +172,7 @@ KEYS = [
     "channel_values", "config", "configurable", "thread_id", "checkpoint", "request", "response", "body", "choices",
     "object", "custom_id", "params", "result", "created", "metadata", "previous_response_id", "instructions",
     "preferred_output", "kind", "space", "conversation", "sample_id", "session_1", "session_1_date_time", "speaker",
-    "additional_kwargs", "system", "reward", "error", "created_at", "user", "parts", "functionCall", "toolCalls", "from",
+    "additional_kwargs", "system", "reward", "error", "created_at", "user", "functionCall", "toolCalls", "from",
     "value", "from_id", "ts", "user_profile", "info", "item", "source", "llm_message", "observation", "cause", "args",
     "resourceSpans", "scopeSpans", "spans", "attributes", "key", "events", "run_type", "inputs", "outputs",
 ]  # fmt: skip

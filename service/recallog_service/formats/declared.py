@@ -17,12 +17,17 @@ says                       rules: what a record says
 
 A place is a path of names, as "message.content"; "|" separates places of which the first with a value counts. Of the
 names, "*" is the first value of an object and "~" the first name of it; "=shell" is that text. A rule has a pattern
-(`when`) and says how a record is read that fits it (`as`): "user", "assistant", "system", "thought" (with `content`),
-"call" (`tool`, `arguments`, `call`, and `output` if it has its result), "result" (`call`, `output`), "message" (the
-record, or its `content`, is a message of a model's API), or "item" (of OpenAI's Responses). With `each`, the elements
-of that list are read, beside the fields of the record. `failed` is a pattern of results that failed, `media` has places of
-files, `inline` says that the parts of a text are pieces of one line, `within` names the tags around it, and `html` says
-that it has entities of HTML.
+(`when`) and says how a record is read that fits it (`as`):
+
+"user", "assistant", "system", "thought"    said, with `content`
+"call"                                      `tool`, `arguments`, `call`, and `output` if the record has the result
+"result"                                    `call`, `output`
+"message"                                   the record, or its `content`, is a message of a model's API
+"item"                                      the same for an item of OpenAI's Responses
+
+With `each`, the elements of that list are read, beside the fields of the record. `failed` is a pattern of results that
+failed, `media` has places of files, `inline` says that the parts of a text are pieces of one line, `within` names the
+tags around it, and `html` says that it has entities of HTML.
 """
 
 import html
