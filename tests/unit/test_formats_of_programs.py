@@ -107,6 +107,13 @@ def test_half_of_a_surrogate_pair_costs_one_character_and_is_counted() -> None:
     assert [item.left_out for item in found if item.left_out] == ["half_of_a_character"]
 
 
+def test_half_of_a_surrogate_pair_in_an_event_costs_one_character_too() -> None:
+    data = b'{"space": "s", "agent": "a", "kind": "agent.spoke", "payload": {"text": "Half \\ud83c."}}\n'
+    found = items(registry.named("jsonl"), data)
+    assert [item.event.text for item in found if item.event] == ["Half \ufffd."]
+    assert [item.left_out for item in found if item.left_out] == ["half_of_a_character"]
+
+
 @every_file
 def test_a_record_that_cannot_be_read_costs_that_record_alone(file: Written) -> None:
     if b"}\n{" not in file.data:

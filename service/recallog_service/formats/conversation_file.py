@@ -28,12 +28,10 @@ from recallog_service.formats.cutting import cut_to_fit
 from recallog_service.formats.format import Options
 from recallog_service.formats.guess import wrong_format
 from recallog_service.formats.item import Item, derived_id, made, refused
-from recallog_service.formats.source import Sample, Source
+from recallog_service.formats.source import HALF, Sample, Source
 from recallog_service.formats.structure import Structure
 
 _FIRST_OF_USER = ("first message of the user",)
-_HALF = "half_of_a_character"
-"""Counted for each half of a surrogate pair, which an agent wrote that cut a text. U+FFFD takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def reader(
         if structure is not None and documents and not structure.fits(Sample(tuple(documents))):
             raise wrong_format(expected, documents)
         found = find(documents, options)
-        return file_of(found.conversations, options, [*found.left_out, *[_HALF] * source.halves])
+        return file_of(found.conversations, options, [*found.left_out, *[HALF] * source.halves])
 
     return read
 

@@ -1,5 +1,6 @@
 """Says what is wrong with a file that is not in the format that was named, or in none that is known."""
 
+from importlib import import_module
 from typing import Any
 
 from recallog_schemas.errors import InvalidEvent
@@ -16,8 +17,7 @@ def wrong_format(expected: str, document: object = None) -> InvalidEvent:
 
 def guess(document: object) -> str:
     """The option that would read `document` (parsed JSON); "" if it is unknown."""
-    from recallog_service.formats import registry  # its formats raise `wrong_format`
-
+    registry = import_module(f"{__package__}.registry")  # late: its formats raise `wrong_format`
     found = registry.format_like(Sample(tuple(document) if isinstance(document, list) else (document,)))
     return f"--format {found}" if found else ""
 

@@ -24,7 +24,7 @@ from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.format import Format, Items, Options
 from recallog_service.formats.guess import guess, wrong_format
 from recallog_service.formats.item import DEFAULT_START, Item, derived_id, refused
-from recallog_service.formats.source import Source
+from recallog_service.formats.source import HALF, Source
 from recallog_service.formats.structure import Structure
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -140,7 +140,12 @@ def _document(first: bytes) -> object:
 
 
 def _read(source: Source, options: Options) -> Items:
-    return Items(read(source.lines(), options.start), "line")
+    def items() -> Iterator[Item]:
+        yield from read(map(source.mended, source.lines()), options.start)
+        for _ in range(source.halves):
+            yield Item(0, left_out=HALF)
+
+    return Items(items(), "line")
 
 
 FORMAT = Format(

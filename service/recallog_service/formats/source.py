@@ -17,6 +17,8 @@ SAMPLE_LINES = 200
 """Lines that are read in order to recognise a format. Transcripts of agents begin with records of any kind."""
 SAMPLE_BYTES = 4 * 1024 * 1024
 
+HALF = "half_of_a_character"
+"""Counted for each half of a surrogate pair, which an agent wrote that cut a text."""
 _HALVES = re.compile(rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)")
 """Escaped characters; the group is half of a surrogate pair."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -98,7 +100,11 @@ class Source:
 
     @cached_property
     def _documents(self) -> list[object]:
-        return documents_of(_HALVES.sub(self._whole, text) if rb"\ud" in (text := self.text()).lower() else text)
+        return documents_of(self.mended(self.text()))
+
+    def mended(self, json_text: bytes) -> bytes:
+        """The text of JSON with U+FFFD in place of each half of a surrogate pair, which is counted."""
+        return _HALVES.sub(self._whole, json_text) if rb"\ud" in json_text.lower() else json_text
 
     def _whole(self, found: re.Match[bytes]) -> bytes:
         self.halves += found[1] is not None
