@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from recallog_service.formats.item import refused as refused
     from recallog_service.formats.response_items import left_out as left_out
     from recallog_service.formats.response_items import messages_of_item as messages_of_item
-    from recallog_service.formats.source import Sample as Sample
     from recallog_service.formats.source import Source as Source
     from recallog_service.formats.structure import Structure as Structure
 else:

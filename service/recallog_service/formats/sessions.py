@@ -76,14 +76,9 @@ def sessions_of(
             first, before = current.said.get(key, (ordinal, []))
             left += [_REPEATED] * bool(before)
             current.said[key] = first, said
-    left += [
-        each.type
-        for session in sessions.values()
-        if not session.is_conversation
-        for _, said in session.said.values()
-        for each in said
-        if isinstance(each, LeftOut)
-    ]
+    for session in sessions.values():
+        if not session.is_conversation:
+            left += [each.type for _, said in session.said.values() for each in said if isinstance(each, LeftOut)]
     whole = [each for each in sessions.values() if each.is_conversation]
     return Found([each.conversation(n, unit, cast(each.fields)) for n, each in enumerate(whole, 1)], left)
 
