@@ -523,7 +523,7 @@ TELEGRAM = {
     ],
 }  # fmt: skip
 TELEGRAM_SAID: list[Said] = [
-    ("Анна (user1)", "Смотри: хлеб!", when(1)), ("张伟", "好\n(file: photos/bread.jpg)", when(2)),
+    ("Анна", "Смотри: хлеб!", when(1)), ("张伟", "好\n(file: photos/bread.jpg)", when(2)),
     ("Анна (user3)", "Я тоже.", when(3)), ("user4", "Bye.", when(4)),
 ]  # fmt: skip
 

@@ -12,7 +12,7 @@ session, session_when      the fields of a session, each with the place where a 
 agent                      who speaks where a record is the agent's; default "assistant"
 id, time, kind             where a record has the id and the time of its message, and the kind under which it is counted
                            if no rule fits it
-speaker, name              where a record has who spoke, and their name; two of one name are told apart
+speaker, name              where a record has who spoke, and their name; a second one of a name has the id too
 says                       rules: what a record says
 
 A place is a path of names, as "message.content"; "|" separates places of which the first with a value counts. Of the
@@ -34,7 +34,6 @@ import html
 import json
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from itertools import groupby
@@ -112,14 +111,17 @@ def _list_at(value: object, place: str) -> list[object] | None:
 
 
 def _names(table: Table, records: Sequence[Record]) -> dict[str, str]:
-    """The name of each speaker of a file; with the speaker's id, where two have the same name."""
+    """The name of each speaker of a file; with the speaker's id, if an earlier one has the name.
+
+    So a file that grows keeps the names of its beginning.
+    """
     known: dict[str, str] = {}
     for record in records if "speaker" in table else ():
         speaker, name = value_at(record, table["speaker"]), value_at(record, table["name"])
         if speaker is not None and (isinstance(name, str) or str(speaker) not in known):
             known[str(speaker)] = name if isinstance(name, str) else str(speaker)
-    given = Counter(known.values())
-    return {who: f"{name} ({who})" if given[name] > 1 else name for who, name in known.items()}
+    first = {name: who for who, name in reversed(known.items())}
+    return {who: name if first[name] == who else f"{name} ({who})" for who, name in known.items()}
 
 
 def said(table: Table, record: Record, names: Mapping[str, str]) -> list[object]:
