@@ -10,7 +10,7 @@ import pytest
 
 from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
-from recallog_service.formats import DEFAULT_START, Format, Item, chat, chatgpt, claude
+from recallog_service.formats import DEFAULT_START, Format, Item, chat, chatgpt, registry
 from recallog_service.formats.conversation_file import ConversationFile
 from support import formats, real_data
 
@@ -393,8 +393,9 @@ def test_items_of_responses_are_read_like_messages() -> None:
     ("name", "author"),
     [
         *((name, name) for name in ("Alice", "Dr. Who & Co", "李")),
-        ("assistant", "user"),
-        ("a\nb", "user"),
+        ("assistant", "assistant (user)"),
+        ("a\nb", "a_b 7e18f737"),
+        ("*", "_ 684888c0"),
         ("", "user"),
     ],
 )
@@ -539,7 +540,7 @@ def test_an_export_of_claude_is_one_persons_space() -> None:
             message("assistant", "Flour."),
         ],
     }
-    found = events_of([export, {**export, "uuid": "c-2"}], format=claude.FORMAT)
+    found = events_of([export, {**export, "uuid": "c-2"}], format=registry.named("claude"))
     assert {(event.space, event.session) for event in found} == {("account/a-1", "c-1"), ("account/a-1", "c-2")}
     assert [(event.agent, event.payload) for event in found[:2]] == [
         ("user", {"text": "Read it.\n(document: recipe.txt)\nFlour", "message_id": "m-Read it."}),
@@ -722,17 +723,27 @@ def test_missing_times_count_up_from_the_start_in_each_conversation() -> None:
 
 
 @pytest.mark.parametrize(
-    "own", ["2024-05-15T15:00:00-05:00", "2024-05-15T20:00:00Z", 1715803200, 1715803200.0, 1715803200000]
+    "own",
+    [
+        "2024-05-15T15:00:00-05:00",
+        "2024-05-15T20:00:00Z",
+        "2024-05-15T20:00:00",
+        "1715803200.000100",
+        1715803200,
+        1715803200.0,
+        1715803200000,
+        "1715803200000000000",
+    ],
 )
 @pytest.mark.parametrize("key", ["timestamp", "created_at", "at"])
 def test_a_messages_own_time_is_used(key: str, own: object) -> None:
-    assert events_of([user("hello", **{key: own})])[0].at == datetime(2024, 5, 15, 20, tzinfo=UTC)
+    assert events_of([user("hello", **{key: own})])[0].at.replace(microsecond=0) == datetime(
+        2024, 5, 15, 20, tzinfo=UTC
+    )
 
 
-@pytest.mark.parametrize(
-    "own", ["2024-05-15T15:00:00", "yesterday", None, True, 1e300, -(10**400), "0001-01-01T00:00:00+14:00"]
-)
-def test_a_time_without_a_zone_or_a_meaning_counts_as_missing(own: object) -> None:
+@pytest.mark.parametrize("own", ["2024", "yesterday", None, True, 1e300, -(10**400), "0001-01-01T00:00:00+14:00"])
+def test_a_time_without_a_meaning_counts_as_missing(own: object) -> None:
     assert events_of([user("hello", timestamp=own)], start=START)[0].at == START
 
 
@@ -865,8 +876,7 @@ def test_a_file_of_another_format_is_refused_with_the_format_to_try(text: bytes,
         ({"role": "alien", "content": "x"}, "role: 'alien' is not one of system, developer, user"),
         ({"content": "x"}, "role: None is not one of"),
         (user(17), "content: neither a string, null nor a list of parts"),
-        (user([{"text": "x"}]), "content.0: not a part with a type"),
-        (user("\ud800"), "payload.text: half of a surrogate pair"),
+        (user([{"words": "x"}]), "content.0: not a part with a type"),
         (assistant("x", tool_calls="x"), "tool_calls: not a list of calls"),
         ("hello", "not a JSON object with role and content"),
     ],

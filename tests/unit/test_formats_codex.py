@@ -92,7 +92,7 @@ def test_a_session_is_read_with_its_calls_and_results_in_the_space_of_its_projec
     ]  # fmt: skip
     assert [event.payload for event in found if event.kind == "tool.used"] == [
         {"tool": "shell", "arguments": {"command": ["bash", "-lc", "oven"]}, "ok": False,
-         "result": '{"output": "oven: not found", "metadata": {"exit_code": 127}}'},
+         "result": "oven: not found"},
         {"tool": "apply_patch", "arguments": "*** Begin Patch", "result": "Done.", "ok": True},
         {"tool": "web_search", "arguments": {"type": "search", "query": "ovens"}, "result": "completed", "ok": True},
     ]  # fmt: skip

@@ -226,7 +226,7 @@ def test_an_event_of_a_newer_recallog_is_refused_as_such(newer: bytes) -> None:
         (b'{"messages": [{"role": "user", "content": "hello"}]}\n', "try --format chat"),
         (b'[{"traj": [{"role": "user", "content": "hello"}]}]', "try --format chat"),
         (b'[{"sample_id": "conv-1", "conversation": {}}]', "try --format locomo"),
-        (b"[" + whole().rstrip() + b"]", "try --format jsonl with one event per line"),
+        (b"[" + whole().rstrip() + b"]", "try --format jsonl"),
     ],
 )
 def test_a_file_of_another_format_is_refused_with_the_format_to_try(first: bytes, advice: str) -> None:

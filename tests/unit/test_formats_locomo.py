@@ -193,9 +193,9 @@ def test_a_session_without_a_readable_date_is_an_error_and_the_next_is_read(date
     ("text", "advice"),
     [
         (b"", "not JSON: "),
-        (b'{"kind": "x.y"}', "try --format jsonl"),
-        (b'[{"messages": [{"role": "user"}]}]', "try --format chat"),
-        (b'[{"traj": [{"role": "user"}]}]', "try --format chat"),
+        (b'{"kind": "x.y", "space": "s"}', "try --format jsonl"),
+        (b'[{"messages": [{"role": "user", "content": "Hi."}]}]', "try --format chat"),
+        (b'[{"traj": [{"role": "user", "content": "Hi."}]}]', "try --format chat"),
         (b'["a"]', "recallog ingest recognises the format"),
         (b"17", "expected LoCoMo"),
     ],

@@ -16,6 +16,7 @@ from recallog_service.formats import Format, Options, Source, registry
 from recallog_service.formats.elsewhere import ELSEWHERE
 from recallog_service.ingest import Ingested, ingest
 from support.installed import without_ours
+from support.written_logs import FILES
 from unit import (
     test_formats_chat,
     test_formats_claude_code,
@@ -80,6 +81,7 @@ SAMPLES: list[tuple[str, bytes]] = [
     ("chat", in_lines(*MESSAGES)),
     ("chat", whole([MESSAGES])),
     ("chat", b"[]"),
+    *((each.format, each.data) for each in FILES),
     ("text", TEXT.encode()),
     ("text", b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode()),
 ]
@@ -99,7 +101,7 @@ def test_a_file_is_recognised_by_its_content(name: str, data: bytes) -> None:
 def test_without_the_packages_of_other_formats_a_file_is_recognised_alike_or_refused(name: str, data: bytes) -> None:
     with without_ours():
         found = registry.recognised(source(data).sample)
-    assert (found and found.name) == (None if name in {each.name for each in ELSEWHERE} else name)
+    assert (found and found.name) == (None if name in ELSEWHERE else name)
 
 
 def test_every_format_has_a_sample() -> None:
@@ -170,7 +172,9 @@ KEYS = [
     "channel_values", "config", "configurable", "thread_id", "checkpoint", "request", "response", "body", "choices",
     "object", "custom_id", "params", "result", "created", "metadata", "previous_response_id", "instructions",
     "preferred_output", "kind", "space", "conversation", "sample_id", "session_1", "session_1_date_time", "speaker",
-    "additional_kwargs", "system", "reward", "error", "created_at", "user",
+    "additional_kwargs", "system", "reward", "error", "created_at", "user", "functionCall", "toolCalls", "from",
+    "value", "from_id", "ts", "user_profile", "info", "item", "source", "llm_message", "observation", "cause", "args",
+    "resourceSpans", "scopeSpans", "spans", "attributes", "key", "events", "run_type", "inputs", "outputs",
 ]  # fmt: skip
 WORDS = [
     "user", "assistant", "system", "tool", "text", "tool_use", "tool_result", "thinking", "message", "reasoning",
@@ -204,7 +208,9 @@ def altered(data: bytes, draw: Callable[[Any], Any]) -> bytes:
 
 
 JSON_SAMPLES = [
-    (name, data) for name, data in SAMPLES if data and name != "text" and b'\n  "' not in data and b"\n " not in data
+    (name, data)
+    for name, data in SAMPLES
+    if data and name not in ("text", "aider") and b'\n  "' not in data and b"\n " not in data
 ]
 
 

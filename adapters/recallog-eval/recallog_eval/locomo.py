@@ -32,11 +32,11 @@ from recallog_service.formats import (
     Item,
     Items,
     Options,
-    Sample,
     Source,
     derived_id,
     made,
     refused,
+    structure_of,
     wrong_format,
 )
 
@@ -210,8 +210,11 @@ def _read(source: Source, options: Options) -> Items:
     return Items(read(source.text(), space=options.space), "conversation")
 
 
-def _recognises(sample: Sample) -> bool:
-    return any("sample_id" in each and isinstance(each.get("conversation"), dict) for each in sample.objects[:3])
-
-
-FORMAT = Format("locomo", "the LoCoMo data set: many sessions between two speakers", _recognises, _read)
+FORMAT = Format(
+    "locomo",
+    "the LoCoMo data set: many sessions between two speakers",
+    structure_of("locomo"),
+    _read,
+    "sessions and turns, captions of pictures",
+    "turns without a text",
+)

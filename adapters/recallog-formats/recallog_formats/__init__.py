@@ -1,1 +1,1 @@
-"""Readers of files that few people have: LangChain and LangGraph, SWE-agent."""
+"""Readers of files that few people have: logs of model APIs, frameworks, coding agents, Discord."""

@@ -10,9 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recallog import InvalidEvent
-from recallog_formats.exchanges import Exchange, conversations_of
 from recallog_formats.openai import about, configuration, first_of, first_text, parts_of, text_of
-from recallog_service.formats import Format, Found, LeftOut, Options, Sample, left_out, reader, wrong_format
+from recallog_service.formats import (
+    Exchange,
+    Format,
+    Found,
+    LeftOut,
+    Options,
+    conversations_of,
+    left_out,
+    reader,
+    structure_of,
+)
 
 _EXPECTED = "requests or responses of Anthropic's API"
 _CONVERSATION_FIELDS = ("custom_id", "conversation_id", "session_id", "thread_id", "chat_id")
@@ -20,8 +29,6 @@ _TIMES = ("created_at", "timestamp", "time", "start_time", "request_time")
 
 
 def _find(found: Sequence[object], _options: Options) -> Found:
-    if found and not any(isinstance(each, dict) and _is_record(each) for each in found):
-        raise wrong_format(_EXPECTED, found)
     return conversations_of(_exchange(record) for record in found)
 
 
@@ -65,16 +72,11 @@ def _is_response(response: Mapping[str, Any]) -> bool:
     return response.get("type") == "message" and isinstance(response.get("content"), list | str)
 
 
-def _is_record(record: Mapping[str, Any]) -> bool:
-    if "custom_id" in record and (isinstance(record.get("params"), dict) or isinstance(record.get("result"), dict)):
-        return True
-    return _is_response(parts_of(record)[1]) and "sessionId" not in record
-
-
-def _recognises(sample: Sample) -> bool:
-    return any(_is_record(each) for each in sample.objects[:20])
-
-
 FORMAT = Format(
-    "anthropic", "requests and responses of Anthropic's API, also of batches", _recognises, reader(_EXPECTED, _find)
+    "anthropic",
+    "requests and responses of Anthropic's API, also of batches",
+    structure_of("anthropic"),
+    reader(_EXPECTED, _find, structure_of("anthropic")),
+    "messages, reasoning, tool calls; of each request what earlier ones do not say",
+    "errors, requests that were cancelled or expired",
 )

@@ -20,11 +20,11 @@ from recallog_service.formats import (
     Found,
     LeftOut,
     Options,
-    Sample,
+    Structure,
     left_out,
     objects,
     reader,
-    wrong_format,
+    structure_of,
 )
 
 _EXPECTED = "messages of LangChain or LangGraph"
@@ -41,12 +41,12 @@ _STATES = ("channel_values", "values", "checkpoint", "state", "output")
 _MORE = ("reasoning_content", "refusal", "timestamp", "created_at")
 """Fields of `additional_kwargs` that are read."""
 _DEPTH_MAX = 4
+_WITH_TYPES = Structure([*structure_of("langchain").patterns, {"**": {"role": "<none>", "type": [*_TYPES]}}])
+"""More than what a file is recognised by: records of other programs have such types too."""
 _EARLIER = "earlier_state_of_the_thread"
 
 
 def _find(found: Sequence[object], _options: Options) -> Found:
-    if found and not any(_recognised(each) for each in found):
-        raise wrong_format(_EXPECTED, found)
     if _is_message(next((each for each in found if isinstance(each, dict)), None)):
         return Found([Conversation(1, {}, [_message(each) for each in found])])
     read = [_state(document) for document in found]
@@ -186,20 +186,11 @@ def _is_message(value: object) -> bool:
     return (kind in _TYPES or kind in _WITH_A_ROLE) and "content" in fields
 
 
-def _recognised(document: object) -> bool:
-    messages = document if isinstance(document, list) else _messages(document)
-    if messages is None:
-        return _is_message(document)
-    return any(map(_is_message, messages)) or (isinstance(document, dict) and "channel_values" in document)
-
-
-def _recognises(sample: Sample) -> bool:
-    return any(_recognised(each) for each in sample.documents[:20])
-
-
 FORMAT = Format(
     "langchain",
     "messages of LangChain, states and checkpoints of LangGraph",
-    _recognises,
-    reader(_EXPECTED, _find),
+    structure_of("langchain"),
+    reader(_EXPECTED, _find, _WITH_TYPES),
+    "messages, reasoning, tool calls with their results",
+    "earlier states of a thread, states without messages",
 )

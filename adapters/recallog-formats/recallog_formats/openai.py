@@ -14,17 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recallog import InvalidEvent
-from recallog_formats.exchanges import Exchange, conversations_of
 from recallog_service.formats import (
+    Exchange,
     Format,
     Found,
     LeftOut,
     Options,
-    Sample,
+    conversations_of,
     left_out,
     messages_of_item,
     reader,
-    wrong_format,
+    structure_of,
 )
 
 _EXPECTED = "requests or responses of OpenAI's API"
@@ -35,10 +35,7 @@ _ERROR, _OTHER_CHOICE, _NOT_PREFERRED = "error_response", "other_choice", "non_p
 
 
 def _find(found: Sequence[object], _options: Options) -> Found:
-    records = list(_records(found))
-    if records and not any(isinstance(each, dict) and _is_record(each) for each in records):
-        raise wrong_format(_EXPECTED, found)
-    return conversations_of(_exchange(record) for record in records)
+    return conversations_of(_exchange(record) for record in _records(found))
 
 
 def _records(found: Sequence[object]) -> Iterator[object]:
@@ -163,23 +160,11 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _is_record(record: Mapping[str, Any]) -> bool:
-    if record.get("object") in (_COMPLETION, _CHUNK, _RESPONSE):
-        return True
-    if isinstance(record.get("input"), dict) and "preferred_output" in record:
-        return True
-    request, response = parts_of(record)
-    if isinstance(response.get("choices"), list) or response.get("object") == _RESPONSE:
-        return True
-    is_asked = isinstance(request.get("messages"), list) or isinstance(request.get("input"), str | list)
-    return is_asked and ("request" in record or "body" in record)
-
-
-def _recognises(sample: Sample) -> bool:
-    return any(isinstance(each, dict) and _is_record(each) for each in _records(sample.documents[:20]))
-
-
 FORMAT = Format(
-    "openai", "requests and responses of OpenAI's API, also of batches", _recognises,
-    reader(_EXPECTED, _find),
-)  # fmt: skip
+    "openai",
+    "requests and responses of OpenAI's API, also of batches",
+    structure_of("openai"),
+    reader(_EXPECTED, _find, structure_of("openai")),
+    "messages, reasoning, tool calls; of each request what earlier ones do not say",
+    "other choices, answers that were not preferred, chunks of streams, errors",
+)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from recallog import InvalidEvent
-from recallog_service.formats import Conversation, Format, LeftOut, Sample, content_of, digest, reader_of_each
+from recallog_service.formats import Conversation, Format, LeftOut, content_of, digest, reader_of_each, structure_of
 
 SHELL = "bash"
 """The tool that runs an `action`: commands such as `edit` are functions of the agent's shell."""
@@ -99,13 +99,11 @@ def _with_call_id(message: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _recognises(sample: Sample) -> bool:
-    return any(isinstance(each.get("trajectory"), list) or _has_history(each) for each in sample.objects[:3])
-
-
-def _has_history(document: dict[str, Any]) -> bool:
-    history = document.get("history")
-    return isinstance(history, list) and any(isinstance(each, dict) and "agent" in each for each in history)
-
-
-FORMAT = Format("swe-agent", "trajectories of SWE-agent (.traj)", _recognises, reader_of_each(_EXPECTED, _conversation))
+FORMAT = Format(
+    "swe-agent",
+    "trajectories of SWE-agent (.traj)",
+    structure_of("swe-agent"),
+    reader_of_each(_EXPECTED, _conversation),
+    "messages, actions with their observations",
+    "demonstrations",
+)

@@ -1,11 +1,14 @@
-"""The content of a chat message as blocks: the forms of OpenAI (chat completions and responses) and of Anthropic.
+"""The content of a chat message as blocks: the forms of OpenAI (chat completions and responses), Anthropic, Google,
+OpenTelemetry and Vercel's AI SDK.
 
-text, input_text, output_text, any block with a string `text`   Said
+text, input_text, output_text, any block with a string `text`   Said (also without a type, as Google's API has it)
 refusal                                                         Said, with `refusal`
 image, audio, video, file, document (also input_..., ..._url)   Said: a note, as "(image: cat.png, image/png, 12 kB)"
-thinking, reasoning                                             Thought
+thinking, reasoning, think; a `text` with `thought`             Thought
 tool_use, server_tool_use, mcp_tool_use, function_call          ToolCall
+tool_call, tool-call; `functionCall`                            ToolCall
 tool_result, ..._tool_result, function_call_output              ToolResult
+tool_call_response, tool-result; `functionResponse`             ToolResult
 any other type, and thoughts without a readable text            LeftOut
 """
 
@@ -18,9 +21,20 @@ from recallog.messages import outcomes
 from recallog_schemas.errors import InvalidEvent
 
 _MEDIA = frozenset({"image", "audio", "video", "file", "document"})
-_THOUGHTS = frozenset({"thinking", "reasoning", "reasoning_text"})
-_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call"})
-_RESULTS = ("tool_result", "function_call_output", "custom_tool_call_output")  # also what ends in "_tool_result"
+_THOUGHTS = frozenset({"thinking", "reasoning", "reasoning_text", "think"})
+_CALLS = frozenset(
+    {"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call", "tool_call", "tool-call"}
+)
+_RESULTS = (  # also what ends in "_tool_result"
+    "tool_result", "function_call_output", "custom_tool_call_output", "tool_call_response", "tool-result",
+)  # fmt: skip
+_OF_GOOGLE = {
+    "functionCall": "function_call",
+    "functionResponse": "tool_result",
+    "inlineData": "file",
+    "fileData": "file",
+}
+"""Parts without a type: the field that says what they are."""
 _TYPE_CHARS_MAX = 64
 _NOTED_CHARS_MAX = 200
 
@@ -104,6 +118,8 @@ def nonempty(value: object) -> str | None:
 def _block(part: object, index: int) -> Block:
     if isinstance(part, str):
         return Said(part)
+    if isinstance(part, dict) and "type" not in part:
+        part = _of_google(part)
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(part, dict) or not isinstance(kind, str):
         raise InvalidEvent(f"content.{index}: not a part with a type", path=f"content.{index}", rule="content")
@@ -114,22 +130,33 @@ def _block(part: object, index: int) -> Block:
     if kind in _CALLS:
         return _call(part, part)
     if kind in _RESULTS or kind.endswith("_tool_result"):
-        return _result(part, _first(part, "content", "output"))
+        return _result(part, _first(part, "content", "output", "response", "result"))
     if kind in _THOUGHTS:
         text = _thought(part)
         return Thought(text) if text.strip() else LeftOut(kind)
     if name in _MEDIA:
         return Said(_note(name, part))
-    if isinstance(part.get("text"), str):
-        return Said(part["text"])
+    words = _first(part, "text", "content") if name == "text" else part.get("text")
+    if isinstance(words, str):
+        return Said(words)
     if name == "text":
         raise InvalidEvent(f"content.{index}: a text without its text", path=f"content.{index}", rule="content")
     return LeftOut(kind.encode("ascii", "backslashreplace").decode()[:_TYPE_CHARS_MAX])
 
 
+def _of_google(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of Google's API, with a type."""
+    for name, kind in _OF_GOOGLE.items():
+        if isinstance(part.get(name), dict):
+            return {**part[name], "type": kind}
+    if not isinstance(part.get("text"), str):
+        return part
+    return {**part, "type": "thinking" if part.get("thought") is True else "text"}
+
+
 def _thought(part: Mapping[str, Any]) -> str:
     """The readable text of a thought; "" if it has none, for example because it is encrypted."""
-    text = _first(part, "thinking", "reasoning", "text")
+    text = _first(part, "thinking", "reasoning", "text", "think", "content")
     if isinstance(text, str):
         return text
     listed = [*_list(part.get("content")), *_list(part.get("summary"))]
@@ -139,8 +166,8 @@ def _thought(part: Mapping[str, Any]) -> str:
 def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
     arguments = _first(function, "arguments", "input", "args")
     return ToolCall(
-        nonempty(_first(call, "call_id", "id")),
-        nonempty(function.get("name")) or "unknown",
+        nonempty(_first(call, "call_id", "id", "toolCallId")),
+        nonempty(_first(function, "name", "toolName")) or "unknown",
         _parsed(arguments) if isinstance(arguments, str) else arguments,
         arguments if isinstance(arguments, str) else None,
     )
@@ -154,10 +181,12 @@ def _parsed(arguments: str) -> object:
 
 
 def _result(part: Mapping[str, Any], content: object) -> ToolResult:
+    if isinstance(content, dict) and content.keys() == {"output"}:  # as functions of Google's API answer
+        content = content["output"]
     result = _plain(content)
     failed = part.get("is_error") is True or part.get("status") == "error" or outcomes.failed(result)
-    call_id = nonempty(_first(part, "tool_call_id", "tool_use_id", "call_id"))
-    return ToolResult(call_id, nonempty(part.get("name")), result, ok=not failed)
+    call_id = nonempty(_first(part, "tool_call_id", "tool_use_id", "call_id", "toolCallId", "id"))
+    return ToolResult(call_id, nonempty(_first(part, "name", "toolName")), result, ok=not failed)
 
 
 def _plain(content: object) -> object:
@@ -167,6 +196,8 @@ def _plain(content: object) -> object:
     if not isinstance(content, list):
         return content
     blocks = blocks_of(content) if all(isinstance(part, str | dict) for part in content) else []
+    if len(blocks) == 1 and isinstance(blocks[0], ToolResult):
+        return blocks[0].result
     said = [block.text for block in blocks if isinstance(block, Said)]
     return "\n".join(said) if len(said) == len(content) else content
 
@@ -185,9 +216,9 @@ def _note(name: str, part: Mapping[str, Any]) -> str:
         address = None
     is_text = known.get("type") == "text" and isinstance(data, str)
     about = [
-        _first(known, "filename", "file_name", "title", "name"),
+        _first(known, "filename", "file_name", "fileName", "title", "name"),
         _first(known, "alt", "caption", "description", "transcript"),
-        _first(known, "media_type", "mime_type", "mimeType", "format"),
+        _first(known, "media_type", "mime_type", "mimeType", "mediaType", "mimetype", "mime", "format"),
         address,
         known.get("file_id"),
         f"{max(1, len(data) * 3 // 4 // 1000):,} kB" if isinstance(data, str) and data and not is_text else None,

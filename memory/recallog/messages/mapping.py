@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from recallog.messages.blocks import (
@@ -37,9 +38,10 @@ from recallog_schemas.roles import ASSISTANT, USER
 
 _UNANSWERED = {"ok": False, "error": "no result"}
 
-MESSAGE_TIMES = ("timestamp", "created_at", "create_time", "at")
+MESSAGE_TIMES = ("timestamp", "created_at", "create_time", "at", "createdAt", "date", "time", "ts")
 _OTHER_ROLES = {"human": USER, "ai": ASSISTANT, "model": ASSISTANT, "bot": ASSISTANT}
 _ROLES_AS_TYPES = ("human", "ai", "system", "tool", "function")
+_NAME_CHARS_MAX = 50
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -236,13 +238,24 @@ def own_id(message: Mapping[str, Any]) -> str | None:
 
 def content_of(message: Mapping[str, Any]) -> object:
     content = message.get("content")
-    return message.get("text") if content is None else content
+    return message.get("text", message.get("parts")) if content is None else content
 
 
 def author_of(message: Mapping[str, Any], cast: Cast) -> str:
-    """The user's name, if it can name an agent, and is not that of the assistant."""
-    name = in_nfc(nonempty(message.get("name")) or cast.writer).strip()
-    return name if is_name(name) and name != cast.agent else cast.writer
+    """The user's name. One that cannot name an agent, or is that of the assistant, is changed as little as possible;
+    different names stay different."""
+    given = nonempty(message.get("name"))
+    if given is None or not given.strip():
+        return cast.writer
+    name = in_nfc(given).strip()
+    if name == cast.agent:
+        return f"{name} (user)"
+    return name if is_name(name) else _as_name(name)
+
+
+def _as_name(text: str) -> str:
+    shown = "".join(each if is_name(each) or each == " " else "_" for each in text[:_NAME_CHARS_MAX])
+    return f"{shown.strip()} {sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
 
 
 def _of_assistant(message: dict[str, Any]) -> list[Block]:

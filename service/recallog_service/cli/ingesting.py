@@ -1,7 +1,6 @@
 """`ingest`: writes the events and conversations of files to the ledger."""
 
 from collections.abc import Callable
-from inspect import cleandoc
 from typing import Annotated
 
 import typer
@@ -19,11 +18,13 @@ _UNRECOGNISED_SHOWN = 5
 
 
 def register(app: typer.Typer) -> None:
-    app.command("ingest", help=_help(), epilog="Example: recallog ingest ~/.claude/projects")(ingest_command)
+    app.command("ingest", epilog="Example: recallog ingest ~/.claude/projects")(ingest_command)
 
 
 def ingest_command(
-    names: Annotated[list[str], typer.Argument(metavar="FILE", help="Files or folders to read, or - for stdin.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="Files or folders to read, or - for stdin.")
+    ] = None,
     format: Annotated[  # noqa: A002
         str | None,
         typer.Option(
@@ -51,13 +52,16 @@ def ingest_command(
         bool,
         typer.Option("--no-index", help="Do not start to make the index in the background."),
     ] = False,
+    formats: Annotated[
+        bool, typer.Option("--formats", help="List the formats, what each keeps and what it leaves out.")
+    ] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
     """Write the events and conversations of files to the ledger.
 
-    The format of a file is recognised by its content. Of a folder, all files
-    of a known format are read, the oldest first.
+    The format of a file is recognised by its content; --formats lists them.
+    Of a folder, all files of a known format are read, the oldest first.
 
     A second run adds nothing, and of a file that has grown it adds what is
     new. By default it stops at the first item that is refused, after writing
@@ -72,11 +76,17 @@ def ingest_command(
     id, else by the first message of its user.
     """
 
+    if formats:
+        _list_formats(as_json)
+        return
+    if not names:
+        raise typer.BadParameter("name a file or a folder, or - for stdin", param_hint="FILE")
+    paths = names
     is_one = False
 
     async def work() -> tuple[list[IngestedFile], list[str], str | None]:
         nonlocal is_one
-        files, unrecognised = input_files(names, None if format is None else registry.named(format))
+        files, unrecognised = input_files(paths, None if format is None else registry.named(format))
         options = Options(space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key)
         is_one = len(files) == 1 and not unrecognised
         results: list[IngestedFile] = []
@@ -117,18 +127,22 @@ def ingest_command(
     raise typer.Exit(1 if any(each.problems for each in results) else 0)
 
 
+def _list_formats(as_json: bool) -> None:
+    fields = ("name", "about", "keeps", "leaves_out")
+    found = [{field: getattr(each, field) for field in fields} for each in registry.by_name().values()]
+    if as_json:
+        terminal.print_json({"formats": found})
+        return
+    for each in found:
+        terminal.print_lines(f"{each['name']}: {each['about']}\n  keeps {each['keeps']}")
+        if each["leaves_out"]:
+            terminal.print_lines(f"  leaves out {each['leaves_out']}")
+
+
 def _unreadable(file: InputFile, error: InvalidEvent, keep_going: bool) -> IngestedFile:
     """The result of a file among others that its format cannot read."""
     problem = Problem(number=0, message=str(error))
     return IngestedFile(file=file.name, read_as=file.format.name, problems=(problem,), stopped=not keep_going)
-
-
-def _help() -> str:
-    """The docstring of the command, and the formats."""
-    formats = registry.by_name().values()
-    width = max(len(each.name) for each in formats)
-    listed = "\n".join(f"{each.name:{width}}  {each.about}" for each in formats)
-    return f"{cleandoc(ingest_command.__doc__ or '')}\n\nFormats:\n\n\b\n{listed}"
 
 
 def _counting_on(advance: Callable[[int, int], None], done: int) -> Callable[[int, int], None]:

@@ -12,11 +12,15 @@ from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.conversation_file import Found, reader
 from recallog_service.formats.conversations import Conversation
 from recallog_service.formats.format import Format, Options
-from recallog_service.formats.guess import is_message, key_of_messages, wrong_format
-from recallog_service.formats.source import Sample
+from recallog_service.formats.guess import wrong_format
+from recallog_service.formats.structure import Structure, faults
 
 _MESSAGES = "messages"
 _EXPECTED = 'conversations: a JSON list of objects with "{}", one of them, or one a line'
+_ROLES = ["user", "assistant", "system", "developer", "tool", "function", "human", "ai", "model", "bot"]
+_SAYS = ("content", "text", "parts", "tool_calls", "function_call", "refusal", "reasoning")
+_MESSAGE = [{"role": _ROLES, field: "<any>"} for field in _SAYS]
+_LIST = {"*": _MESSAGE}
 
 
 def _conversations(found: Sequence[object], options: Options) -> Found:
@@ -24,13 +28,20 @@ def _conversations(found: Sequence[object], options: Options) -> Found:
     if not found:
         return Found([])
     first = next((document for document in found if not isinstance(document, InvalidEvent)), None)
-    key = options.messages_key or key_of_messages(first) or _MESSAGES
-    if is_message(first) and not (isinstance(first, dict) and key in first):
+    key = options.messages_key or _key_of_messages(first)
+    if isinstance(first, dict) and "role" in first and key not in first:
         return Found([Conversation(1, {}, found)])
     conversations = [_conversation(number, document, key) for number, document in enumerate(found, 1)]
     if all(isinstance(conversation, InvalidEvent) for conversation in conversations):
         raise wrong_format(_EXPECTED.format(key), found)
     return Found(conversations)
+
+
+def _key_of_messages(document: object) -> str:
+    """The key under which an object has a list of messages: "messages", or the first one that has one."""
+    if not isinstance(document, dict) or isinstance(document.get(_MESSAGES), list):
+        return _MESSAGES
+    return next((key for key, value in document.items() if not faults(_LIST, value)), _MESSAGES)
 
 
 def _conversation(number: int, document: object, key: str) -> Conversation | InvalidEvent:
@@ -43,18 +54,11 @@ def _conversation(number: int, document: object, key: str) -> Conversation | Inv
     return InvalidEvent(f'neither an object with a list of "{key}" nor a list', path=key)
 
 
-def _recognises(sample: Sample) -> bool:
-    return (sample.is_list and not sample.documents) or any(
-        is_message(each)
-        or key_of_messages(each) is not None
-        or (isinstance(each, list) and bool(each) and is_message(each[0]))
-        for each in sample.documents[:3]
-    )
-
-
 FORMAT = Format(
     "chat",
     "conversations of messages with roles, as most APIs have them",
-    _recognises,
+    Structure([*_MESSAGE, _LIST, {_MESSAGES: _LIST}, {"?": _LIST}], among=3),
     reader(_EXPECTED.format(_MESSAGES), _conversations),
+    "messages, reasoning, tool calls with their results, system texts, rewards",
+    "blocks of unknown types, empty messages, encrypted reasoning",
 )

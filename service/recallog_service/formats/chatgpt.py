@@ -13,7 +13,7 @@ from recallog_service.formats.conversation_file import reader_of_each
 from recallog_service.formats.conversations import Conversation
 from recallog_service.formats.format import Format
 from recallog_service.formats.guess import objects
-from recallog_service.formats.source import Sample
+from recallog_service.formats.structure import Structure
 
 _EXPECTED = 'an export of ChatGPT: a JSON list of conversations with "mapping"'
 _HIDDEN_CONTEXT = ("user_profile", "user_instructions")
@@ -91,10 +91,11 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {**part, "type": kind}
 
 
-def _recognises(sample: Sample) -> bool:
-    return any(isinstance(each.get("mapping"), dict) for each in sample.objects[:3])
-
-
 FORMAT = Format(
-    "chatgpt", "conversations.json of an export of ChatGPT", _recognises, reader_of_each(_EXPECTED, _conversation)
+    "chatgpt",
+    "conversations.json of an export of ChatGPT",
+    Structure([{"mapping": "<object>"}]),
+    reader_of_each(_EXPECTED, _conversation),
+    "messages of the branch that is shown, reasoning, tool calls, notes of pictures",
+    "messages of other branches",
 )

@@ -15,8 +15,7 @@ A command of the user is read as it was typed: "/review 17", "! git status".
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recallog.messages.blocks import LeftOut
@@ -24,17 +23,26 @@ from recallog.messages.mapping import Cast
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.names import is_plain
 from recallog_service.formats.conversation_file import Found, reader
-from recallog_service.formats.conversations import Conversation, digest, space_of_project
+from recallog_service.formats.conversations import digest
 from recallog_service.formats.format import Format, Options
-from recallog_service.formats.guess import wrong_format
+from recallog_service.formats.guess import objects
 from recallog_service.formats.response_items import left_out
-from recallog_service.formats.source import Sample
+from recallog_service.formats.sessions import Record, sessions_of
+from recallog_service.formats.structure import Structure
 
 AGENT = "claude-code"
 
 _EXPECTED = "a transcript of Claude Code: one record per line"
 _SPOKEN = ("user", "assistant")
-_STREAMED = ("system", "user", "assistant", "result")
+_OF_SESSION = {"sessionId": "<text>", "systemPayload": "<none>", "projectHash": "<none>"}
+_STRUCTURE = Structure([
+    {**_OF_SESSION, "type": [*_SPOKEN], "message": {"role": "<text>", "content": ["<text>", "<list>"]}},
+    {**_OF_SESSION, "type": "<text>", "message": "<none>", "messageId": "<none>"},
+    {"type": "summary", "leafUuid": "<text>"},
+    {"type": "file-history-snapshot", "snapshot": "<object>"},
+    {"type": ["system", *_SPOKEN, "result"], "session_id": "<text>", "uuid": "<text>"},
+    {"type": [*_SPOKEN], "session_id": "<text>", "message": {"content": "<any>", "type": "message"}},
+])  # fmt: skip
 _NOT_SPOKEN = {"isMeta": "meta", "isCompactSummary": "compact_summary", "isApiErrorMessage": "api_error"}
 """Fields that mark messages which Claude Code wrote by itself."""
 _COMMAND = re.compile(r"\s*(?:<command-message>.*?</command-message>\s*)?<command-name>(.*?)</command-name>", re.DOTALL)
@@ -50,61 +58,54 @@ _REMINDER = re.compile(r"<system-reminder>(?:(?!<system-reminder>).)*?</system-r
 _SUBAGENT_CHARS_MAX = 64
 
 
-@dataclass(slots=True)
-class _Session:
-    """One session of the file, or one subagent of it."""
-
-    id: str | None
-    subagent: str | None
-    folder: object = None
-    messages: list[object] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-
-    def add(self, line: int, message: object) -> None:
-        self.messages.append(message)
-        self.lines.append(line)
-
-    def conversation(self, number: int) -> Conversation:
-        agent = f"{AGENT}/{self.subagent}" if self.subagent else AGENT
-        cast = Cast(agent)
-        if self.subagent:
-            cast = Cast(agent, AGENT, "agent.spoke", (agent,))
-        id_ = "/".join(part for part in (self.id, self.subagent) if part)
-        home = space_of_project(self.folder)
-        return Conversation(number, {"id": id_}, self.messages, self.lines, "line", cast, home)
-
-
 def _find(found: Sequence[object], _options: Options) -> Found:
-    if found and not any(_is_record(each) for each in found):
-        raise wrong_format(_EXPECTED, found)
-    sessions: dict[tuple[str | None, str | None], _Session] = {}
-    left_out: list[str] = []
     folders: dict[str | None, object] = {}
-    last: _Session | None = None
-    for line, record in enumerate(found, 1):
-        message = _message(record)
-        id_ = _session_id(record)
-        if isinstance(record, dict) and isinstance(record.get("cwd"), str):
+    growing: dict[object, tuple[object, object]] = {}
+    """The key and the content of the last record of each message."""
+
+    def about(record: Record) -> dict[str, Any]:
+        id_ = _text(record.get("sessionId")) or _text(record.get("session_id"))
+        if isinstance(record.get("cwd"), str):
             folders.setdefault(id_, record["cwd"])
-        if isinstance(record, dict) and not isinstance(message, LeftOut | InvalidEvent):
-            subagent = _subagent(record)
-            last = sessions.setdefault((id_, subagent), _Session(id_, subagent))
-            last.folder = folders.get(id_)
-        if last is not None:
-            last.add(line, message)
-        elif isinstance(message, LeftOut):
-            left_out.append(message.type)
-        else:  # a broken line before the first message
-            last = sessions.setdefault((None, None), _Session(None, None))
-            last.add(line, message)
-    return Found([each.conversation(number) for number, each in enumerate(sessions.values(), 1)], left_out)
+        if record.get("type") not in _SPOKEN:
+            return {}
+        subagent = _subagent(record)
+        known = {"id": "/".join(part for part in (id_, subagent) if part), "cwd": folders.get(id_)}
+        return known | {"session": (id_, subagent), "subagent": subagent}
+
+    def says(record: Record) -> list[object]:
+        said = _message(record)
+        message = record.get("message")
+        of = message.get("id") if isinstance(message, dict) else None
+        if isinstance(said, dict) and isinstance(of, str):
+            key, before = growing.get(of, (said["id"], None))
+            key = key if _grows(before, said["content"]) else said["id"]
+            growing[of] = key, said["content"]
+            said["key"] = key
+        return [said]
+
+    return sessions_of(found, says, about, cast=_cast)
 
 
-def _message(record: object) -> object:
+def _cast(fields: Mapping[str, Any]) -> Cast:
+    if subagent := fields.get("subagent"):
+        agent = f"{AGENT}/{subagent}"
+        return Cast(agent, AGENT, "agent.spoke", (agent,))
+    return Cast(AGENT)
+
+
+def _grows(before: object, after: object) -> bool:
+    """Whether the content of a record has all of an earlier record of the message: it was written while it grew."""
+    one, two = objects(before), objects(after)
+    return 0 < len(one) <= len(two) and all(
+        a == b or ({**a, "text": 0} == {**b, "text": 0} and str(b.get("text")).startswith(str(a.get("text"))))
+        for a, b in zip(one, two, strict=False)
+    )
+
+
+def _message(record: Record) -> Record | LeftOut | InvalidEvent:
     """The message of a record; a `LeftOut` for one that nobody said, an error for what is not a record."""
-    if isinstance(record, InvalidEvent):
-        return record
-    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
+    if not isinstance(record.get("type"), str):
         return InvalidEvent("not a record of Claude Code: no object with a type", path="type", rule="unparsable")
     kind, message = record["type"], record.get("message")
     if kind not in _SPOKEN:
@@ -121,7 +122,7 @@ def _message(record: object) -> object:
         if isinstance(content, LeftOut):
             return content
         if isinstance(content, list) and content and all(isinstance(part, LeftOut) for part in content):
-            return content[0]
+            return LeftOut(content[0].type)
         if isinstance(content, list):
             content = [{"type": part.type} if isinstance(part, LeftOut) else part for part in content]
     return {"role": kind, "content": content, "id": record.get("uuid"), "timestamp": record.get("timestamp")}
@@ -166,30 +167,15 @@ def _subagent(record: dict[str, Any]) -> str | None:
     return name if is_plain(name) and len(name) <= _SUBAGENT_CHARS_MAX else digest(name)
 
 
-def _session_id(record: object) -> str | None:
-    if not isinstance(record, dict):
-        return None
-    return _text(record.get("sessionId")) or _text(record.get("session_id"))
-
-
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _is_record(value: object) -> bool:
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        return False
-    if isinstance(value.get("sessionId"), str) or "leafUuid" in value or value["type"] == "file-history-snapshot":
-        return True
-    return isinstance(value.get("session_id"), str) and value["type"] in _STREAMED
-
-
-def _recognises(sample: Sample) -> bool:
-    return _any_record(sample.objects)
-
-
-def _any_record(objects: Iterable[dict[str, Any]]) -> bool:
-    return any(_is_record(each) for each in objects)
-
-
-FORMAT = Format("claude-code", "transcripts of Claude Code (~/.claude/projects)", _recognises, reader(_EXPECTED, _find))
+FORMAT = Format(
+    "claude-code",
+    "transcripts of Claude Code (~/.claude/projects)",
+    _STRUCTURE,
+    reader(_EXPECTED, _find, _STRUCTURE),
+    "messages, reasoning, tool calls with their results, commands of the user, subagents",
+    "summaries, snapshots, reminders, output of the user's commands, errors of the API",
+)

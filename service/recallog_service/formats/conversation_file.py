@@ -28,7 +28,8 @@ from recallog_service.formats.cutting import cut_to_fit
 from recallog_service.formats.format import Options
 from recallog_service.formats.guess import wrong_format
 from recallog_service.formats.item import Item, derived_id, made, refused
-from recallog_service.formats.source import Source
+from recallog_service.formats.source import HALF, Sample, Source
+from recallog_service.formats.structure import Structure
 
 _FIRST_OF_USER = ("first message of the user",)
 
@@ -84,18 +85,20 @@ class Found:
 
 
 def reader(
-    expected: str, find: Callable[[Sequence[object], Options], Found]
+    expected: str, find: Callable[[Sequence[object], Options], Found], structure: Structure | None = None
 ) -> Callable[[Source, Options], ConversationFile]:
     """The `Format.read` of a format of JSON documents. `expected` describes them in errors; `find` raises
-    `InvalidEvent` if the documents are others."""
+    `InvalidEvent` if the documents are others, and so does the reader if none of them has the structure."""
 
     def read(source: Source, options: Options) -> ConversationFile:
         try:
             documents = source.documents()
         except InvalidEvent as error:
             raise InvalidEvent(f"{error}; {wrong_format(expected)}", rule="unparsable") from None
+        if structure is not None and documents and not structure.fits(Sample(tuple(documents))):
+            raise wrong_format(expected, documents)
         found = find(documents, options)
-        return file_of(found.conversations, options, found.left_out)
+        return file_of(found.conversations, options, [*found.left_out, *[HALF] * source.halves])
 
     return read
 

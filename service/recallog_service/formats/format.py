@@ -7,7 +7,8 @@ from typing import Protocol
 
 from recallog_schemas import codec
 from recallog_service.formats.item import DEFAULT_START, Item
-from recallog_service.formats.source import Sample, Source
+from recallog_service.formats.source import Source
+from recallog_service.formats.structure import Recognition
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,11 @@ class Format:
     name: str
     about: str
     """The files, in one line."""
-    recognises: Callable[[Sample], bool]
-    """Whether a file that begins like this is in the format. The first format that recognises a file reads it."""
+    structure: Recognition
+    """What a file must have. The first format whose structure a file has reads it."""
     read: Callable[[Source, Options], Reading]
     """Raises `InvalidEvent` for a file in another format."""
+    keeps: str = ""
+    """What becomes events, in one line."""
+    leaves_out: str = ""
+    """What is counted instead, in one line."""

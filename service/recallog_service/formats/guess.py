@@ -1,12 +1,12 @@
-"""Guesses the format of a file that is not in the format that was named, for the error message."""
+"""Says what is wrong with a file that is not in the format that was named, or in none that is known."""
 
+from importlib import import_module
 from typing import Any
 
 from recallog_schemas.errors import InvalidEvent
-from recallog_service.formats.elsewhere import ELSEWHERE
+from recallog_service.formats.source import Sample
 
-_ALL = "recallog ingest recognises the format of a file without --format, and --help lists the formats"
-_MESSAGES = "messages"
+_ALL = "recallog ingest recognises the format of a file without --format, and --formats lists them"
 
 
 def wrong_format(expected: str, document: object = None) -> InvalidEvent:
@@ -16,37 +16,10 @@ def wrong_format(expected: str, document: object = None) -> InvalidEvent:
 
 
 def guess(document: object) -> str:
-    """The options that would read `document` (parsed JSON), judged by its first element; "" if it is unknown."""
-    first = document[0] if isinstance(document, list) and document else document
-    if is_message(first) or (isinstance(first, list) and first and is_message(first[0])):
-        return "--format chat"
-    if not isinstance(first, dict):
-        return ""
-    if "kind" in first:
-        return "--format jsonl with one event per line"
-    if isinstance(first.get("mapping"), dict):
-        return "--format chatgpt"
-    if isinstance(first.get("chat_messages"), list):
-        return "--format claude"
-    elsewhere = next((each.name for each in ELSEWHERE if each.resembles(first)), None)
-    if elsewhere is not None:
-        return f"--format {elsewhere}"
-    return "" if key_of_messages(first) is None else "--format chat"
-
-
-def key_of_messages(document: object) -> str | None:
-    """The key under which an object has a list of messages: "messages", else the first one that has one."""
-    if not isinstance(document, dict):
-        return None
-    if isinstance(document.get(_MESSAGES), list):
-        return _MESSAGES
-    found = (key for key, value in document.items() if isinstance(value, list) and value and is_message(value[0]))
-    return next(found, None)
-
-
-def is_message(value: object) -> bool:
-    """Whether `value` is a message of a model's API."""
-    return isinstance(value, dict) and "role" in value
+    """The option that would read `document` (parsed JSON); "" if it is unknown."""
+    registry = import_module(f"{__package__}.registry")  # late: its formats raise `wrong_format`
+    found = registry.format_like(Sample(tuple(document) if isinstance(document, list) else (document,)))
+    return f"--format {found}" if found else ""
 
 
 def objects(value: object) -> list[dict[str, Any]]:

@@ -24,7 +24,8 @@ from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.format import Format, Items, Options
 from recallog_service.formats.guess import guess, wrong_format
 from recallog_service.formats.item import DEFAULT_START, Item, derived_id, refused
-from recallog_service.formats.source import Sample, Source
+from recallog_service.formats.source import HALF, Source
+from recallog_service.formats.structure import Structure
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -139,12 +140,18 @@ def _document(first: bytes) -> object:
 
 
 def _read(source: Source, options: Options) -> Items:
-    return Items(read(source.lines(), options.start), "line")
+    def items() -> Iterator[Item]:
+        yield from read(map(source.mended, source.lines()), options.start)
+        for _ in range(source.halves):
+            yield Item(0, left_out=HALF)
+
+    return Items(items(), "line")
 
 
-def _recognises(sample: Sample) -> bool:
-    events = ("kind" in each and ("space" in each or "run_id" in each) for each in sample.objects[:3])
-    return sample.is_blank or any(events)
-
-
-FORMAT = Format("jsonl", "one event per line, as recallog export and producers write them", _recognises, _read)
+FORMAT = Format(
+    "jsonl",
+    "one event per line, as recallog export and producers write them",
+    Structure([{"kind": "<any>", "space": "<any>"}, {"kind": "<any>", "run_id": "<any>"}], among=3),
+    _read,
+    "every event",
+)

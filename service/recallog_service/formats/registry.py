@@ -1,20 +1,33 @@
-"""The ingest formats, in the order in which they are tried: the first one that recognises a file reads it.
+"""The ingest formats, in the order in which they are tried: the first one whose structure a file has reads it.
 
 Special formats come first: a request of a log has messages too. Formats of installed packages are special ones.
 """
 
 from collections.abc import Mapping
 from functools import cache
+from importlib.resources import files
 
 from recallog_projections import plugins
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
-from recallog_service.formats import chat, chatgpt, claude, claude_code, codex, jsonl, text
+from recallog_service.formats import chat, chatgpt, claude_code, codex, jsonl, langsmith, opentelemetry, text
+from recallog_service.formats.declared import declared_in
 from recallog_service.formats.elsewhere import ELSEWHERE, Elsewhere
 from recallog_service.formats.format import Format
 from recallog_service.formats.source import Sample
 
-_SPECIAL = (jsonl.FORMAT, claude_code.FORMAT, codex.FORMAT, chatgpt.FORMAT, claude.FORMAT)
-_GENERAL = (chat.FORMAT, text.FORMAT)
+_DECLARED = declared_in(files(__package__) / "declared.toml")
+_SPECIAL = (
+    jsonl.FORMAT,
+    claude_code.FORMAT,
+    codex.FORMAT,
+    chatgpt.FORMAT,
+    opentelemetry.FORMAT,
+    langsmith.FORMAT,
+    *(each for name, each in _DECLARED.items() if name != "responses"),
+)
+_GENERAL = (_DECLARED["responses"], chat.FORMAT, text.FORMAT)
+_NEAR = 0.5
+"""The share of a structure that a file must have for its other faults to be worth telling."""
 
 
 @cache
@@ -32,7 +45,7 @@ def named(name: str) -> Format:
     known = by_name()
     if name in known:
         return known[name]
-    advice = next((each.advice for each in ELSEWHERE if each.name == name), f"known are {', '.join(known)}")
+    advice = ELSEWHERE[name].advice if name in ELSEWHERE else f"known are {', '.join(known)}"
     raise InvalidArgument(f"{name!r} is not a format that can be read; {advice}", path="--format")
 
 
@@ -41,10 +54,18 @@ def recognised(sample: Sample) -> Format | None:
 
     A file that a package reads which is not installed is unknown: a general format would lose most of it.
     """
-    special = next((each for each in (*_SPECIAL, *installed()) if each.recognises(sample)), None)
+    if sample.is_blank or (sample.is_list and not sample.documents):
+        return chat.FORMAT if sample.is_list else jsonl.FORMAT
+    special = next((each for each in (*_SPECIAL, *installed()) if each.structure.fits(sample)), None)
     if special is not None or _elsewhere(sample) is not None:
         return special
-    return next((each for each in _GENERAL if each.recognises(sample)), None)
+    return next((each for each in _GENERAL if each.structure.fits(sample)), None)
+
+
+def format_like(sample: Sample) -> str | None:
+    """The name of the format of a file that begins like this, also of a package that is not installed."""
+    found = recognised(sample) or _elsewhere(sample)
+    return found.name if found else None
 
 
 def format_of(sample: Sample) -> Format:
@@ -52,11 +73,19 @@ def format_of(sample: Sample) -> Format:
     found = recognised(sample)
     if found is None:
         missing = _elsewhere(sample)
-        advice = missing.advice if missing else f"say which it is with --format ({', '.join(by_name())})"
+        named = f"say which it is with --format ({', '.join(by_name())})"
+        advice = missing.advice if missing else f"{_nearest(sample)}{named}"
         raise InvalidEvent(f"the format of this file is not recognised; {advice}", rule="format")
     return found
 
 
+def _nearest(sample: Sample) -> str:
+    """The format that a file resembles most, and what is wrong with it; "" if it resembles none."""
+    near = [(*each.structure.lacks(sample), each.name) for each in (*_GENERAL, *_SPECIAL, *installed())]
+    share, fault, name = max(near, key=lambda each: each[0])
+    return f"it resembles {name}, but {fault}; " if share >= _NEAR else ""
+
+
 def _elsewhere(sample: Sample) -> Elsewhere | None:
-    missing = (each for each in ELSEWHERE if each.name not in by_name())
-    return next((each for each in missing if any(map(each.resembles, sample.documents))), None)
+    missing = (each for name, each in ELSEWHERE.items() if name not in by_name())
+    return next((each for each in missing if each.structure.fits(sample)), None)

@@ -4,6 +4,7 @@ Messages, reasoning, function calls and their outputs are read as they are. A ca
 (web_search_call, code_interpreter_call, mcp_call, ...) becomes a call and its result, named without "_call".
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,9 +52,18 @@ def left_out(kind: str) -> LeftOut:
 
 
 def _outcome(output: object) -> dict[str, Any]:
-    """The text of an output, and whether it failed, where it is an object {"content", "success"}."""
-    if isinstance(output, dict) and "content" in output:
-        return {"output": output["content"], "is_error": output.get("success") is False}
+    """The text of an output, and whether it failed, where it is an object {"content", "success"}, or the JSON of an
+    object {"output", "metadata"}."""
+    if isinstance(output, str) and output.startswith('{"output"'):
+        try:
+            output = json.loads(output)
+        except (ValueError, RecursionError):
+            return {}
+    match output:
+        case {"content": content, **more}:
+            return {"output": content, "is_error": more.get("success") is False}
+        case {"output": content, "metadata": dict(metadata)}:
+            return {"output": content, "is_error": metadata.get("exit_code") not in (0, None)}
     return {}
 
 

@@ -1,6 +1,7 @@
 """The content of a file: its first documents, by which its format is recognised, and all of them."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,10 @@ SAMPLE_LINES = 200
 """Lines that are read in order to recognise a format. Transcripts of agents begin with records of any kind."""
 SAMPLE_BYTES = 4 * 1024 * 1024
 
+HALF = "half_of_a_character"
+"""Counted for each half of a surrogate pair, which an agent wrote that cut a text."""
+_HALVES = re.compile(rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)")
+"""Escaped characters; the group is half of a surrogate pair."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -56,6 +61,8 @@ class Source:
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._rest = iter(lines)
         self._head: list[bytes] = []
+        self.halves = 0
+        """How many halves of surrogate pairs the documents have; U+FFFD takes the place of each."""
 
     @cached_property
     def sample(self) -> Sample:
@@ -64,7 +71,7 @@ class Source:
         if not first.strip():
             return Sample(is_blank=True)
         value = _parsed(first)
-        if isinstance(value, dict) and "kind" in value:
+        if isinstance(value, dict) and "kind" in value and ("space" in value or "run_id" in value):
             return Sample((value,))
         if isinstance(value, list) or (value is None and first.lstrip()[:1] in (b"[", b"{")):
             try:
@@ -93,7 +100,15 @@ class Source:
 
     @cached_property
     def _documents(self) -> list[object]:
-        return documents_of(self.text())
+        return documents_of(self.mended(self.text()))
+
+    def mended(self, json_text: bytes) -> bytes:
+        """The text of JSON with U+FFFD in place of each half of a surrogate pair, which is counted."""
+        return _HALVES.sub(self._whole, json_text) if rb"\ud" in json_text.lower() else json_text
+
+    def _whole(self, found: re.Match[bytes]) -> bytes:
+        self.halves += found[1] is not None
+        return found[0] if found[1] is None else rb"\ufffd"
 
     def documents(self) -> list[object]:
         """The elements of a JSON list, or the one object, or the lines; a line that is not JSON as an error.

@@ -1,0 +1,130 @@
+"""Conversations of the requests and responses of a model's API, as logs of its callers have them.
+
+Each request of a chat repeats the messages before it. An exchange whose request begins with all that an earlier
+exchange of the file said continues its conversation, and only the rest is read. Exchanges that name one conversation,
+or the response that they follow, belong together too. The conversation is named by the given id, else by the id of its
+first response.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from recallog.messages.blocks import LeftOut
+from recallog.messages.mapping import MESSAGE_TIMES, Draft, Omission, content_of, drafts_of, role_of
+from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.conversation_file import Found
+from recallog_service.formats.conversations import Conversation, digest
+
+_CONFIGURES = ("system", "developer")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its response."""
+
+    request: Sequence[object]
+    response: Sequence[object]
+    """Messages; empty if the response is unknown or failed."""
+    fields: Mapping[str, Any]
+    """What is known of the conversation: whose it is, its `system` text."""
+    conversation: str | None = None
+    """The given id of the conversation."""
+    response_id: str | None = None
+    follows: str | None = None
+    """The id of the response that this exchange follows."""
+    time: object = None
+    left_out: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Open:
+    """A conversation that the next exchange may continue."""
+
+    fields: Mapping[str, Any]
+    messages: list[object] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    """Digests of what was said, without configurations and thoughts."""
+    configured: set[str] = field(default_factory=set)
+
+    def add(self, message: object, time: object) -> None:
+        if isinstance(message, dict):
+            if role_of(message) in _CONFIGURES:
+                if (configuration := digest(content_of(message))) in self.configured:
+                    return
+                self.configured.add(configuration)
+            elif said := _digest(message):
+                self.said.append(said)
+            if time is not None and not any(name in message for name in MESSAGE_TIMES):
+                message = {**message, "created_at": time}
+        self.messages.append(message)
+
+
+def conversations_of(exchanges: Iterable[Exchange | InvalidEvent | LeftOut]) -> Found:
+    """The conversations of a log, in the order in which they begin."""
+    opened: list[_Open | InvalidEvent] = []
+    left_out: list[str] = []
+    by_end: dict[str, _Open] = {}
+    by_name: dict[str | None, _Open] = {}
+    for exchange in exchanges:
+        if isinstance(exchange, LeftOut):
+            left_out.append(exchange.type)
+            continue
+        if isinstance(exchange, InvalidEvent):
+            opened.append(exchange)
+            continue
+        said = [(index, of) for index, message in enumerate(exchange.request) if (of := _digest(message))]
+        conversation = by_name.get(exchange.conversation) or by_name.get(exchange.follows)
+        if conversation is not None:
+            known = _overlap(conversation.said, [of for _, of in said])
+        else:
+            conversation, known = _continued(by_end, [of for _, of in said])
+        if conversation is None:
+            own = exchange.conversation or exchange.response_id
+            conversation = _Open({**exchange.fields, **({"id": own} if own else {})})
+            opened.append(conversation)
+        first_new = said[known - 1][0] + 1 if known else 0
+        for index, message in enumerate(exchange.request):
+            if index >= first_new or (isinstance(message, dict) and role_of(message) in _CONFIGURES):
+                conversation.add(message, exchange.time)
+        for message in (*exchange.response, *map(LeftOut, exchange.left_out)):
+            conversation.add(message, exchange.time)
+        by_end[_rolling(conversation.said)[-1]] = conversation
+        by_name |= {name: conversation for name in (exchange.conversation, exchange.response_id) if name}
+    conversations = [
+        each if isinstance(each, InvalidEvent) else Conversation(number, each.fields, each.messages)
+        for number, each in enumerate(opened, 1)
+    ]
+    return Found(conversations, left_out)
+
+
+def _continued(by_end: Mapping[str, _Open], said: Sequence[str]) -> tuple[_Open | None, int]:
+    """The conversation that a request begins with, and how much of it is known; None and 0 for a new one."""
+    ends = _rolling(said)
+    return next(((by_end[ends[count]], count) for count in range(len(said), 0, -1) if ends[count] in by_end), (None, 0))
+
+
+def _overlap(before: Sequence[str], said: Sequence[str]) -> int:
+    """How much of a request is known: that with which the conversation ends, or all of its own."""
+    counts = range(min(len(before), len(said)), 0, -1)
+    return next((count for count in counts if list(before[-count:]) == list(said[:count])), 0)
+
+
+def _rolling(digests: Sequence[str]) -> list[str]:
+    """The digest of each beginning: of none, of the first, of the first two, ..."""
+    return list(accumulate(digests, lambda end, each: hashlib.sha256((end + each).encode()).hexdigest(), initial=""))
+
+
+def _digest(message: object) -> str:
+    """Of what a message says, and not of how it is written: null fields, ids and annotations play no part. "" if it
+    says nothing that the next request has to repeat: configurations and thoughts."""
+    if isinstance(message, dict):
+        message = {name: value for name, value in message.items() if name not in ("id", "name", *MESSAGE_TIMES)}
+    said = [
+        (each.kind, each.payload, each.key) if isinstance(each, Draft) else str(each.error)
+        for each in drafts_of([(1, message)])[0]
+        if not isinstance(each, Omission) and getattr(each, "kind", "") not in ("agent.configured", "agent.thought")
+    ]
+    return hashlib.sha256(repr(said).encode("utf-8", "backslashreplace")).hexdigest() if said else ""
