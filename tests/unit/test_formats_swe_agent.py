@@ -9,8 +9,7 @@ import pytest
 
 from recallog import Event, Memory
 from recallog.messages import outcomes
-from recallog_formats import swe_agent
-from recallog_service.formats import chat
+from recallog_service.formats import chat, swe_agent
 from support import formats
 
 TASK = {"role": "user", "content": "Fix the oven.", "agent": "main", "message_type": "observation"}

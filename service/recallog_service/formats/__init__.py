@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from recallog.messages.blocks import LeftOut as LeftOut
     from recallog.messages.mapping import MESSAGE_TIMES as MESSAGE_TIMES
     from recallog.messages.mapping import Cast as Cast
-    from recallog.messages.mapping import content_of as content_of
     from recallog_service.formats.conversation_file import ConversationFile as ConversationFile
     from recallog_service.formats.conversation_file import Found as Found
     from recallog_service.formats.conversation_file import file_of as file_of
     from recallog_service.formats.conversation_file import reader as reader
     from recallog_service.formats.conversation_file import reader_of_each as reader_of_each
     from recallog_service.formats.conversations import Conversation as Conversation
-    from recallog_service.formats.conversations import digest as digest
     from recallog_service.formats.declared import declared_in as declared_in
     from recallog_service.formats.elsewhere import structure_of as structure_of
     from recallog_service.formats.exchanges import Exchange as Exchange

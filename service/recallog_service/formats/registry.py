@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from recallog_projections import plugins
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
-from recallog_service.formats import chat, chatgpt, claude_code, codex, jsonl, langsmith, opentelemetry, text
+from recallog_service.formats import chat, chatgpt, claude_code, codex, jsonl, langsmith, opentelemetry, swe_agent, text
 from recallog_service.formats.declared import declared_in
 from recallog_service.formats.elsewhere import ELSEWHERE, Elsewhere
 from recallog_service.formats.format import Format
@@ -23,6 +23,7 @@ _SPECIAL = (
     chatgpt.FORMAT,
     opentelemetry.FORMAT,
     langsmith.FORMAT,
+    swe_agent.FORMAT,
     *(each for name, each in _DECLARED.items() if name != "responses"),
 )
 _GENERAL = (_DECLARED["responses"], chat.FORMAT, text.FORMAT)

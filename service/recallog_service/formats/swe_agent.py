@@ -10,13 +10,18 @@ model another run, is left out.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recallog import InvalidEvent
-from recallog_service.formats import Conversation, Format, LeftOut, content_of, digest, reader_of_each, structure_of
+from recallog.messages.blocks import LeftOut
+from recallog.messages.mapping import content_of
+from recallog_schemas.errors import InvalidEvent
+from recallog_service.formats.conversation_file import reader_of_each
+from recallog_service.formats.conversations import Conversation, digest
+from recallog_service.formats.format import Format
+from recallog_service.formats.structure import Structure
 
 SHELL = "bash"
 """The tool that runs an `action`: commands such as `edit` are functions of the agent's shell."""
 
-
+_STRUCTURE = Structure([{"history": {"*": {"agent": "<any>", "role": "<text>"}}}, {"trajectory": "<list>"}])
 _EXPECTED = 'a trajectory of SWE-agent: an object with "history" or "trajectory"'
 
 
@@ -102,7 +107,7 @@ def _with_call_id(message: dict[str, Any]) -> dict[str, Any]:
 FORMAT = Format(
     "swe-agent",
     "trajectories of SWE-agent (.traj)",
-    structure_of("swe-agent"),
+    _STRUCTURE,
     reader_of_each(_EXPECTED, _conversation),
     "messages, actions with their observations",
     "demonstrations",
