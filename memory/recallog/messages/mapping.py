@@ -13,11 +13,11 @@ position of the call, with `ok` false and the error "no result".
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeGuard
 
 from recallog.messages.blocks import (
     Block,
@@ -96,6 +96,7 @@ class Omission:
 
 
 _EMPTY = Omission("empty_message")
+_OPEN = Omission("call_without_a_result_yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,17 @@ def drafts_of(
         except InvalidEvent as error:
             dialogue.drafts.append(Refusal(dialogue.location(ordinal), error))
     return [draft for draft in dialogue.drafts if draft is not None], dialogue.turn
+
+
+def without_open_calls(drafts: Sequence[Draft | Refusal | Omission]) -> list[Draft | Refusal | Omission]:
+    """Drafts in which calls are omissions that may still get their results: their agent has not gone on after them in
+    a later turn."""
+    last_turns = {each.agent: each.turn for each in drafts if isinstance(each, Draft) and not _is_open(each)}
+    return [_OPEN if _is_open(each) and each.turn >= last_turns.get(each.agent, 0) else each for each in drafts]
+
+
+def _is_open(draft: Draft | Refusal | Omission) -> TypeGuard[Draft]:
+    return isinstance(draft, Draft) and draft.payload.items() >= _UNANSWERED.items()
 
 
 def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
