@@ -78,6 +78,8 @@ class Draft:
     arguments_as_written: str | None = None
     """The text of a tool call's arguments, written if the ledger refuses the parsed ones."""
     audience: tuple[str, ...] = ()
+    awaits_result: bool = False
+    """Whether it is a call that a later result can name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ def without_open_calls(drafts: Sequence[Draft | Refusal | Omission]) -> list[Dra
 
 
 def _is_open(draft: Draft | Refusal | Omission) -> TypeGuard[Draft]:
-    return isinstance(draft, Draft) and draft.payload.items() >= _UNANSWERED.items()
+    return isinstance(draft, Draft) and draft.awaits_result
 
 
 def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
@@ -326,6 +328,7 @@ def _add_call(message: _Message, call: ToolCall) -> None:
     same = ("call", str(message.ordinal) if dialogue.by_position else call.id or _canonical(payload))
     dialogue.calls[same] += 1
     draft = _tool_used(message, call, payload | _UNANSWERED, (*same, str(dialogue.calls[same])))
+    dialogue.drafts[-1] = draft = replace(draft, awaits_result=call.id is not None)
     dialogue.unanswered.append(_OpenCall(call, len(dialogue.drafts) - 1, draft))
 
 
