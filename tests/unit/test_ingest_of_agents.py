@@ -196,11 +196,12 @@ def test_a_message_that_is_written_again_as_it_grows_is_one_message(
     assert said(home) == ["Why is the oven cold?", "I look."] * 2
 
 
+@pytest.mark.parametrize("own", [{}, {"uuid": "short"}])
 def test_the_rest_of_a_message_that_was_read_half_is_added(
-    ingest: Callable[..., Result], home: Path, logs: Path
+    ingest: Callable[..., Result], home: Path, logs: Path, own: Record
 ) -> None:
     for text in ("The oven", "The oven is cold, ", "The oven is cold, and HEAT is 0."):
-        (logs / "a.jsonl").write_bytes(lines(*grown(text)))
+        (logs / "a.jsonl").write_bytes(lines(*(each | own for each in grown(text))))
         assert ingest().code == 0
     assert said(home)[1:] == ["The oven", " is cold, ", "and HEAT is 0."]
     assert ingest("--json").json["added"] == 0

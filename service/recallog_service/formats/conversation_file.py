@@ -156,6 +156,7 @@ def _items(conversation: Conversation, layout: Layout, start: datetime) -> Itera
         key = _FIRST_OF_USER if index == first_of_user else draft.key
         used[key] += 1
         is_copied = conversation.grows and is_unique(key)
+        grows = conversation.grows and conversation.is_certain and key[0] == "message"
         fields: dict[str, object] = {
             "id": derived_id(space, None if is_copied else session, [*key, used[key]]),
             "space": space,
@@ -170,7 +171,7 @@ def _items(conversation: Conversation, layout: Layout, start: datetime) -> Itera
             fields["audience"] = list(draft.audience)
         item = _item(conversation.number, location, fields, draft.arguments_as_written)
         in_sequence = not conversation.is_certain
-        yield replace(item, opens=index <= last_of_opening, in_sequence=in_sequence, is_copied=is_copied)
+        yield replace(item, opens=index <= last_of_opening, in_sequence=in_sequence, is_copied=is_copied or grows)
 
 
 def _item(number: int, location: str, fields: dict[str, object], arguments: str | None) -> Item:
