@@ -201,7 +201,9 @@ def test_the_rest_of_a_message_that_was_read_half_is_added(
     ingest: Callable[..., Result], home: Path, logs: Path, own: Record
 ) -> None:
     for text in ("The oven", "The oven is cold, ", "The oven is cold, and HEAT is 0."):
-        (logs / "a.jsonl").write_bytes(lines(*(each | own for each in grown(text))))
+        (logs / "a.jsonl").write_bytes(
+            lines(*(each | own if each["type"] == "assistant" else each for each in grown(text)))
+        )
         assert ingest().code == 0
     assert said(home)[1:] == ["The oven", " is cold, ", "and HEAT is 0."]
     assert ingest("--json").json["added"] == 0
@@ -338,3 +340,60 @@ def test_what_was_ingested_before_scrubbing_is_known(ingest: Callable[..., Resul
     ingest()
     found = ingest("--json", RECALLOG_SCRUB="emails")
     assert (found.code, found.json["added"], found.json["known"]) == (0, 0, 1)
+
+
+# Four agents of one person.
+
+GEMINI = "7d2e1a7c-1111-4b6d-8c1e-7f3a5b9c2d44"
+
+
+def gemini(n: int, kind: str, text: str) -> Record:
+    return {"id": f"g-{n}", "timestamp": f"2026-03-01T14:00:{n:02}.000Z", "type": kind, "content": text}
+
+
+def cursor(role: str, text: str) -> Record:
+    return {"role": role, "message": {"content": [{"type": "text", "text": text}]}}
+
+
+def test_a_home_with_four_agents_at_work_is_ingested_word_for_word(
+    ingest: Callable[..., Result], home: Path, logs: Path
+) -> None:
+    begun = lines({"sessionId": GEMINI, "projectHash": "b" * 64, "startTime": "2026-03-01T14:00:00Z"})
+    asked = lines(cursor("user", "<user_query>Hello.</user_query>"))
+    open_call = codex(
+        2, "response_item", type="function_call", name="shell", arguments="{}", call_id="call_" + "a1" * 12
+    )
+    closed = codex(3, "response_item", type="function_call_output", call_id="call_" + "a1" * 12, output="hot")
+    rollout = [CODEX_META, codex_said(1, "user", "Heat it."), open_call]
+    first = {
+        "a.jsonl": lines(*TALK)[:-30],
+        "fork.jsonl": lines(*(each | {"sessionId": TUESDAY} for each in TALK[:4])),
+        "rollout.jsonl": lines(*rollout),
+        "gemini.jsonl": begun + lines(gemini(1, "user", "Is it hot?"), gemini(2, "gemini", "It")),
+        "cursor.jsonl": asked + b'{"role": "assi',
+    }
+    second = {
+        "renamed.jsonl": lines(*TALK),
+        "fork.jsonl": lines(*(each | {"sessionId": TUESDAY} for each in [*TALK, claude(6, "user", "Thanks.")])),
+        "rollout.jsonl": lines(*rollout, closed, codex_said(4, "assistant", "HEAT is 9.")),
+        "gemini.jsonl": begun
+        + lines(gemini(1, "user", "Is it hot?"), *(gemini(2, "gemini", each) for each in ("It", "It is."))),
+        "cursor.jsonl": asked + lines(cursor("assistant", "Hello!")),
+    }
+    for files in (first, second, second):
+        for path in logs.iterdir():
+            path.unlink()
+        for name, content in files.items():
+            (logs / name).write_bytes(content)
+        assert ingest("--space", "alice", "--shared").code == 0
+    events = [each for each in exported(home) if each["kind"] != "space.configured"]
+    assert sorted(zip((each["agent"] for each in events), said(home)[-len(events) :], strict=True)) == sorted(
+        [
+            *(("user", text) for text in ("Why is the oven cold?", "Thanks.", "Heat it.", "Is it hot?", "Hello.")),
+            *(("claude-code", text) for text in ("I look.", "HEAT = 0", "HEAT is 0.")),
+            *(("codex", text) for text in ("hot", "HEAT is 9.")),
+            *(("gemini-cli", text) for text in ("It", " is.")),
+            ("cursor", "Hello!"),
+        ]
+    )
+    assert {each["at"] for each in events if each["agent"] == "gemini-cli"} == {"2026-03-01T14:00:02Z"}
