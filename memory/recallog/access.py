@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recallog.retrieval.searcher import Searcher
     from recallog.retrieval.sources import CandidateSource
     from recallog.retrieval.term_cache import TermCache
+    from recallog.scrubbing import Scrubber
     from recallog.settings import Settings
     from recallog_streams.ledgers.ledger import Times
     from recallog_streams.tracing import Tracing
@@ -153,6 +154,15 @@ class MemoryAccess(Host):
         return found
 
     @cached_property
+    def scrubber(self) -> "Scrubber | None":
+        """Replaces what may not be stored; None if everything may. Raises `SettingsError`."""
+        if self.settings is None or not self.settings.scrub:
+            return None
+        from recallog.scrubbing import Scrubber
+
+        return Scrubber.of(self.settings.scrub)
+
+    @cached_property
     def router(self) -> "QueryRouter":
         """Runs queries on the views."""
         from recallog.reading.query_router import QueryRouter
@@ -221,7 +231,10 @@ class MemoryAccess(Host):
 
     async def append_silently(self, events: Sequence[Event], appended: "Times" = None) -> list[Position]:
         """Write events that an observer has made: it is not asked for others first, and no reactor is woken."""
-        return await self.components.append([rules.with_newest_rule(event) for event in events], appended)
+        ruled = [rules.with_newest_rule(event) for event in events]
+        return await self.components.append(
+            ruled if self.scrubber is None else self.scrubber.scrub_events(ruled), appended
+        )
 
     async def of_agent(
         self,
@@ -329,6 +342,8 @@ class MemoryAccess(Host):
             answer = await remote.call(home, self._message(call), progress, deadline_seconds, patient=waits)
             if writes:
                 self._published()
+                if self.scrubber is not None:
+                    self.scrubber.scrub_given(call.arguments)  # only to tell the caller: it was scrubbed there
             return operation.from_json(answer)
 
         if not waits:
@@ -356,7 +371,8 @@ class MemoryAccess(Host):
 
     def _message(self, call: Call) -> messages.Perform:
         asked = delegation.encoded(call.arguments)
-        return messages.Perform(call.operation.qualified_name, asked, self.log_events, self.added_models)
+        scrub = "" if self.settings is None else self.settings.scrub
+        return messages.Perform(call.operation.qualified_name, asked, self.log_events, self.added_models, scrub)
 
     async def count(self, call: Call, answer: Any) -> None:
         """Count the entries in an answer as read, and tell the caller of an agent that is probably misspelt."""

@@ -1,6 +1,6 @@
 """The operators' part of the facade: status, verification, rebuilds, dead letters, records of the ledger."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recallog import queries
@@ -120,6 +120,14 @@ class Admin(Facade):
             message = "appended: one time of 0 or more for each event"
             raise InvalidArgument(message, path="appended", rule="value_error")
         return await self._access.publish(events, appended)
+
+    async def scrub_event(self, event: Event) -> tuple[Event, Mapping[str, int]]:
+        """The event as it is written, and how many secrets and personal data are replaced in it, by their sort.
+
+        They are those of the setting `scrub`.
+        """
+        scrubber = self._access.scrubber
+        return (event, {}) if scrubber is None else scrubber.scrub_event(event)
 
     @operation(example="recallog status", scope=Scope.OPERATE, read_only=True, is_patient=False)
     async def status(self) -> "Status":

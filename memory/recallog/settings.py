@@ -28,6 +28,15 @@ class Settings(BaseSettings):
             raise PydanticCustomError("string_unicode", "is not valid text")
         return value
 
+    @field_validator("scrub")
+    @classmethod
+    def _names_sorts(cls, value: str) -> str:
+        if value:
+            from recallog.scrubbing import Scrubber
+
+            Scrubber.of(value)
+        return value
+
     model_config = SettingsConfigDict(env_prefix="RECALLOG_", frozen=True, allow_inf_nan=False)
 
     @classmethod
@@ -110,6 +119,9 @@ class Settings(BaseSettings):
     telemetry: bool = False
     """Whether operations, and the fold of what they wrote on a cluster, have OpenTelemetry spans. Needs the extra
     `telemetry`. Where spans go is set by the program, or by the variables `OTEL_…`."""
+    scrub: str = ""
+    """What is replaced in the payloads of events before they are stored: `secrets`, `emails`, `phones` and `cards`,
+    separated by commas. The text then says `[SECRET]`, `[EMAIL]`, `[PHONE]` or `[CARD]`. Default: nothing."""
     reactor_at_once: int = Field(default=limits.REACTIONS_AT_ONCE, ge=1, le=1_000)
     """How many triggers a process answers at the same time, of those whose reactors do not follow a rule alone: a
     worker of all its reactors together, any other process of each reactor."""

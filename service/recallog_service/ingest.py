@@ -1,9 +1,11 @@
 """Appends the items of a file to the ledger, in durable batches that can be repeated."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import blake2b
 from itertools import takewhile
+from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from pydantic import Field
@@ -16,9 +18,14 @@ from recallog_schemas.event import ahead_of
 from recallog_schemas.repeats import first_difference
 from recallog_schemas.timestamps import micros
 from recallog_schemas.views import View
-from recallog_service.formats import Item, Options
-from recallog_service.input_files import InputFile
+from recallog_service.formats import Item, Options, derived_id
+from recallog_service.input_files import InputFile, input_files
 
+BATCH_EVENTS = 500
+"""Events per durable write."""
+DEFAULT_OPTIONS = Options()
+SHARED = frozenset({"agent.spoke", "agent.thought", "tool.used", "memory.retained", "experience.recorded"})
+"""What the agents of a person share, besides what every space shares."""
 _OTHER_TIMES_SHOWN = 5
 _GAP_READ = 50
 """Records between two known events up to which one read covers both."""
@@ -50,7 +57,8 @@ class Ingested(View):
 
     `other_times` of the known ones have another time in the ledger: usually a file that was exported again with other
     times. The first few are `first_other_times`. `left_out` counts the parts of the file that no event holds, by their
-    type. `cut` lists the events whose texts were cut to the limit of an event.
+    type. `cut` lists the events whose texts were cut to the limit of an event. `scrubbed` counts what was replaced in
+    the added ones, by its sort.
     """
 
     added: int = 0
@@ -63,20 +71,27 @@ class Ingested(View):
     problems: tuple[Problem, ...] = Field(default=())
     left_out: dict[str, int] = Field(default_factory=dict)
     cut: tuple[Problem, ...] = Field(default=())
+    scrubbed: dict[str, int] = Field(default_factory=dict)
 
 
 class IngestedFile(Ingested):
     """The result of the ingest of one file: its name, the name of its format, and which spaces were chosen and why."""
 
     file: str
-    read_as: str
+    read_as: str | None
+    """None: the file could not be read."""
     chosen: str | None = None
+
+    @property
+    def kept_nothing(self) -> bool:
+        """Whether the file has records, and no event of them is in the ledger."""
+        return not self.added + self.known and bool(self.left_out or self.problems)
 
 
 class IngestedFiles(View):
     """The result of the ingest of several files, or of a folder.
 
-    `unrecognised` are files of folders whose format is not known; they were not read.
+    `unrecognised` are files of folders whose format is not known; they were not read. `blank` ones have no records.
     """
 
     added: int
@@ -84,15 +99,17 @@ class IngestedFiles(View):
     refused: int
     files: tuple[IngestedFile, ...]
     unrecognised: tuple[str, ...] = ()
+    blank: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, files: Sequence[IngestedFile], unrecognised: Sequence[str]) -> Self:
+    def of(cls, files: Sequence[IngestedFile], unrecognised: Sequence[str], blank: Sequence[str]) -> Self:
         return cls(
             added=sum(each.added for each in files),
             known=sum(each.known for each in files),
             refused=sum(len(each.problems) for each in files),
             files=tuple(files),
             unrecognised=tuple(unrecognised),
+            blank=tuple(blank),
         )
 
 
@@ -101,15 +118,21 @@ class _Waiting(NamedTuple):
     event: Event
     appended: int | None
     """As in `Item`."""
+    is_copied: bool = False
+    scrubbed: Mapping[str, int] = MappingProxyType({})
 
 
 class _Run:
-    def __init__(self, memory: Memory, unit: str, acknowledged: Callable[[str, str], None] | None) -> None:
+    def __init__(
+        self, memory: Memory, unit: str, acknowledged: Callable[[str, str], None] | None, *, shared: bool
+    ) -> None:
         self._memory = memory
         self._unit = unit
+        self._shared = shared
         self._acknowledged = acknowledged
         self.added = 0
         self.known = 0
+        self.scrubbed: Counter[str] = Counter()
         self.ahead = self.other_times = 0
         self._views_readable = True
         self.first_other_times: list[OtherTime] = []
@@ -133,6 +156,11 @@ class _Run:
                 try:
                     await self._append(together)
                 except IdConflict as error:
+                    rest = await self._rest_of(items[0], error) if len(together) == 1 else None
+                    if rest is not None:
+                        self.known += 1
+                        items[:1] = rest
+                        continue
                     message = f"{self._unit} {number}: {error}"
                     if number in self.in_sequence:
                         self.refused.add(number)
@@ -152,6 +180,16 @@ class _Run:
         opening = takewhile(lambda item: item.number == number and item.event.id in self.openings, items)
         return list(opening) or items[:1]
 
+    async def _rest_of(self, item: _Waiting, error: IdConflict) -> list[_Waiting] | None:
+        """What the ledger lacks of an event that it has; None if the event that it has is another one."""
+        if not error.position:
+            return None
+        position = Position.parse(error.position)
+        first = codec.decode((await self._stored([position]))[position])
+        first, _ = await self._memory.admin.scrub_event(first)
+        rest = rest_of(first, item.event, is_copied=item.is_copied)
+        return None if rest is None else [item._replace(event=each) for each in rest]
+
     async def _append(self, items: Sequence[_Waiting]) -> None:
         now = micros(datetime.now(UTC)) // 1_000
         events = [each.event for each in items]
@@ -159,6 +197,9 @@ class _Run:
         try:
             ends = await self._memory.admin.ledger_ends()
             before = await self._known_before(events)
+            await self._check_copies(items, before)
+            for space in {event.space for event in events} - self.spaces if self._shared else ():
+                await share_space(self._memory, space)
             with notices.told():  # the report counts the times that are ahead
                 positions = await self._memory.admin.restore_events(events, appended)
         except (StorageError, UnknownOutcome) as error:
@@ -168,14 +209,16 @@ class _Run:
             ) from None
         known: list[tuple[Position, int, Event]] = []
         added: dict[tuple[str, str], Position] = {}
-        for position, (number, event, time) in zip(positions, items, strict=True):
+        for position, item in zip(positions, items, strict=True):
+            event = item.event
             key = event.space, event.id
             first = before.get(key) or added.get(key, position)
             if key in before or key in added or first.offset < ends[first.partition]:
-                known.append((first, number, event))
+                known.append((first, item.number, event))
             else:
                 added[key] = first
-                self.ahead += event.at > ahead_of(min(time or now, now))
+                self.scrubbed.update(item.scrubbed)
+                self.ahead += event.at > ahead_of(min(item.appended or now, now))
         self.added += len(added)
         self.known += len(known)
         self.spaces.update(event.space for event in events)
@@ -183,6 +226,14 @@ class _Run:
         if self._acknowledged is not None:
             for position, event in zip(positions, events, strict=True):
                 self._acknowledged(str(position), event.id)
+
+    async def _check_copies(self, items: Sequence[_Waiting], before: Mapping[tuple[str, str], Position]) -> None:
+        """Raise `IdConflict` for a copy that differs from its first event: a ledger that stores repeats takes both."""
+        copies = [(before.get((each.event.space, each.event.id)), each.event) for each in items if each.is_copied]
+        stored = await self._stored({position for position, _ in copies if position is not None})
+        for position, event in copies:
+            if position is not None and (path := first_difference(codec.decode(stored[position]), event)):
+                raise IdConflict("a copy has other content", path=path, position=str(position))
 
     async def _known_before(self, events: Sequence[Event]) -> dict[tuple[str, str], Position]:
         """`Admin.known_positions`; none while the views cannot be read, which an ingest does not need."""
@@ -236,15 +287,19 @@ async def ingest(
     unit: str = "line",
     batch: int,
     keep_going: bool = False,
+    shared: bool = False,
+    seen: set[bytes] | None = None,
     progress: Callable[[int, int], None] | None = None,
     acknowledged: Callable[[str, str], None] | None = None,
 ) -> Ingested:
     """Append all events of `items`. Stops at the first refused one, after those before it, unless `keep_going`.
 
-    `unit` names what `Item.number` counts, for messages. `acknowledged` is called with the position and the id of
-    each event once it is durable.
+    `unit` names what `Item.number` counts, for messages. `shared`: as `share_space`, before the first event of a space.
+    `seen` are the digests of events that an earlier ingest has written, which are known; it gets those of this one.
+    `acknowledged` is called with the position and the id of each event once it is durable.
     """
-    run = _Run(memory, unit, acknowledged)
+    run = _Run(memory, unit, acknowledged, shared=shared)
+    digests: list[bytes] = []
     batch = min(batch, limits.APPEND_EVENTS_MAX // 2)  # the rest is for the opening that the batch may end in
     waiting: list[_Waiting] = []
     left_out: Counter[str] = Counter()
@@ -268,7 +323,13 @@ async def ingest(
         if item.cut is not None:
             cut.append(Problem(number=item.number, message=item.cut))
         if item.event is not None:
-            waiting.append(_Waiting(item.number, item.event, item.appended))
+            event, counts = await memory.admin.scrub_event(item.event)
+            if seen is not None:
+                digests.append(blake2b(codec.encode(event), digest_size=16).digest())
+                if digests[-1] in seen:
+                    run.known += 1
+                    continue
+            waiting.append(_Waiting(item.number, event, item.appended, item.is_copied, counts))
             if item.opens:
                 run.openings.add(item.event.id)
             if item.in_sequence:
@@ -285,6 +346,8 @@ async def ingest(
                 break
     if not stopped:
         stopped = not await flush()
+    if seen is not None and not stopped:
+        seen.update(digests)
     return Ingested(
         added=run.added,
         known=run.known,
@@ -296,7 +359,49 @@ async def ingest(
         problems=tuple(run.problems),
         left_out=dict(left_out.most_common()),
         cut=tuple(cut),
+        scrubbed=dict(run.scrubbed),
     )
+
+
+def rest_of(first: Event, event: Event, *, is_copied: bool) -> list[Event] | None:
+    """What is missing of an event whose id the ledger has for `first`; None if that is another event.
+
+    Of a copy the session and the readers may be others, and the text may be longer: its end is then an event of its
+    own.
+    """
+    if not first_difference(first, event):
+        return []
+    known, text = first.payload.get("text"), event.payload.get("text")
+    if not is_copied or first.kind != event.kind or first.payload | {"text": text} != event.payload | {"text": text}:
+        return None
+    if known == text:
+        return []
+    if not isinstance(known, str) or not isinstance(text, str):
+        return None
+    if known.startswith(text) or (text.startswith(known) and not text[len(known) :].strip()):
+        return []
+    if not text.startswith(known):
+        return None
+    id_ = derived_id(event.space, None, [event.id, len(known)])
+    return [event.model_copy(update={"id": id_, "payload": {**event.payload, "text": text[len(known) :]}})]
+
+
+async def share_space(memory: Memory, space: str) -> None:
+    """Let all agents of a space see what each of them says, thinks and does, from now on."""
+    shared = {each.name for each in (await memory.kinds(space)).kinds if each.shared}
+    if not shared >= SHARED:
+        await memory.configure_space(space, shared_kinds=sorted(shared | SHARED))
+
+
+async def ingest_path(
+    memory: Memory, path: str, options: Options = DEFAULT_OPTIONS, *, shared: bool = False
+) -> IngestedFile:
+    """`ingest_file` of a transcript that its agent may still be writing. Raises `InvalidInput` if it cannot be read.
+
+    What is malformed in it is left out and reported, and what is not whole yet is left for the next call.
+    """
+    (file,) = input_files([path]).files
+    return await ingest_file(memory, file, options, batch=BATCH_EVENTS, keep_going=True, shared=shared)
 
 
 async def ingest_file(
@@ -306,6 +411,8 @@ async def ingest_file(
     *,
     batch: int,
     keep_going: bool = False,
+    shared: bool = False,
+    seen: set[bytes] | None = None,
     note: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
     acknowledged: Callable[[str, str], None] | None = None,
@@ -323,6 +430,8 @@ async def ingest_file(
         unit=reading.unit,
         batch=batch,
         keep_going=keep_going,
+        shared=shared,
+        seen=seen,
         progress=progress,
         acknowledged=acknowledged,
     )

@@ -1,16 +1,31 @@
-"""The files that `recallog ingest` reads: those that are named, stdin, and those of folders whose format is known."""
+"""The files that `recallog ingest` reads: those that are named, stdin, and those of folders and archives whose format
+is known. Compressed files are read as they are."""
 
+import gzip
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
-from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.errors import InvalidArgument, InvalidInput
 from recallog_service.formats import Format, Source, registry
 from recallog_service.formats.source import Sample
 
 STDIN = "-"
+UNPACKED_BYTES_MAX = 2 * 1024**3
+"""What a compressed file may be unpacked to; also all members of an archive together."""
+UNPACKED_BYTES_SMALL = 64 * 1024**2
+UNPACKED_RATIO_MAX = 250
+"""What is larger than a small file may not grow more than this: logs grow by 10 to 50, a bomb by 1,000."""
+MEMBERS_MAX = 100_000
+
+_ARCHIVE = ".zip"
+Lines = Callable[[], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,57 +34,146 @@ class InputFile:
 
     name: str
     format: Format
+    lines: Lines
     sampled: Source | None = None
     """The source by which the format was recognised, where it need not be opened again."""
 
     def source(self) -> Source:
-        return self.sampled or Source(_lines(self.name))
+        return self.sampled or Source(self.lines())
 
 
-def input_files(names: Sequence[str], chosen: Format | None = None) -> tuple[list[InputFile], list[str]]:
-    """The files to read, those of a folder in the order of their times, and files of folders in no known format.
+@dataclass(slots=True)
+class InputFiles:
+    """What is to be read of the files that were named."""
 
-    `chosen` is the format of all of them. Raises `InvalidArgument` for a file that cannot be read, and if there is no
-    file to read; `InvalidEvent` for a named file whose format is not recognised.
+    files: list[InputFile] = field(default_factory=list)
+    """Those of a folder in the order of their times."""
+    unrecognised: list[str] = field(default_factory=list)
+    """Files of folders in no known format."""
+    blank: list[str] = field(default_factory=list)
+    """Files of folders without a record."""
+    refused: dict[str, InvalidInput] = field(default_factory=dict)
+    """Files among others that cannot be read, and why."""
+
+    def add(self, others: "InputFiles") -> None:
+        """Add what is to be read of a folder."""
+        self.files += others.files
+        self.unrecognised += others.unrecognised
+        self.blank += others.blank
+        self.refused |= others.refused
+
+
+def input_files(names: Sequence[str], chosen: Format | None = None) -> InputFiles:
+    """The files to read. `chosen` is the format of all of them.
+
+    Raises `InvalidArgument` for a file that does not exist, and for one file that cannot be read; `InvalidEvent` for
+    one file whose format is not recognised.
     """
-    found: list[InputFile] = []
-    unrecognised: list[str] = []
+    found = InputFiles()
     for name in names:
-        if name != STDIN and Path(name).is_dir():
-            of_folder, others = _of_folder(Path(name), chosen)
-            found += of_folder
-            unrecognised += others
+        path = Path(name)
+        if holds_files(name):
+            found.add(files_among(paths_in(path) if path.is_dir() else [path], chosen))
             continue
-        source = Source(_lines(name))
-        # A file is sampled even where its format is known: one that cannot be read is an error before others are read.
-        sample = Sample() if chosen and name == STDIN else source.sample
-        known = chosen or registry.format_of(sample)
-        # Many samples would fill the memory, but stdin can be read only once.
-        found.append(InputFile(name, known, source if name == STDIN or len(names) == 1 else None))
-    if not found:
-        raise InvalidArgument(f"no file of a known format in {', '.join(names)}", path="file")
-    return found, unrecognised
+        try:
+            found.files.append(_named(name, chosen, is_only=len(names) == 1))
+        except InvalidInput as error:
+            if len(names) == 1 or not path.exists():
+                raise
+            found.refused[name] = error
+    return found
 
 
-def _of_folder(folder: Path, chosen: Format | None) -> tuple[list[InputFile], list[str]]:
-    found: list[tuple[datetime, InputFile]] = []
-    unrecognised: list[str] = []
-    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
-        sample = Source(_lines(str(path))).sample
-        known = chosen or registry.recognised(sample)
-        if known is None:
-            unrecognised.append(str(path))
-        else:
-            found.append((sample.first_time, InputFile(str(path), known)))
-    return [file for _, file in sorted(found, key=lambda pair: pair[0])], unrecognised
+def holds_files(name: str) -> bool:
+    """Whether it names a folder or an archive."""
+    return name != STDIN and (Path(name).is_dir() or Path(name).suffix.lower() == _ARCHIVE)
 
 
-def _lines(name: str) -> Iterator[bytes]:
-    if name == STDIN:
-        yield from sys.stdin.buffer
-        return
+def _named(name: str, chosen: Format | None, *, is_only: bool) -> InputFile:
+    lines = _standard_input if name == STDIN else partial(_lines, Path(name))
+    source = Source(lines())
+    # A file is sampled even where its format is known: one that cannot be read is an error before others are read.
+    sample = Sample() if chosen and name == STDIN else source.sample
+    # Many samples would fill the memory, but stdin can be read only once.
+    return InputFile(name, chosen or registry.format_of(sample), lines, source if name == STDIN or is_only else None)
+
+
+def paths_in(folder: Path) -> Iterator[Path]:
+    """The files of a folder and of the folders in it."""
+    return (each for each in sorted(folder.rglob("*")) if each.is_file())
+
+
+def files_among(paths: Iterable[Path], chosen: Format | None = None) -> InputFiles:
+    """The files to read among these and the members of archives, the oldest first. What cannot be read is refused."""
+    found = InputFiles()
+    timed: list[tuple[datetime, InputFile]] = []
+    for path in paths:
+        try:
+            for name, lines in list(_parts(path)):
+                sample = Source(lines()).sample
+                known = chosen or registry.recognised(sample)
+                if sample.is_blank:
+                    found.blank.append(name)
+                elif known is None:
+                    found.unrecognised.append(name)
+                else:
+                    timed.append((sample.first_time, InputFile(name, known, lines)))
+        except InvalidInput as error:
+            found.refused[str(path)] = error
+    found.files += [file for _, file in sorted(timed, key=lambda pair: pair[0])]
+    return found
+
+
+def _parts(path: Path) -> Iterable[tuple[str, Lines]]:
+    """The file, or the members of an archive."""
+    if path.suffix.lower() != _ARCHIVE:
+        return [(str(path), partial(_lines, path))]
+    with _readable(path), ZipFile(path) as archive:
+        members = [each for each in archive.infolist() if not each.is_dir()]
+    unpacked = sum(each.file_size for each in members)
+    if len(members) > MEMBERS_MAX or unpacked > _unpacked_max(sum(each.compress_size for each in members)):
+        raise InvalidArgument(
+            f"{path} has {len(members):,} files of {unpacked:,} bytes, which is too much", path="file"
+        )
+    return [(f"{path}/{each.filename}", partial(_member_lines, path, each.filename)) for each in members]
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Raises `InvalidArgument` for a file that the system, or the rule by which it was packed, does not let read."""
     try:
-        with Path(name).open("rb") as lines:
-            yield from lines
-    except OSError as error:
-        raise InvalidArgument(f"cannot read {name}: {error.strerror}", path="file") from None
+        yield
+    except (OSError, EOFError, BadZipFile, zlib.error, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidArgument(f"cannot read {path}: {reason}", path="file") from None
+
+
+def _unpacked_max(packed: int) -> int:
+    return max(UNPACKED_BYTES_SMALL, min(UNPACKED_BYTES_MAX, packed * UNPACKED_RATIO_MAX))
+
+
+def _standard_input() -> Iterator[bytes]:
+    yield from sys.stdin.buffer
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with _readable(path), path.open("rb") as file:
+        if path.suffix.lower() != ".gz":
+            yield from file
+            return
+        with gzip.open(file) as unpacked:
+            yield from _bounded(path, unpacked, _unpacked_max(path.stat().st_size))
+
+
+def _member_lines(path: Path, name: str) -> Iterator[bytes]:
+    with _readable(path), ZipFile(path) as archive, archive.open(name) as unpacked:
+        yield from unpacked
+
+
+def _bounded(path: Path, file: gzip.GzipFile, bytes_max: int) -> Iterator[bytes]:
+    left = bytes_max
+    while line := file.readline(left + 1):
+        left -= len(line)
+        if left < 0:
+            raise InvalidArgument(f"{path} unpacks to more than {bytes_max:,} bytes, which is too much", path="file")
+        yield line

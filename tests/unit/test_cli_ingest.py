@@ -61,7 +61,7 @@ def turns(home: Path) -> list[int]:
 def test_every_line_is_ingested_in_order(good: Path, home: Path) -> None:
     result = ingest(good, home)
     assert (result.code, result.err) == (0, "")
-    assert "100 events added" in result.out
+    assert "Total: 100 added" in result.out
     assert turns(home) == list(range(1, 101))
 
 
@@ -95,7 +95,8 @@ def test_an_empty_file_adds_nothing(tmp_path: Path, home: Path) -> None:
     file.write_bytes(b"")
     assert ingest(file, home, "--json").json == {
         "added": 0, "known": 0, "ahead": 0, "other_times": 0, "first_other_times": [], "spaces": 0,
-        "stopped": False, "problems": [], "left_out": {}, "cut": [], "file": str(file), "read_as": "jsonl",
+        "stopped": False, "problems": [], "left_out": {}, "cut": [], "scrubbed": {},
+        "file": str(file), "read_as": "jsonl",
         "chosen": None,
     }  # fmt: skip
 
@@ -113,7 +114,7 @@ def test_it_stops_at_the_first_broken_line_and_ingests_those_before_it(broken: P
     assert result.code == 1
     assert "line 57: payload.text" in result.err
     assert "Traceback" not in result.err
-    assert "56 events added" in result.out
+    assert "Total: 56 added" in result.out
     assert turns(home) == list(range(1, 57))
 
 
@@ -129,7 +130,7 @@ def test_with_keep_going_broken_lines_are_skipped_and_listed(broken: Path, home:
     assert result.code == 1
     assert "line 57: payload.text" in result.err
     assert "line 80: not JSON" in result.err
-    assert "98 events added" in result.out
+    assert "Total: 98 added" in result.out
     assert turns(home) == [n for n in range(1, 101) if n not in (57, 80)]
 
 
@@ -187,7 +188,7 @@ def test_a_file_exported_again_with_other_times_adds_nothing_and_says_so(
     ingest(exported(tmp_path / "first.jsonl", minute=0), home)
     again = exported(tmp_path / "again.jsonl", minute=30)
     result = ingest(again, home, "--batch", batch)
-    assert (result.code, result.out) == (0, "0 events added, 9 known already, 0 refused, 1 spaces (read as jsonl)\n")
+    assert (result.code, result.out) == (0, "Total: 0 added, 9 already present (read as jsonl, 1 space)\n")
     assert result.err == (
         "3 known events have another time in the ledger, which counts; the first is e-3: "
         "2026-03-01T12:30:00+00:00 in the file, 2026-03-01T12:00:00+00:00 in the ledger at 0:2. Was the file exported "
@@ -340,7 +341,7 @@ def test_what_no_event_holds_and_what_was_cut_is_reported(file: Path, home: Path
     messages = [said("user", "x" * 300_000), {"role": "assistant", "content": blocks}]
     result = ingest(chats(file, {"id": "a", "messages": messages}), home, "--format", "chat")
     assert result.code == 0
-    assert "left out, because no event holds it: 2 hologram, 1 redacted_thinking" in result.out
+    assert "Skipped 3 records (2 hologram, 1 redacted_thinking)" in result.out
     assert "conversation 1: message 1: cut, text: " in result.err
     again = ingest(file, home, "--format", "chat", "--json")
     assert (again.json["added"], again.json["known"]) == (0, 2)
@@ -406,7 +407,7 @@ def test_a_folder_is_read_from_its_oldest_file_on_and_says_what_it_left_out(tmp_
     ]
     assert [Path(each).name for each in result.json["unrecognised"]] == ["notes.txt"]
     again = ingest(folder, home)
-    assert "in all 0 events added, 5 known already" in again.out
+    assert again.out == "2 files with nothing new\nTotal: 0 added, 5 already present\n"
     assert "notes.txt" in again.err
 
 
@@ -426,21 +427,26 @@ def test_transcripts_of_an_agent_are_read_from_its_folder_every_day(tmp_path: Pa
     assert (first.code, first.json["added"]) == (0, 2)
     write(folder / "session.jsonl", [*lines, record("user", 3, "Thanks.")])
     second = ingest(tmp_path / "projects", home)
-    assert "session.jsonl: 1 events added, 2 known already, 0 refused, 1 spaces (read as claude-code)" in second.out
+    assert second.out == (
+        "file                format       added  present\n"
+        "-app/session.jsonl  claude-code      1        2\n"
+        "Total: 1 added, 2 already present\n"
+    )
     assert "HEAT is 0." in recallog("context", "project/app", "claude-code", "--home", home).out
 
 
-def test_a_file_of_a_folder_that_cannot_be_read_stops_the_ingest_unless_it_keeps_going(
-    tmp_path: Path, home: Path
-) -> None:
+def test_what_cannot_be_read_of_a_folder_stops_nothing_else(tmp_path: Path, home: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     write(folder / "a.jsonl", ['{"messages": [{"role": "user", "content": "Hi."}]}', "{", "{", "{"])
-    write(folder / "b.jsonl", [line(1)])
+    write(folder / "b.jsonl", [line(1), line(2, payload={}), line(3)])
+    (folder / "c.jsonl.gz").write_bytes(b"no gzip")
     result = ingest(folder, home)
-    assert (result.code, "a.jsonl: not JSON" in result.err) == (1, True)
-    result = ingest(folder, home, "--keep-going", "--json")
-    assert (result.code, result.json["added"], result.json["refused"]) == (1, 1, 1)
+    assert (result.code, turns(home)) == (1, [1, 3])
+    assert "a.jsonl: not JSON" in result.err
+    assert "b.jsonl: line 2: payload.text: is required" in result.err
+    assert "c.jsonl.gz: cannot read" in result.err
+    assert "Total: 2 added, 0 already present, 3 refused" in result.out
 
 
 def test_several_files_can_be_named(good: Path, tmp_path: Path, home: Path) -> None:

@@ -98,7 +98,7 @@ PLAIN: dict[type[Facade], set[str]] = {
     Admin: {
         "attribute", "check_ready", "facades", "known_positions", "ledger_ends", "operations", "partition_of",
         "records",
-        "restore_events",
+        "restore_events", "scrub_event",
     },
     Consensus: {"attribute", "facades", "operations"},
     Items: {"attribute", "facades", "operations"},

@@ -303,7 +303,7 @@ def test_the_format_and_the_command_of_an_installed_distribution_are_found(tmp_p
     file = tmp_path / "diary.jsonl"
     file.write_text('{"day": "2026-03-01", "by": "baker", "page": "It snows."}\n')
     done = recallog("ingest", file, "--space", "village", "--home", tmp_path)
-    assert "1 events added" in done.out
+    assert "Total: 1 added" in done.out
     assert "(read as diary)" in done.out
     assert recallog("diary", "village", "baker", "--home", tmp_path).out == "2026-03-01 It snows.\n"
 

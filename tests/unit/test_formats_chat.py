@@ -911,7 +911,7 @@ def test_a_first_message_that_is_not_json_is_an_error_among_messages_that_are() 
         assert str(error_of(items[0])).startswith("conversation 1: message 1: not JSON")
         assert [event_of(item).text for item in items[1:]] == ["Two loaves.", "Here."]
     only_broken = read_text(b'{"role": "assistant", "content": "Here."}\n{')
-    assert [item.error is None for item in only_broken] == [True, False]
+    assert [item.left_out for item in only_broken] == [None, "unfinished_line"]
 
 
 # Texts over the limit of an event.

@@ -164,7 +164,7 @@ def test_a_refused_line_names_its_number_and_field_and_the_next_is_read() -> Non
 @pytest.mark.parametrize(
     "broken",
     [
-        b'{"space": "village"',
+        b'{"space": "village"\n',
         b"plain words\n",
         b"17\n",
         b"null\n",

@@ -75,3 +75,34 @@ def test_an_ingest_needs_no_views(error: Exception) -> None:
             assert (found.added, found.known) == (3, 0)
 
     run(work())
+
+
+def copies(*texts: str, session: str) -> list[Item]:
+    said = [
+        event("user.injected", id=f"e-{n}", session=session, payload={"text": text}) for n, text in enumerate(texts)
+    ]
+    return [Item(number, event=each, is_copied=True) for number, each in enumerate(said, 1)]
+
+
+def test_a_copied_record_is_known_in_any_session_and_its_rest_is_added() -> None:
+    async def work() -> None:
+        async with repeating() as memory:
+            await ingest(memory, copies("Why is", "Look.", session="monday"), batch=10)
+            found = await ingest(memory, copies("Why is the oven cold?", "Look.", "Thanks.", session="fork"), batch=10)
+            assert (found.added, found.known, found.problems) == (2, 2, ())
+            again = await ingest(memory, copies("Why is the oven cold?", "Look.", "Thanks.", session="fork"), batch=10)
+            assert (again.added, again.problems, list(await memory.admin.dead_letters())) == (0, (), [])
+            texts = [shown.text for shown in (await memory.episodic("village", "baker")).memories]
+            assert texts == ["Why is", "Look.", " the oven cold?", "Thanks."]
+
+    run(work())
+
+
+def test_a_record_with_other_content_under_the_id_of_a_copied_one_is_refused() -> None:
+    async def work() -> None:
+        async with repeating() as memory:
+            await ingest(memory, copies("Look.", session="monday"), batch=10)
+            found = await ingest(memory, copies("Wait.", session="monday"), batch=10, keep_going=True)
+            assert (found.added, len(found.problems), list(await memory.admin.dead_letters())) == (0, 1, [])
+
+    run(work())

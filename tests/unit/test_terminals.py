@@ -228,7 +228,7 @@ def test_ingest_acknowledges_every_event_beside_its_bar(tmp_path: Path, stdout: 
     ids = [json.loads(line)["id"] for line in VILLAGE.read_text().splitlines()]
     expected = [f"0:{number} {id_}" for number, id_ in enumerate(ids)]
     printed = done.piped.decode().splitlines() if stdout else done.shown.splitlines()
-    assert printed == [*expected, f"{len(ids)} events added, 0 known already, 0 refused, 1 spaces (read as jsonl)"]
+    assert printed == [*expected, f"Total: {len(ids)} added, 0 already present (read as jsonl, 1 space)"]
     if stdout:
         assert done.shown == ""
     assert not done.cursor_is_hidden
@@ -416,4 +416,4 @@ def test_a_terminal_that_is_not_utf_8_shows_bars_and_tables(terminal: Terminal, 
     words = ["ingest", VILLAGE, "--home", tmp_path, "--batch", "50"]
     done = terminal.run(*words, environment={"PYTHONIOENCODING": "cp1252:strict"})
     assert done.code == 0, done
-    assert "398 events added" in done.shown
+    assert "Total: 398 added" in done.shown

@@ -52,6 +52,8 @@ class Perform(msgspec.Struct, tag=True):
     """How many events the views of the client's memory retain: views with another value are other views."""
     models: Sequence[str] = ()
     """The models of the client that the service must have, besides those that are built in."""
+    scrub: str = ""
+    """What the client's memory replaces before it is stored, as in `Settings.scrub`."""
 
 
 class Recall(msgspec.Struct, tag=True):

@@ -35,6 +35,7 @@ from recallog.memory import Memory
 from recallog.operations import pipeline
 from recallog.operations.facade import all_operations
 from recallog.retrieval.query import RecallQuery
+from recallog.scrubbing import Scrubber
 from recallog.settings import Settings
 from recallog_projections.index.embedders.own_thread import in_own_thread
 from recallog_projections.index.embedders.registry import embedder
@@ -84,7 +85,7 @@ class Service:
         self._operations = {
             name: each for name, each in all_operations(Memory).items() if each.uses_index or each.maintains_index
         }
-        self._memories: dict[int, Memory] = {}
+        self._memories: dict[tuple[int, str], Memory] = {}
         """By the number of events that their views retain."""
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
         self._ledger = SqliteLedger(home / layout.LEDGER, settings.lock_wait_seconds)
@@ -245,7 +246,7 @@ class Service:
         if operation is None:
             raise IndexUnavailable(f"the process that serves the index does not execute {call.operation!r}")
         valid = operation.validated(msgspec.json.decode(call.arguments), strict=False)
-        memory = self._memory(call.log_events)
+        memory = self._memory(call.log_events, call.scrub)
         if "space" in valid:
             await self._index.open(await memory.admin.partition_of(valid["space"]))
         _progress.set(report)
@@ -261,15 +262,17 @@ class Service:
         answer = await self._memory(call.log_events)._recall_for_prompt(query, call.compared, past=call.past)
         return answer.model_dump_json().encode()
 
-    def _memory(self, log_events: int) -> Memory:
-        if log_events not in self._memories:
+    def _memory(self, log_events: int, scrub: str = "") -> Memory:
+        if (log_events, scrub) not in self._memories:
             # Projections of a user's own are for the process that asks: their module may not be found here.
             changed = {"index": "off", "log_events": log_events, "projections": None}
             without_index = self._settings.model_copy(update=changed)
             components = replace(compose(without_index), index=self._index)
             # The process that asked counts what the answer shows.
-            self._memories[log_events] = Memory(components, progress=_report, count_accesses=False)
-        return self._memories[log_events]
+            memory = Memory(components, progress=_report, count_accesses=False)
+            memory._access.scrubber = Scrubber.of(scrub)
+            self._memories[log_events, scrub] = memory
+        return self._memories[log_events, scrub]
 
 
 def _report(done: int, total: int) -> None:

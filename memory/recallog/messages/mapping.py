@@ -13,11 +13,11 @@ position of the call, with `ok` false and the error "no result".
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeGuard
 
 from recallog.messages.blocks import (
     Block,
@@ -78,6 +78,8 @@ class Draft:
     arguments_as_written: str | None = None
     """The text of a tool call's arguments, written if the ledger refuses the parsed ones."""
     audience: tuple[str, ...] = ()
+    awaits_result: bool = False
+    """Whether it is a call that a later result can name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Omission:
 
 
 _EMPTY = Omission("empty_message")
+_OPEN = Omission("call_without_a_result_yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,17 @@ def drafts_of(
         except InvalidEvent as error:
             dialogue.drafts.append(Refusal(dialogue.location(ordinal), error))
     return [draft for draft in dialogue.drafts if draft is not None], dialogue.turn
+
+
+def without_open_calls(drafts: Sequence[Draft | Refusal | Omission]) -> list[Draft | Refusal | Omission]:
+    """Drafts in which calls are omissions that may still get their results: their agent has not gone on after them in
+    a later turn."""
+    last_turns = {each.agent: each.turn for each in drafts if isinstance(each, Draft) and not _is_open(each)}
+    return [_OPEN if _is_open(each) and each.turn >= last_turns.get(each.agent, 0) else each for each in drafts]
+
+
+def _is_open(draft: Draft | Refusal | Omission) -> TypeGuard[Draft]:
+    return isinstance(draft, Draft) and draft.awaits_result
 
 
 def _add(dialogue: Dialogue, ordinal: int, message: object) -> None:
@@ -314,6 +328,7 @@ def _add_call(message: _Message, call: ToolCall) -> None:
     same = ("call", str(message.ordinal) if dialogue.by_position else call.id or _canonical(payload))
     dialogue.calls[same] += 1
     draft = _tool_used(message, call, payload | _UNANSWERED, (*same, str(dialogue.calls[same])))
+    dialogue.drafts[-1] = draft = replace(draft, awaits_result=call.id is not None)
     dialogue.unanswered.append(_OpenCall(call, len(dialogue.drafts) - 1, draft))
 
 

@@ -188,6 +188,12 @@ class Admin(_AdminShared):
         These are in milliseconds since 1970; 0 if a time is not known. A time later than now counts as now.
         """
 
+    def scrub_event(self, event: Event) -> tuple[Event, Mapping[str, int]]:
+        """The event as it is written, and how many secrets and personal data are replaced in it, by their sort.
+
+        They are those of the setting `scrub`.
+        """
+
 
 class RemoteAdmin(_AdminShared):
     """What operators do with a memory: `memory.admin`."""

@@ -26,6 +26,10 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
+class Encoded:
+    """In the metadata of a type: its texts are parts of JSON, in which nothing may be replaced."""
+
+
 def _as_float(value: object) -> object:
     return float(value) if type(value) is int else value
 

@@ -241,9 +241,11 @@ async def _answered(
     """The answer, and the name in the arguments that was never seen and leaves it empty; None if there is none."""
 
     async def invoked() -> tuple[Any, str | None]:
+        call = pipeline.of_memory(memory, operation, valid, dict.fromkeys(operation.callbacks, advance))
+        if not operation.read_only:  # what it is told, such as what was scrubbed, is a warning
+            return await pipeline.perform(call), None
         with notices.told() as told:
-            callbacks = dict.fromkeys(operation.callbacks, advance)
-            answer = await pipeline.perform(pipeline.of_memory(memory, operation, valid, callbacks))
+            answer = await pipeline.perform(call)
         return answer, told[0] if told else None
 
     try:

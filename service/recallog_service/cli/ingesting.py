@@ -7,14 +7,13 @@ import typer
 
 from recallog import Memory
 from recallog_projections.patience import patient
-from recallog_schemas.errors import IndexUnavailable, InvalidEvent
+from recallog_schemas.errors import IndexUnavailable, InvalidArgument, InvalidInput
 from recallog_service.cli import terminal
+from recallog_service.cli.ingest_reports import Report
 from recallog_service.cli.terminal import Home, Json
-from recallog_service.formats import DEFAULT_START, Options, registry
-from recallog_service.ingest import Ingested, IngestedFile, IngestedFiles, Problem, ingest_file
-from recallog_service.input_files import InputFile, input_files
-
-_UNRECOGNISED_SHOWN = 5
+from recallog_service.formats import DEFAULT_START, Format, Options, registry
+from recallog_service.ingest import BATCH_EVENTS, IngestedFile, IngestedFiles, Problem, ingest_file
+from recallog_service.input_files import InputFile, InputFiles, holds_files, input_files
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +22,8 @@ def register(app: typer.Typer) -> None:
 
 def ingest_command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Files or folders to read, or - for stdin.")
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="Files, folders or .zip archives to read, or - for stdin."),
     ] = None,
     format: Annotated[  # noqa: A002
         str | None,
@@ -35,19 +35,31 @@ def ingest_command(
     space: Annotated[
         str | None, typer.Option(help="One space for all conversations; locomo: prefix of spaces.")
     ] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="Name of the assistant in conversations; default: as the format says.")
+    ] = None,
+    shared: Annotated[
+        bool,
+        typer.Option("--shared", help="All agents of a space see what is added: what others said, thought and did."),
+    ] = False,
     messages_key: Annotated[
         str | None, typer.Option(help="Field of a chat's messages, for example traj; by default it is found.")
     ] = None,
     start: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time from which missing times count up; default: 2000-01-01.")
     ] = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Skip and list items that are refused.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what is written to the files, until Ctrl-C.")
+    ] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Skip and list items of one file that are refused.")
+    ] = False,
     acknowledge: Annotated[
         bool, typer.Option("--acknowledge", help="Print the position and id of each event once it is durable.")
     ] = False,
     batch: Annotated[
         int, typer.Option(min=1, max=10_000, help="Events per durable write; use 1 for a live pipe.")
-    ] = 500,
+    ] = BATCH_EVENTS,
     no_index: Annotated[
         bool,
         typer.Option("--no-index", help="Do not start to make the index in the background."),
@@ -62,10 +74,13 @@ def ingest_command(
 
     The format of a file is recognised by its content; --formats lists them.
     Of a folder, all files of a known format are read, the oldest first.
+    Files that end in .gz are unpacked.
 
     A second run adds nothing, and of a file that has grown it adds what is
-    new. By default it stops at the first item that is refused, after writing
-    those before it. The index for recall is made by a process that goes on
+    new. One file is read up to the first item that is refused. In several
+    files, such items are skipped and listed. A last line that is not whole
+    yet is left for the next run. With --follow the command goes on to read
+    what is written. The index for recall is made by a process that goes on
     after the command has ended.
 
     The conversations of a file become sessions of one space if --space names
@@ -74,57 +89,85 @@ def ingest_command(
     own, so that what one customer said is not recalled for another. The
     command says which was chosen and why. A conversation is identified by its
     id, else by the first message of its user.
-    """
 
+    The exit code is 0 if all that was read is in the ledger, 1 if something
+    was refused or nothing of a file was kept, 2 if there is no file to read,
+    and 3 if the ledger cannot be written.
+    """
     if formats:
         _list_formats(as_json)
         return
     if not names:
         raise typer.BadParameter("name a file or a folder, or - for stdin", param_hint="FILE")
     paths = names
-    is_one = False
+    try:
+        chosen = None if format is None else registry.named(format)
+        options = Options(space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key, agent)
+    except InvalidInput as error:
+        terminal.fail(error, as_json=as_json)
+    is_one = len(paths) == 1 and not holds_files(paths[0])
+    report = Report(paths)
 
-    async def work() -> tuple[list[IngestedFile], list[str], str | None]:
-        nonlocal is_one
-        files, unrecognised = input_files(paths, None if format is None else registry.named(format))
-        options = Options(space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key)
-        is_one = len(files) == 1 and not unrecognised
-        results: list[IngestedFile] = []
+    async def read(
+        memory: Memory,
+        file: InputFile,
+        progress: Callable[[int, int], None] | None = None,
+        seen: set[bytes] | None = None,
+    ) -> IngestedFile:
+        return await ingest_file(
+            memory,
+            file,
+            options,
+            batch=batch,
+            keep_going=keep_going or follow or not is_one,
+            shared=shared,
+            seen=seen,
+            note=terminal.note if is_one else None,
+            progress=progress,
+            acknowledged=_print_acknowledged if acknowledge else None,
+        )
+
+    async def work() -> tuple[list[IngestedFile], InputFiles, str | None]:
+        inputs = _inputs(paths, chosen)
+        results = [_unreadable(name, None, error) for name, error in inputs.refused.items()]
         with patient(), terminal.opened(home, missing="create") as (memory, _):
             async with memory:
-                with terminal.bar(f"ingesting {files[0].name if is_one else f'{len(files):,} files'}") as advance:
-                    for file in files:
+                with terminal.bar(f"ingesting {report.label(inputs.files)}") as advance:
+                    for file in inputs.files:
+                        done = sum(each.added + each.known for each in results)
                         try:
-                            result = await ingest_file(
-                                memory,
-                                file,
-                                options,
-                                batch=batch,
-                                keep_going=keep_going,
-                                note=terminal.note if is_one else None,
-                                progress=_counting_on(advance, sum(each.added + each.known for each in results)),
-                                acknowledged=_print_acknowledged if acknowledge else None,
-                            )
-                        except InvalidEvent as error:
+                            results.append(await read(memory, file, _counting_on(advance, done)))
+                        except InvalidInput as error:
                             if is_one:
                                 raise
-                            result = _unreadable(file, error, keep_going)
-                        results.append(result)
-                        if result.stopped:
-                            break
+                            results.append(_unreadable(file.name, file.format, error))
                 is_new = any(each.added for each in results)
-                return results, unrecognised, await _start_index(memory) if is_new and not no_index else None
+                return results, inputs, await _start_index(memory) if is_new and not no_index else None
 
-    results, unrecognised, indexing = terminal.run(work, as_json=as_json)
+    async def work_on() -> None:
+        from recallog_service.cli.ingest_following import follow_files
+
+        with patient(), terminal.opened(home, missing="create") as (memory, _):
+            async with memory:
+                async for result in follow_files(paths, chosen, memory, read):
+                    report.print_news(result, as_json=as_json)
+                    if result.added and not no_index:
+                        await _start_index(memory)
+
+    if follow:
+        terminal.run_until_stopped(work_on, as_json=as_json)
+        return
+    results, inputs, indexing = terminal.run(work, as_json=as_json)
     if as_json:
-        terminal.print_json(results[0] if is_one else IngestedFiles.of(results, unrecognised))
+        everything = IngestedFiles.of(results, inputs.unrecognised, inputs.blank)
+        terminal.print_json(results[0] if is_one else everything)
     elif is_one:
-        _report(results[0], "")
+        report.print_one(results[0])
     else:
-        _report_all(IngestedFiles.of(results, unrecognised))
+        report.print_all(results, inputs)
     if indexing is not None:
         terminal.note(indexing)
-    raise typer.Exit(1 if any(each.problems for each in results) else 0)
+    raise typer.Exit(1 if any(each.problems or each.kept_nothing for each in results) else 0)
 
 
 def _list_formats(as_json: bool) -> None:
@@ -139,10 +182,20 @@ def _list_formats(as_json: bool) -> None:
             terminal.print_lines(f"  leaves out {each['leaves_out']}")
 
 
-def _unreadable(file: InputFile, error: InvalidEvent, keep_going: bool) -> IngestedFile:
-    """The result of a file among others that its format cannot read."""
+def _inputs(names: list[str], chosen: Format | None) -> InputFiles:
+    found = input_files(names, chosen)
+    if not found.files and not found.refused:
+        counts = {"not of a known format": found.unrecognised, "empty": found.blank}
+        why = [f"{len(files):,} {'is' if len(files) == 1 else 'are'} {what}" for what, files in counts.items() if files]
+        message = f"no file to read in {', '.join(names)}: {' and '.join(why) or 'there are no files'}"
+        raise InvalidArgument(message, path="file")
+    return found
+
+
+def _unreadable(name: str, known: Format | None, error: InvalidInput) -> IngestedFile:
+    """The result of a file among others that cannot be read."""
     problem = Problem(number=0, message=str(error))
-    return IngestedFile(file=file.name, read_as=file.format.name, problems=(problem,), stopped=not keep_going)
+    return IngestedFile(file=name, read_as=known and known.name, problems=(problem,), stopped=True)
 
 
 def _counting_on(advance: Callable[[int, int], None], done: int) -> Callable[[int, int], None]:
@@ -161,50 +214,3 @@ async def _start_index(memory: Memory) -> str | None:
 
 def _print_acknowledged(position: str, id_: str) -> None:
     terminal.print_lines(f"{position} {id_}")
-
-
-def _report_all(result: IngestedFiles) -> None:
-    for each in result.files:
-        if each.chosen is not None:
-            terminal.note(f"{each.file}: {each.chosen}")
-        _report(each, f"{each.file}: ")
-    if result.unrecognised:
-        shown = ", ".join(result.unrecognised[:_UNRECOGNISED_SHOWN])
-        more = len(result.unrecognised) - _UNRECOGNISED_SHOWN
-        rest = f" and {more:,} more, which --json lists" if more > 0 else ""
-        terminal.note(f"left out, because their format is not recognised: {shown}{rest}")
-    terminal.print_lines(f"in all {result.added:,} events added, {result.known:,} known already")
-
-
-def _report(result: IngestedFile, prefix: str) -> None:
-    for problem in result.problems:
-        terminal.note(f"{prefix}{problem.message}", "red")
-    for cut in result.cut:
-        terminal.note(f"{prefix}{cut.message}")
-    terminal.print_lines(
-        f"{prefix}{result.added:,} events added, {result.known:,} known already, {len(result.problems):,} refused, "
-        f"{result.spaces:,} spaces (read as {result.read_as})"
-    )
-    if result.ahead:
-        terminal.note(f"{prefix}{result.ahead:,} of them are dated more than a day ahead; they set no clock")
-    if result.other_times:
-        terminal.note(_other_times(result))
-    if result.left_out:
-        counts = ", ".join(f"{count:,} {name}" for name, count in result.left_out.items())
-        terminal.print_lines(f"{prefix}left out, because no event holds it: {counts}")
-    if result.stopped:
-        terminal.note(
-            "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
-            "skip refused items with --keep-going",
-            "",
-        )
-
-
-def _other_times(result: Ingested) -> str:
-    first = result.first_other_times[0]
-    events = "1 known event has" if result.other_times == 1 else f"{result.other_times:,} known events have"
-    return (
-        f"{events} another time in the ledger, which counts; the first is {first.id}: {first.at.isoformat()} in the "
-        f"file, {first.at_in_ledger.isoformat()} in the ledger at {first.position}. Was the file exported again with "
-        "other times?"
-    )

@@ -81,7 +81,7 @@ def _find(found: Sequence[object], _options: Options) -> Found:
             key, before = growing.get(of, (said["id"], None))
             key = key if _grows(before, said["content"]) else said["id"]
             growing[of] = key, said["content"]
-            said["key"] = key
+            said["id"] = key
         return [said]
 
     return sessions_of(found, says, about, cast=_cast)

@@ -1,18 +1,25 @@
 """The items of a file of conversations: the events of each, with their ids, times, turns and sessions.
 
-The mapping of messages to events is `recallog.messages.mapping`, after a `system` text of the
-conversation. A numeric `reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by its
-agent. The module `conversations` says what identifies a conversation (its name), and which spaces there are. space
-the given one, or the one of the person or of the project that the file names; else "chat/<name>" for each
-conversation session the conversation's name in a space of many, "1" in a space of its own turn 0 until the user
-speaks, then one more with each message of the user at the message's own time, else one second after the previous
-event; the first event is at the time at which the conversation began, else at `start` id uuid5 of (space, session,
-key), where the key is the message's own id; else the id of its tool call or the content of the event; a number tells
-events with the same key apart A conversation that has grown gives its earlier events with the same ids. Another
-conversation may have the same name if that is a short id, or follows from the beginning. There the key of the user's
-first message is fixed, and the keys of other messages without an id are their positions, so that another conversation
-under the name is an `IdConflict`. Conversations of one space are read in the order of their times if all of them have
-times.
+The mapping of messages to events is `recallog.messages.mapping`, after a `system` text of the conversation. A numeric
+`reward` of the conversation becomes a last event, session.ended {"reward", "outcome"?} by its agent. The module
+`conversations` says what identifies a conversation (its name), and which spaces there are.
+
+space     the given one, or the one of the person or of the project that the file names; else "chat/<name>" for each
+          conversation
+session   the conversation's name in a space of many, "1" in a space of its own
+turn      0 until the user speaks, then one more with each message of the user
+at        the message's own time, else one second after the previous event; the first event is at the time at which the
+          conversation began, else at `start`
+id        uuid5 of (space, session, key), where the key is the message's own id; else the id of its tool call or the
+          content of the event; a number tells events with the same key apart
+
+A conversation that has grown gives its earlier events with the same ids. Another conversation may have the same name if
+that is a short id, or follows from the beginning. There the key of the user's first message is fixed, and the keys of
+other messages without an id are their positions, so that another conversation under the name is an `IdConflict`.
+Conversations of one space are read in the order of their times if all of them have times.
+
+Of a conversation that an agent writes while it works, the ids of messages with ids of their own do not follow from the
+session, since a copy of the session repeats them; and a call is an event once it has its result.
 """
 
 import json
@@ -21,9 +28,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from recallog.messages.mapping import Draft, Omission, Refusal, drafts_of
+from recallog.messages.mapping import Draft, Omission, Refusal, drafts_of, without_open_calls
 from recallog_schemas.errors import EventTooLarge, InvalidEvent
-from recallog_service.formats.conversations import Conversation, Layout, alike, layout_of
+from recallog_service.formats.conversations import Conversation, Layout, alike, is_unique, layout_of
 from recallog_service.formats.cutting import cut_to_fit
 from recallog_service.formats.format import Options
 from recallog_service.formats.guess import wrong_format
@@ -98,7 +105,7 @@ def reader(
         if structure is not None and documents and not structure.fits(Sample(tuple(documents))):
             raise wrong_format(expected, documents)
         found = find(documents, options)
-        return file_of(found.conversations, options, [*found.left_out, *[HALF] * source.halves])
+        return file_of(found.conversations, options, [*found.left_out, *source.left_out, *[HALF] * source.halves])
 
     return read
 
@@ -107,9 +114,9 @@ def file_of(
     conversations: Sequence[Conversation | InvalidEvent], options: Options, left_out: Sequence[str] = ()
 ) -> ConversationFile:
     """The file with these conversations."""
-    whole = [each for each in conversations if isinstance(each, Conversation)]
-    layout = layout_of(whole, options.space)
-    return ConversationFile(layout, tuple(conversations), options.start, tuple(left_out))
+    settled = tuple(each.spoken_by(options.agent) if isinstance(each, Conversation) else each for each in conversations)
+    layout = layout_of([each for each in settled if isinstance(each, Conversation)], options.space)
+    return ConversationFile(layout, settled, options.start, tuple(left_out))
 
 
 def reader_of_each(
@@ -148,8 +155,10 @@ def _items(conversation: Conversation, layout: Layout, start: datetime) -> Itera
             continue
         key = _FIRST_OF_USER if index == first_of_user else draft.key
         used[key] += 1
+        is_copied = conversation.grows and is_unique(key)
+        grows = conversation.grows and conversation.is_certain and key[0] == "message"
         fields: dict[str, object] = {
-            "id": derived_id(space, session, [*key, used[key]]),
+            "id": derived_id(space, None if is_copied else session, [*key, used[key]]),
             "space": space,
             "session": session,
             "agent": draft.agent,
@@ -161,7 +170,8 @@ def _items(conversation: Conversation, layout: Layout, start: datetime) -> Itera
         if draft.audience:
             fields["audience"] = list(draft.audience)
         item = _item(conversation.number, location, fields, draft.arguments_as_written)
-        yield replace(item, opens=index <= last_of_opening, in_sequence=not conversation.is_certain)
+        in_sequence = not conversation.is_certain
+        yield replace(item, opens=index <= last_of_opening, in_sequence=in_sequence, is_copied=is_copied or grows)
 
 
 def _item(number: int, location: str, fields: dict[str, object], arguments: str | None) -> Item:
@@ -198,6 +208,8 @@ def _drafts(conversation: Conversation) -> list[Draft | Refusal | Omission]:
     drafts, turn = drafts_of(
         conversation.numbered, conversation.cast, by_position=not conversation.is_certain, unit=conversation.unit
     )
+    if conversation.grows:
+        drafts = without_open_calls(drafts)
     reward, outcome = fields.get("reward"), fields.get("outcome")
     if not isinstance(reward, int | float) or isinstance(reward, bool):
         return [*before, *drafts]

@@ -10,11 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from recallog.messages.blocks import LeftOut
 from recallog.messages.mapping import CAST, MESSAGE_TIMES, Cast, content_of, role_of
@@ -45,6 +45,7 @@ _NOBODY = frozenset(
 _ID_SHOWN_CHARS_MAX = 60
 _DIGEST_CHARS = 16
 _FOLDER_CHARS_MAX = 120
+_KEYS_WITH_IDS = ("message", "call", "result")
 _UNIQUE_ID_CHARS = 20
 """A shorter id may be a number, which a conversation of another file has too."""
 
@@ -64,10 +65,23 @@ class Conversation:
     cast: Cast = CAST
     home: str | None = None
     """The space that its format knows for it: that of a project."""
+    grows: bool = False
+    """Whether an agent writes it while it works. Calls may get their results later, and a copy of the session repeats
+    its records with their ids."""
 
     @property
     def numbered(self) -> Iterable[tuple[int, object]]:
         return zip(self.ordinals, self.messages, strict=True) if self.ordinals else enumerate(self.messages, 1)
+
+    def spoken_by(self, name: str | None) -> Self:
+        """The conversation with another name for its assistant, and for its subagents; None: as it is."""
+        main, _, subagent = self.cast.agent.partition("/")
+        if name is None:
+            return self
+        agent = f"{name}/{subagent}" if subagent else name
+        writer = name if self.cast.writer == main else self.cast.writer
+        audience = (agent,) if self.cast.audience else ()
+        return replace(self, cast=Cast(agent, writer, self.cast.kind, audience))
 
     @cached_property
     def own_id(self) -> str | None:
@@ -213,6 +227,11 @@ def alike(conversations: Sequence[Conversation]) -> dict[int, InvalidEvent]:
                 other = next(each.number for each in group if each is not conversation)
                 refused[conversation.number] = _not_unique(conversation, other)
     return refused
+
+
+def is_unique(key: Sequence[str]) -> bool:
+    """Whether the key of a draft has an id that was generated to be unique."""
+    return key[0] in _KEYS_WITH_IDS and len(key[1]) >= _UNIQUE_ID_CHARS
 
 
 def _one_that_grew(group: Sequence[Conversation]) -> bool:

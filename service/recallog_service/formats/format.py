@@ -21,11 +21,14 @@ class Options:
     """The time from which missing times count up."""
     messages_key: str | None = None
     """The field that has the messages of a conversation; None: the format finds it."""
+    agent: str | None = None
+    """Who the assistant of the conversations is; None: as the format says."""
 
     def __post_init__(self) -> None:
-        """Raises `InvalidArgument` for a space that is not a name."""
-        if self.space is not None:
-            object.__setattr__(self, "space", codec.checked_name(self.space))
+        """Raises `InvalidArgument` for a space or an agent that is not a name."""
+        for field in ("space", "agent"):
+            if (name := getattr(self, field)) is not None:
+                object.__setattr__(self, field, codec.checked_name(name))
 
 
 class Reading(Protocol):

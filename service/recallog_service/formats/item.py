@@ -36,6 +36,8 @@ class Item:
     known. None: it is appended for the first time now."""
     in_sequence: bool = False
     """Whether the rest of its conversation is refused if the event is."""
+    is_copied: bool = False
+    """Whether other files may repeat the event: in another session, or with less or more of its text."""
 
 
 def derived_id(space: str, session: str | None, key: object) -> str:

@@ -24,7 +24,7 @@ from recallog_schemas.errors import InvalidEvent
 from recallog_service.formats.format import Format, Items, Options
 from recallog_service.formats.guess import guess, wrong_format
 from recallog_service.formats.item import DEFAULT_START, Item, derived_id, refused
-from recallog_service.formats.source import HALF, Source
+from recallog_service.formats.source import HALF, UNFINISHED, Source
 from recallog_service.formats.structure import Structure
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -53,7 +53,8 @@ def read(lines: Iterable[bytes], start: datetime = DEFAULT_START) -> Iterator[It
                 continue
             if not started:
                 _refuse_other_formats(raw)
-            item = refused(number, f"line {number}", error)
+            is_unfinished = started and not raw.endswith(b"\n") and error.rule == "unparsable"
+            item = Item(number, left_out=UNFINISHED) if is_unfinished else refused(number, f"line {number}", error)
         started = True
         yield item
 

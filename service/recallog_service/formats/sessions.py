@@ -32,9 +32,9 @@ class _Session:
     def conversation(self, number: int, unit: str, cast: Cast) -> Conversation:
         pairs = [(ordinal, message) for ordinal, said in self.said.values() for message in said]
         messages, ordinals = [message for _, message in pairs], [ordinal for ordinal, _ in pairs]
-        return Conversation(
-            number, self.fields, messages, ordinals, unit, cast, space_of_project(self.fields.get("cwd"))
-        )
+        home = space_of_project(self.fields.get("cwd"))
+        # A document is written as a whole; lines are added while the agent works.
+        return Conversation(number, self.fields, messages, ordinals, unit, cast, home, grows=unit == "line")
 
 
 def sessions_of(

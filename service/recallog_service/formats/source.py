@@ -21,6 +21,10 @@ HALF = "half_of_a_character"
 """Counted for each half of a surrogate pair, which an agent wrote that cut a text."""
 _HALVES = re.compile(rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)")
 """Escaped characters; the group is half of a surrogate pair."""
+
+UNFINISHED = "unfinished_line"
+"""The type of a last line that its writer has not finished. A later reading finds the whole line."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -63,6 +67,8 @@ class Source:
         self._head: list[bytes] = []
         self.halves = 0
         """How many halves of surrogate pairs the documents have; U+FFFD takes the place of each."""
+        self.left_out: tuple[str, ...] = ()
+        """What `documents` has left out, by its type."""
 
     @cached_property
     def sample(self) -> Sample:
@@ -100,7 +106,12 @@ class Source:
 
     @cached_property
     def _documents(self) -> list[object]:
-        return documents_of(self.mended(self.text()))
+        text = self.text()
+        found = documents_of(self.mended(text))
+        if len(found) > 1 and isinstance(found[-1], InvalidEvent) and not text.endswith(b"\n"):
+            self.left_out = (UNFINISHED,)
+            found.pop()
+        return found
 
     def mended(self, json_text: bytes) -> bytes:
         """The text of JSON with U+FFFD in place of each half of a surrogate pair, which is counted."""
@@ -113,7 +124,7 @@ class Source:
     def documents(self) -> list[object]:
         """The elements of a JSON list, or the one object, or the lines; a line that is not JSON as an error.
 
-        Raises `InvalidEvent` for a file that is not JSON.
+        A last line that its writer has not finished is left out. Raises `InvalidEvent` for a file that is not JSON.
         """
         return self._documents
 

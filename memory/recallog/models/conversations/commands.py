@@ -94,7 +94,10 @@ async def add(
 
     Raises `InvalidArgument`, and `EventTooLarge` for a message of more than 16 MiB.
     """
-    given = [_given(message, f"messages.{number}") for number, message in enumerate(addition.messages)]
+    messages = addition.messages
+    if access.scrubber is not None:  # before they are compared with those that are stored, and cut into parts
+        messages = access.scrubber.scrub_given(messages)
+    given = [_given(message, f"messages.{number}") for number, message in enumerate(messages)]
     tried: list[str] | None = None
     salt = 0
     while True:

@@ -1,10 +1,10 @@
 """The payloads of conversations: messages that are no episodes, turns, removed messages, and compacted histories."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from recallog_schemas.kinds.payload import Count, Id, Label, Payload, Positive
+from recallog_schemas.kinds.payload import Count, Encoded, Id, Label, Payload, Positive
 
 
 class MessageAdded(Payload):
@@ -21,7 +21,7 @@ class MessagePart(Payload):
     """The id of the message's event."""
     number: Positive
     """The number of the part, from 1."""
-    data: str
+    data: Annotated[str, Encoded()]
     """A part of the message as JSON."""
 
 
