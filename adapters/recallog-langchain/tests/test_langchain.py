@@ -105,7 +105,7 @@ def test_the_result_of_a_tool_is_found(memory: Memory) -> None:
 
 def test_a_document_says_where_it_is_from(memory: Memory) -> None:
     history_of(memory).add_messages([HumanMessage("I am allergic to nuts.", name="ann")])
-    (found,) = retriever_of(memory, top_k=1).invoke("What must the cake not have in it?")
+    (found,) = retriever_of(memory, top_k=1).invoke("What is Ann allergic to?")
     assert (found.page_content, found.metadata["author"], found.metadata["session"]) == (
         "I am allergic to nuts.",
         "ann",
