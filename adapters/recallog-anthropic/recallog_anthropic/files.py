@@ -246,7 +246,10 @@ def _listed(path: str, sizes: Mapping[str, int]) -> str:
                 entry = "/".join(parts[:depth]) + ("/" if depth < len(parts) else "")
                 shown[entry] = shown.get(entry, 0) + size
     header = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
-    lines = [f"{_size(sum(sizes.values()))}\t{path}", *(f"{_size(shown[name])}\t{path}/{name}" for name in sorted(shown))]
+    lines = [
+        f"{_size(sum(sizes.values()))}\t{path}",
+        *(f"{_size(shown[name])}\t{path}/{name}" for name in sorted(shown)),
+    ]
     return "\n".join([header, *lines])
 
 

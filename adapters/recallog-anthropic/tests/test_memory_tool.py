@@ -17,13 +17,17 @@ from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from stub import Stub, say, use
 
 from recallog import Memory, sync
 from recallog_anthropic import AsyncRecallogMemoryTool, RecallogMemoryTool
-from stub import Stub, say, use
 
-FILES = st.sampled_from(["/memories/a.md", "/memories/b", "/memories/in/c.md", "/memories/in/deep/d", "/memories/.hidden"])
-PATHS = FILES | st.sampled_from(["/memories", "/memories/in", "/memories/x/../b", "/memories/../etc", "/etc/passwd", "/memories/"])
+FILES = st.sampled_from(
+    ["/memories/a.md", "/memories/b", "/memories/in/c.md", "/memories/in/deep/d", "/memories/.hidden"]
+)
+PATHS = FILES | st.sampled_from(
+    ["/memories", "/memories/in", "/memories/x/../b", "/memories/../etc", "/etc/passwd", "/memories/"]
+)
 TEXTS = st.sampled_from(["", "plums", "plums\n", "one\ntwo\nthree\n", "a\n\na\n", "aaa", "x\r\ny\r\n", "héllo\n"])
 OLD = st.sampled_from(["a", "aa", "one", "two\n", "plums", "x\r"])
 RANGES = st.none() | st.tuples(st.integers(-1, 4), st.integers(-1, 4)).map(list)
@@ -185,7 +189,13 @@ def test_the_client_runs_the_tool(memory: sync.Memory) -> None:
 
 
 def test_the_asynchronous_client_runs_the_tool(tmp_path: Path) -> None:
-    stub = Stub([use(1, command="create", path="/memories/a", file_text="x"), use(2, command="view", path="/memories/a"), say("Done.")])
+    stub = Stub(
+        [
+            use(1, command="create", path="/memories/a", file_text="x"),
+            use(2, command="view", path="/memories/a"),
+            say("Done."),
+        ]
+    )
 
     async def work(url: str) -> None:
         async with Memory.open(tmp_path) as memory, AsyncAnthropic(api_key="none", base_url=url) as client:
@@ -203,7 +213,7 @@ def test_the_asynchronous_client_runs_the_tool(tmp_path: Path) -> None:
     assert result["content"].endswith("     1\tx")
 
 
-PROGRAM = '''
+PROGRAM = """
 import os, signal, sys
 from recallog.sync import Memory
 from recallog_anthropic import RecallogMemoryTool
@@ -216,7 +226,7 @@ if kill == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 print(tool.call({"command": "view", "path": "/memories"}))
 memory.close()
-'''
+"""
 
 
 def test_the_tool_has_the_files_of_a_killed_process(tmp_path: Path) -> None:

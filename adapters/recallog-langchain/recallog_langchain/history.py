@@ -1,5 +1,6 @@
 """The messages of a session, as a chat history of LangChain."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -8,9 +9,9 @@ from langchain_core.messages import (
     AIMessage,
     BaseMessage,
     BaseMessageChunk,
+    ToolCall,
     ToolMessage,
     convert_to_messages,
-    convert_to_openai_messages,
     message_chunk_to_message,
     messages_from_dict,
 )
@@ -62,12 +63,19 @@ def _written(message: BaseMessage) -> dict[str, Any]:
     plain = message.model_dump(mode="json")
     content = plain.pop("content")
     written = {"role": _ROLES.get(message.type, "user"), "content": content, _KEPT: plain}
+    if message.name:
+        written["name"] = message.name
     if isinstance(message, ToolMessage):
         written["tool_call_id"] = message.tool_call_id
         written |= {"is_error": True} if message.status == "error" else {}
     elif isinstance(message, AIMessage) and message.tool_calls:
-        written["tool_calls"] = convert_to_openai_messages(message)["tool_calls"]
+        written["tool_calls"] = [_call(call) for call in message.tool_calls]
     return written
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call["name"], "arguments": json.dumps(call["args"])}
+    return {"id": call["id"], "type": "function", "function": function}
 
 
 def _read(message: Mapping[str, Any]) -> BaseMessage:

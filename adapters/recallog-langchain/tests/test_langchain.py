@@ -23,15 +23,26 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from recallog.sync import Memory
 from recallog_langchain import RecallogChatMessageHistory, RecallogRetriever
 
-CALL = AIMessage("", id="run-1", tool_calls=[{"name": "weather", "args": {"city": "Oslo"}, "id": "c-1", "type": "tool_call"}])
+CALL = AIMessage(
+    "", id="run-1", tool_calls=[{"name": "weather", "args": {"city": "Oslo"}, "id": "c-1", "type": "tool_call"}]
+)
 MESSAGES: list[BaseMessage] = [
     SystemMessage("Be kind."),
     HumanMessage("Is it warm?", name="ann", id="h-1", additional_kwargs={"x": 1}),
-    HumanMessage([{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}]),
+    HumanMessage(
+        [
+            {"type": "text", "text": "What is this?"},
+            {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}},
+        ]
+    ),
     CALL,
     ToolMessage("A hailstorm.", tool_call_id="c-1", artifact={"raw": [1]}),
     ToolMessage("Out of order.", tool_call_id="c-1", status="error"),
-    AIMessage("No.", response_metadata={"model": "m"}, usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}),
+    AIMessage(
+        "No.",
+        response_metadata={"model": "m"},
+        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+    ),
     ChatMessage("Hm.", role="narrator"),
 ]
 
@@ -94,7 +105,12 @@ def test_a_chain_has_its_history(memory: Memory) -> None:
     chain = RunnableWithMessageHistory(model, lambda session: history_of(memory, session))
     for text in ("I am Ann.", "Who am I?"):
         chain.invoke([HumanMessage(text)], {"configurable": {"session_id": "monday"}})
-    assert [each.content for each in history_of(memory).messages] == ["I am Ann.", "Hello Ann.", "Who am I?", "You are Ann."]
+    assert [each.content for each in history_of(memory).messages] == [
+        "I am Ann.",
+        "Hello Ann.",
+        "Who am I?",
+        "You are Ann.",
+    ]
 
 
 def test_the_result_of_a_tool_is_found(memory: Memory) -> None:
@@ -121,10 +137,12 @@ def test_what_has_nothing_to_do_with_the_question_is_left_out(memory: Memory) ->
 
 def test_a_retriever_is_used_asynchronously(memory: Memory) -> None:
     history_of(memory).add_messages([HumanMessage("I am allergic to nuts.")])
-    assert [each.page_content for each in asyncio.run(retriever_of(memory).ainvoke("nuts"))] == ["I am allergic to nuts."]
+    assert [each.page_content for each in asyncio.run(retriever_of(memory).ainvoke("nuts"))] == [
+        "I am allergic to nuts."
+    ]
 
 
-PROGRAM = '''
+PROGRAM = """
 import os, signal, sys
 from langchain_core.messages import HumanMessage
 from recallog.sync import Memory
@@ -138,7 +156,7 @@ if kill == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
 print([each.content for each in history.messages])
 memory.close()
-'''
+"""
 
 
 def test_a_history_has_what_a_killed_process_has_added(tmp_path: Path) -> None:

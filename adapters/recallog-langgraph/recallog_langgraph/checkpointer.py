@@ -12,7 +12,7 @@ import base64
 import hashlib
 import random
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -69,9 +69,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
     A checkpoint is written as a whole, also where the process is killed.
     """
 
-    def __init__(
-        self, memory: AnyMemory, *, space: str, agent: str, serde: SerializerProtocol | None = None
-    ) -> None:
+    def __init__(self, memory: AnyMemory, *, space: str, agent: str, serde: SerializerProtocol | None = None) -> None:
         super().__init__(serde=serde)
         self._items = Items(memory, space, agent)
 
@@ -250,13 +248,14 @@ class RecallogSaver(BaseCheckpointSaver[str]):
 
     def _listed(self, config: RunnableConfig | None) -> Iterable[Mapping[str, Any]]:
         """What is stored of the checkpoints that a config names, the newest first."""
+        below: Sequence[str]
         if config is None:
-            below, wanted = (ROOT,), None
+            below, wanted = [ROOT], None
         else:
             configured = config["configurable"]
             address = _Address.of(config)
             graphs = configured.get("checkpoint_ns") is not None
-            below = address.namespace(CHECKPOINTS) if graphs else (ROOT, name_of(address.thread))
+            below = address.namespace(CHECKPOINTS) if graphs else [ROOT, name_of(address.thread)]
             wanted = get_checkpoint_id(config)
         found = (item.value for item in self._items.below(below, newest_first=True) if _kind_of(item) == CHECKPOINTS)
         return found if wanted is None else (each for each in found if each["id"] == wanted)
@@ -272,7 +271,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
         parent = stored["parent"]
         return CheckpointTuple(
             config=address.config(stored["id"]),
-            checkpoint={**checkpoint, "channel_values": present},
+            checkpoint=cast("Checkpoint", {**checkpoint, "channel_values": present}),
             metadata=self._loaded(address, stored["metadata"]),
             parent_config=None if parent is None else address.config(parent),
             pending_writes=[(each["task"], each["channel"], self._loaded(address, each)) for each in writes],

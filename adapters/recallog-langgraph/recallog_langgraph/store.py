@@ -7,7 +7,7 @@ Item                                                 Value
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from langgraph.store.base import (
     BaseStore,
@@ -23,8 +23,8 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from recallog.errors import InvalidArgument
 from recallog import ItemView
+from recallog.errors import InvalidArgument
 from recallog_langgraph import filters
 from recallog_langgraph.items import AnyMemory, Event, Items
 from recallog_langgraph.vectors import Vectorizer
@@ -46,7 +46,7 @@ class RecallogStore(BaseStore):
     Namespaces have at most 7 labels, values at most 64 KiB. Namespaces and keys are kept in the normal form NFC.
     """
 
-    supports_ttl: ClassVar[bool] = False
+    supports_ttl = False
 
     def __init__(
         self,

@@ -66,7 +66,8 @@ def _best(asked: Vectors, vectors: Sequence[Vectors]) -> float | None:
 
 def _normal(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths != 0)
+    normal: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths != 0)
+    return normal
 
 
 def _texts_of(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:

@@ -99,5 +99,3 @@ def test_a_deleted_thread_leaves_no_items(memory: Memory) -> None:
     graph.invoke({"said": ["x" * 300_000]}, THREAD)
     graph.checkpointer.delete_thread("monday")
     assert memory.items.list("home", "assistant").items == ()
-
-

@@ -42,7 +42,9 @@ GETS = st.builds(GetOp, NAMESPACES, KEYS)
 PUTS = st.builds(PutOp, NAMESPACES, KEYS, st.none() | VALUES, INDEXED)
 CONDITIONS = st.lists(
     st.builds(
-        MatchCondition, st.sampled_from(["prefix", "suffix"]), st.lists(LABELS | st.just("*"), min_size=1, max_size=2).map(tuple)
+        MatchCondition,
+        st.sampled_from(["prefix", "suffix"]),
+        st.lists(LABELS | st.just("*"), min_size=1, max_size=2).map(tuple),
     ),
     max_size=2,
 ).map(tuple)
@@ -60,7 +62,10 @@ INDEX: Any = {"dims": 8, "embed": embed, "fields": ["text"]}
 def shown(result: Any) -> Any:
     """A result without its times; a search without its order."""
     if isinstance(result, list) and result and not isinstance(result[0], tuple):
-        scored = [(each.namespace, each.key, each.value, None if each.score is None else round(each.score, 5)) for each in result]
+        scored = [
+            (each.namespace, each.key, each.value, None if each.score is None else round(each.score, 5))
+            for each in result
+        ]
         return sorted(scored, key=repr)
     return result if result is None or isinstance(result, list) else (result.namespace, result.key, result.value)
 
@@ -105,7 +110,9 @@ class LikeInMemoryStore(RuleBasedStateMachine):
     def list_namespaces(self, conditions: Any, depth: int | None, limit: int, offset: int) -> None:
         (everything,) = self.theirs.batch([ListNamespacesOp(conditions, None, MANY, 0)])
         # `InMemoryStore` lists namespaces without items too, such as those that were only asked for.
-        present = [each for each in everything if any(item.namespace == each for item in self.theirs.search(each, limit=MANY))]
+        present = [
+            each for each in everything if any(item.namespace == each for item in self.theirs.search(each, limit=MANY))
+        ]
         expected = sorted({each if depth is None else each[:depth] for each in present})[offset : offset + limit]
         assert self.ours.batch([ListNamespacesOp(conditions, depth, limit, offset)]) == [expected]
 

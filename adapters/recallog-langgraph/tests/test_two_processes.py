@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAM = '''
+PROGRAM = """
 import os, signal, sys
 from typing import TypedDict
 from langgraph.graph import END, START, StateGraph
@@ -36,7 +36,7 @@ if kill == "kill":
 print(graph.get_state(thread).values["said"])
 print(sorted(each.value["text"] for each in graph.store.search(("ann",))))
 memory.close()
-'''
+"""
 
 
 def test_a_graph_remembers_what_a_killed_process_was_told(tmp_path: Path) -> None:

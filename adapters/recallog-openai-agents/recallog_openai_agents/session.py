@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
-from agents import SessionSettings, TResponseInputItem
 from agents.memory.session_settings import resolve_session_limit
 
+from agents import SessionSettings, TResponseInputItem
 from recallog import Memory, Remote
 
 AnyMemory: TypeAlias = Memory | Remote

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agents import Model, ModelResponse, Usage, set_tracing_disabled
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+from agents import Model, ModelResponse, Usage, set_tracing_disabled
 
 set_tracing_disabled(True)
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agents import Agent, Runner, SessionSettings, SQLiteSession, function_tool
 from agents.memory import Session
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from scripted import ScriptedModel, call, said
 
+from agents import Agent, Runner, SessionSettings, SQLiteSession, function_tool
 from recallog import Memory
 from recallog_openai_agents import RecallogSession
-from scripted import ScriptedModel, call, said
 
 Result = TypeVar("Result")
 
@@ -24,7 +24,13 @@ ITEMS = st.sampled_from(
     [
         {"role": "user", "content": "Hello"},
         {"role": "user", "content": [{"type": "input_text", "text": "What is this?"}]},
-        {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": [{"type": "output_text", "text": "A cat.", "annotations": []}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "id": "msg_1",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "A cat.", "annotations": []}],
+        },
         {"type": "function_call", "id": "fc_1", "call_id": "c_1", "name": "look", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c_1", "output": "a cat"},
         {"type": "function_call_output", "call_id": "c_2", "output": [{"type": "input_text", "text": "a dog"}]},
@@ -131,7 +137,7 @@ def test_settings_limit_the_history(tmp_path: Path) -> None:
     assert asyncio.run(work()) == [{"role": "user", "content": "two"}]
 
 
-PROGRAM = '''
+PROGRAM = """
 import asyncio, os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from agents import Agent, Runner
@@ -149,7 +155,7 @@ async def main(folder, text, kill):
         print([each["content"] for each in model.asked[0] if each["role"] == "user"])
 
 asyncio.run(main(*sys.argv[2:]))
-'''
+"""
 
 
 def test_an_agent_remembers_what_a_killed_process_was_told(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from recallog_wrap.exchanges import Answer, Exchange, Message, parsed, chosen, plain
+from recallog_wrap.exchanges import Answer, Exchange, Message, chosen, parsed, plain
 
 _LEFT_OUT = ("thinking", "redacted_thinking")
 _DELTAS = {"text_delta": "text", "input_json_delta": "partial_json"}

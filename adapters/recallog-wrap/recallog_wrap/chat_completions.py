@@ -51,7 +51,9 @@ class _Chunks(Answer):
         for name in self._texts:
             self._texts[name] += delta.get(name) or ""
         for call in delta.get("tool_calls") or ():
-            known = self._calls.setdefault(call.get("index", 0), {"id": None, "function": {"name": "", "arguments": ""}})
+            known = self._calls.setdefault(
+                call.get("index", 0), {"id": None, "function": {"name": "", "arguments": ""}}
+            )
             known["id"] = call.get("id") or known["id"]
             for name, text in (call.get("function") or {}).items():
                 known["function"][name] = (known["function"].get(name) or "") + (text or "")

@@ -53,5 +53,5 @@ def wrap(
         recalled,
         recall_seconds,
     )
-    wrapped: Client = client.copy(http_client=remembering_http(http, remembering))  # type: ignore[attr-defined]
+    wrapped: Client = client.copy(http_client=remembering_http(http, remembering))
     return wrapped

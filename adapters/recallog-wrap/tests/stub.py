@@ -114,12 +114,20 @@ def message(*content: Any) -> Any:
 def anthropic_events(*texts: str) -> list[Any]:
     start = {"type": "message_start", "message": message() | {"stop_reason": None}}
     block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    deltas = [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}} for text in texts]
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}} for text in texts
+    ]
     return [event(each) for each in [start, block, *deltas]]
 
 
 ANTHROPIC_END = [
     event({"type": "content_block_stop", "index": 0}),
-    event({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 1}}),
+    event(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": 1},
+        }
+    ),
     event({"type": "message_stop"}),
 ]

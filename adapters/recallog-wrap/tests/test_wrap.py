@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, InternalServerError, OpenAI
+from stub import ANTHROPIC_END, DONE, WAIT, Stub, anthropic_events, chunk, completion, event, message, output, response
 
 import recallog
 from recallog import InvalidArgument
 from recallog.sync import Memory
 from recallog_wrap.remembering import HEADING
-from stub import ANTHROPIC_END, DONE, WAIT, Stub, anthropic_events, chunk, completion, event, message, output, response
 
 OF = {"space": "home", "agent": "assistant"}
 HELLO = {"role": "user", "content": "I am Ann."}
@@ -269,17 +269,18 @@ def test_what_is_not_a_client_is_refused(memory: Memory) -> None:
         wrapped("https://example.com", memory)
 
 
-PROGRAM = '''
+PROGRAM = """
 import os, signal, sys
 import recallog
 from openai import OpenAI
 
 url, folder, text, kill = sys.argv[1:]
-client = recallog.wrap(OpenAI(api_key="none", base_url=url), space="home", agent="assistant", home=folder, recall_seconds=60)
+client = OpenAI(api_key="none", base_url=url)
+client = recallog.wrap(client, space="home", agent="assistant", home=folder, recall_seconds=60)
 client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}])
 if kill == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
-'''
+"""
 
 
 def test_a_client_remembers_what_a_killed_process_was_told(tmp_path: Path) -> None:

@@ -102,7 +102,9 @@ def says_something(message: Message) -> bool:
 def _blocks_in(message: Message) -> list[Block]:
     """The blocks of a message that does not name a tool by its role."""
     form = rendering.form_of(message)
-    return blocks_of([message] if form == rendering.ITEM else message.get("parts" if form == rendering.UI else "content"))
+    if form == rendering.ITEM:
+        return blocks_of([message])
+    return blocks_of(message.get("parts" if form == rendering.UI else "content"))
 
 
 def _results_in(message: Message) -> list[ToolResult]:

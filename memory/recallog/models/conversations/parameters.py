@@ -43,8 +43,8 @@ Messages = Annotated[
     Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
     PlainValidator(_messages),
     Field(
-        description="Messages of OpenAI's chat completions, of Anthropic or of the AI SDK, or items of OpenAI's Responses "
-        "API, oldest first, or one, or their JSON."
+        description="Messages of OpenAI's chat completions, of Anthropic or of the AI SDK, or items of OpenAI's "
+        "Responses API, oldest first, or one, or their JSON."
     ),
     WithJsonSchema(
         {

@@ -82,9 +82,9 @@ def content_in(message: Message) -> object:
 
 def answers_calls(message: Message) -> bool:
     """Whether a message has results of tools that an earlier one has called."""
-    content = message.get("content")
-    parts = content if role_in(message) == USER and isinstance(content, list | tuple) else ()
-    return role_in(message) in RESULTS or any(isinstance(part, Mapping) and part.get("type") == "tool_result" for part in parts)
+    role, content = role_in(message), message.get("content")
+    parts = content if role == USER and isinstance(content, list | tuple) else ()
+    return role in RESULTS or "tool_result" in [part.get("type") for part in parts if isinstance(part, Mapping)]
 
 
 def is_within(event: Event) -> bool:
