@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test without test-sentence-transformers test-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
+.PHONY: help install demo test without test-sentence-transformers test-adapters test-typescript types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,12 @@ types-of-adapters: install $(VENVS)/types/.installed
 
 test-adapters: types-of-adapters $(FRAMEWORKS:adapters/%=test-%) ## run the tests of adapters for frameworks, each against the real package
 
+test-typescript: install ## run the tests of the client for TypeScript in node, against a real server
+	@if command -v npm >/dev/null; then \
+		cd clients/typescript && npm ci --silent --no-audit --no-fund && RECALLOG=$(CURDIR)/$(BIN)/recallog npm test --silent; \
+	elif [ -n "$$CI" ]; then echo "node and npm are missing" >&2; exit 1; \
+	else echo "skipped: node and npm are missing"; fi
+
 check: install ## lint, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -125,4 +131,5 @@ eval: install ## measure recall on questions with known answers: make eval FILE=
 	@$(BIN)/recallog eval locomo $(FILE) $(ARGS)
 
 clean: ## remove everything that the targets have created
+	rm -rf clients/typescript/node_modules clients/typescript/dist clients/typescript/build
 	rm -rf .venv .venv-st .venv-adapters .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis
