@@ -512,7 +512,7 @@ def test_a_compaction_leaves_no_result_without_its_call(tell: Tell) -> None:
         ([{"content": "Hello."}], "messages.0.role"),
         ([*talk(1), {"role": "robot", "content": "Hello."}], "messages.1.role"),
         ([{"role": "user", "content": 7}], "messages.0.content"),
-        ([{"role": "user", "content": [{"text": "?"}]}], "messages.0.content.0"),
+        ([{"role": "user", "content": [{"texts": "?"}]}], "messages.0.content.0"),
         ([{"role": "assistant", "tool_calls": "all"}], "messages.0.tool_calls"),
         ([{"role": "user", "content": "x", "at": object()}], "messages.0"),
         ([{"role": "user", "content": "\ud800"}], "messages.0.content"),
