@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test without test-sentence-transformers check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
+.PHONY: help install demo test without test-sentence-transformers test-adapters test-typescript types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +17,9 @@ install: .venv/.installed ## create .venv with everything a developer needs
 	@touch $@
 
 # The packages under adapters are installed too: their tests are among the others. Torch takes some GB.
-ADAPTERS := $(wildcard adapters/*)
+# Those of frameworks have venvs of their own: their packages bring much along.
+FRAMEWORKS := $(addprefix adapters/recallog-,anthropic langchain langgraph openai-agents wrap)
+ADAPTERS := $(filter-out $(FRAMEWORKS),$(wildcard adapters/*))
 WITH_TORCH := adapters/recallog-sentence-transformers
 
 .venv/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
@@ -46,6 +48,41 @@ without: install ## run each test in a copy with just the memory models that it 
 
 test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs torch
 	RECALLOG_TEST_SENTENCE_TRANSFORMERS=1 .venv-st/bin/python -m pytest -m sentence_transformers
+
+# With uv, which shares packages between venvs, they are there within seconds; pip takes some minutes.
+UV := $(shell command -v uv 2>/dev/null)
+VENVS := .venv-adapters
+MAKE_VENV = $(if $(UV),$(UV) venv --quiet --clear --python $(PYTHON) $(1),$(PYTHON) -m venv --clear $(1))
+PIP_INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet \
+	--disable-pip-version-check)
+
+$(VENVS)/%/.installed: pyproject.toml adapters/%/pyproject.toml
+	$(call MAKE_VENV,$(@D))
+	@echo '*' > $(VENVS)/.gitignore
+	$(call PIP_INSTALL,$(@D)) --editable . --editable 'adapters/$*[test]'
+	@touch $@
+
+$(VENVS)/types/.installed: pyproject.toml $(FRAMEWORKS:=/pyproject.toml)
+	$(call MAKE_VENV,$(@D))
+	@echo '*' > $(VENVS)/.gitignore
+	$(call PIP_INSTALL,$(@D)) --editable . $(FRAMEWORKS:%=--editable '%[test]')
+	@touch $@
+
+# Each in a process of its own, so that `make -j2 test-adapters` runs two at a time.
+$(FRAMEWORKS:adapters/%=test-%): test-%: $(VENVS)/%/.installed
+	cd adapters/$* && ../../$(VENVS)/$*/bin/python -m pytest -q
+
+types-of-adapters: install $(VENVS)/types/.installed
+	$(BIN)/mypy --python-executable $(VENVS)/types/bin/python \
+		$(foreach each,$(FRAMEWORKS:adapters/%=%),-p $(subst -,_,$(each)))
+
+test-adapters: types-of-adapters $(FRAMEWORKS:adapters/%=test-%) ## run the tests of adapters for frameworks, each against the real package
+
+test-typescript: install ## run the tests of the client for TypeScript in node, against a real server
+	@if command -v npm >/dev/null; then \
+		cd clients/typescript && npm ci --silent --no-audit --no-fund && RECALLOG=$(CURDIR)/$(BIN)/recallog npm test --silent; \
+	elif [ -n "$$CI" ]; then echo "node and npm are missing" >&2; exit 1; \
+	else echo "skipped: node and npm are missing"; fi
 
 check: install ## lint, types and layers
 	$(BIN)/ruff check .
@@ -94,4 +131,5 @@ eval: install ## measure recall on questions with known answers: make eval FILE=
 	@$(BIN)/recallog eval locomo $(FILE) $(ARGS)
 
 clean: ## remove everything that the targets have created
-	rm -rf .venv .venv-st .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf clients/typescript/node_modules clients/typescript/dist clients/typescript/build
+	rm -rf .venv .venv-st .venv-adapters .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis

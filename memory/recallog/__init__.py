@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recallog.retrieval.fusing import fuse as fuse
     from recallog.settings import Settings as Settings
     from recallog.version import __version__ as __version__
+    from recallog.wrapping import wrap as wrap
     from recallog_schemas.event import Event as Event
     from recallog_schemas.event import Position as Position
     from recallog_schemas.views import *

@@ -373,13 +373,146 @@ def test_a_message_beyond_the_limit_is_refused_and_nothing_is_written(tell: Tell
     assert not tell(work)
 
 
+ANTHROPIC: list[Message] = [
+    {"role": "user", "content": "Is it warm in Oslo and in Rome?"},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "t-1", "name": "weather", "input": {"city": "Oslo"}},
+            {"type": "tool_use", "id": "t-2", "name": "weather", "input": {"city": "Rome"}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "t-1", "content": "snow"},
+            {"type": "tool_result", "tool_use_id": "t-2", "content": [{"type": "text", "text": "scorching heat"}]},
+        ],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "In Rome."}]},
+]
+RESPONSES: list[Message] = [
+    {"role": "user", "content": [{"type": "input_text", "text": "What is on the photo?"}]},
+    {"type": "reasoning", "id": "rs-1", "summary": []},
+    {"type": "function_call", "id": "fc-1", "call_id": "c-1", "name": "look", "arguments": '{"photo": 1}'},
+    {"type": "function_call_output", "call_id": "c-1", "output": "a red balloon"},
+    {"type": "mcp_call", "id": "m-1", "name": "roll", "arguments": "{}", "output": "seven", "server_label": "dice"},
+    {
+        "type": "message",
+        "role": "assistant",
+        "id": "msg-1",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "A balloon.", "annotations": []}],
+    },
+]
+UI: list[Message] = [
+    {"id": "u-1", "role": "user", "parts": [{"type": "text", "text": "Who owes flour?"}]},
+    {
+        "id": "u-2",
+        "role": "assistant",
+        "parts": [
+            {"type": "step-start"},
+            {
+                "type": "tool-lookup",
+                "toolCallId": "k-1",
+                "state": "output-available",
+                "input": {"about": "flour"},
+                "output": {"name": "the miller of Ghent"},
+            },
+            {"type": "text", "text": "The miller."},
+        ],
+    },
+]
+FORMS = pytest.mark.parametrize(
+    "said", [ANTHROPIC, RESPONSES, UI], ids=["content blocks", "items of responses", "UI messages"]
+)
+
+
+@FORMS
+def test_messages_of_other_apis_come_back_as_they_were_added_and_are_added_once(said: list[Message]) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            assert (await memory.conversation.add(*CHAT, said)).added == len(said)
+            assert (await memory.conversation.add(*CHAT, said)).added == 0
+            assert list((await memory.conversation.messages(*CHAT)).messages) == said
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("said", "used"),
+    [
+        (ANTHROPIC, ["weather(city=Oslo): snow", "weather(city=Rome): scorching heat"]),
+        (RESPONSES, ["look(photo=1): a red balloon", "roll(): seven"]),
+        (UI, ['lookup(about=flour): {"name": "the miller of Ghent"}']),
+    ],
+    ids=["content blocks", "items of responses", "UI messages"],
+)
+def test_results_of_tools_among_content_are_recalled(said: list[Message], used: list[str]) -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.conversation.add(*CHAT, said)
+            for text in used:
+                hits = (await memory.recall("s", "bot", text.partition(": ")[2], top_k=3)).hits
+                assert text in [hit.text for hit in hits if hit.event.kind == "tool.used"]
+
+    run(work())
+
+
+def test_a_result_finds_its_call_among_content_of_an_earlier_adding() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            for message in ANTHROPIC:
+                await memory.conversation.add(*CHAT, message, continues=True)
+            (hit, *_) = (await memory.recall("s", "bot", "scorching heat")).hits
+            assert hit.text == "weather(city=Rome): scorching heat"
+
+    run(work())
+
+
+def test_results_alone_begin_no_turn() -> None:
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.conversation.add(*CHAT, ANTHROPIC)
+            events = (await memory.episodic("s", "bot")).memories
+            assert {each.event.turn for each in events} == {1}
+
+    run(work())
+
+
+def test_a_large_result_among_content_is_recalled_by_its_beginning_and_kept_whole() -> None:
+    large = f"A zeppelin lands. {'x' * 400_000}"
+    said: Message = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t-1", "content": large}]}
+
+    async def work() -> None:
+        async with Memory.in_memory() as memory:
+            await memory.conversation.add(*CHAT, said)
+            assert (await memory.conversation.messages(*CHAT)).messages == (said,)
+            (hit, *_) = (await memory.recall("s", "bot", "zeppelin")).hits
+            assert hit.event.payload["result"].startswith("A zeppelin lands.")
+
+    run(work())
+
+
+def test_a_compaction_leaves_no_result_without_its_call(tell: Tell) -> None:
+    async def work(memory: Memory) -> None:
+        filler = [{"role": ("user", "assistant")[number % 2], "content": f"Message {number}."} for number in range(14)]
+        await memory.conversation.add(*CHAT, [*filler, *ANTHROPIC, *filler[:6]])
+        await memory.conversation.compact(*CHAT, max_messages=20, keep=8)
+        kept = (await memory.conversation.messages(*CHAT)).messages[1:]
+        assert kept[0] == ANTHROPIC[1]
+
+    tell(work)
+
+
 @pytest.mark.parametrize(
     ("messages", "at"),
     [
         ([{"content": "Hello."}], "messages.0.role"),
         ([*talk(1), {"role": "robot", "content": "Hello."}], "messages.1.role"),
         ([{"role": "user", "content": 7}], "messages.0.content"),
-        ([{"role": "user", "content": [{"text": "?"}]}], "messages.0.content.0"),
+        ([{"role": "user", "content": [{"texts": "?"}]}], "messages.0.content.0"),
         ([{"role": "assistant", "tool_calls": "all"}], "messages.0.tool_calls"),
         ([{"role": "user", "content": "x", "at": object()}], "messages.0"),
         ([{"role": "user", "content": "\ud800"}], "messages.0.content"),

@@ -64,6 +64,7 @@ PUBLIC = sorted(
         "compact",
         "format_context",
         "fuse",
+        "wrap",
         *ERRORS,
         *views.__all__,
     ]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from contract.store_contract import StoreContract
-from recallog import Memory, Settings
+from recallog import Memory, Settings, wrap
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Passage
 from recallog_projections.index.embedders.registry import embedder
@@ -402,3 +402,8 @@ def test_the_packages_of_the_repository_import_what_the_guide_says() -> None:
 def test_the_guide_shows_the_groups_and_factories_that_the_code_has() -> None:
     for group in (plugins.LEDGERS, plugins.STORES, plugins.ENGINES, plugins.EMBEDDERS):
         assert f"| `{group}` | `factory(" in GUIDE
+
+
+def test_wrapping_a_client_without_its_package_names_the_command_that_installs_it() -> None:
+    with without_ours(), pytest.raises(SettingsError, match=r"pip install \./adapters/recallog-wrap in a clone"):
+        wrap(object())

@@ -73,8 +73,8 @@ def openapi() -> Schema:
     """The OpenAPI document without operations."""
     models = Models()
     text = {"description": "Metrics", "content": {"text/plain": {"schema": _TEXT}}}
-    metrics = {"200": text, **problems_of((404,))}
-    healthy = answers_of(200, _READY, (503,))
+    metrics = {"200": text, **problems_of(TROUBLE[:1])}
+    healthy = answers_of(200, _READY, TROUBLE[1:])
     health = (("healthz", "Whether the process lives."), ("readyz", "Whether the memory can answer."))
     paths = {
         events.EVENTS: {"post": _publish(models), "get": _read(models)},
@@ -93,10 +93,15 @@ def openapi() -> Schema:
         "paths": paths,
         "components": {
             "schemas": {**models.definitions(), "Problem": _PROBLEM, "EventsPage": _PAGE},
-            "responses": {str(status): {"description": _TROUBLE[status], "content": problem} for status in TROUBLE},
+            "responses": {statuses: {"description": _statuses(statuses), "content": problem} for statuses in TROUBLE},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key, or a JWT."}},
         },
     }
+
+
+def _statuses(among: str) -> str:
+    """What each status of a range means."""
+    return "\n".join(f"- {status}: {text}" for status, text in _TROUBLE.items() if str(status)[0] == among[0])
 
 
 def asyncapi() -> Schema:

@@ -7,8 +7,9 @@ image, audio, video, file, document (also input_..., ..._url)   Said: a note, as
 thinking, reasoning, think; a `text` with `thought`             Thought
 tool_use, server_tool_use, mcp_tool_use, function_call          ToolCall
 tool_call, tool-call; `functionCall`                            ToolCall
-tool_result, ..._tool_result, function_call_output              ToolResult
+tool_result, ..._tool_result, ..._call_output                   ToolResult
 tool_call_response, tool-result; `functionResponse`             ToolResult
+tool-<name>, dynamic-tool, mcp_call                             ToolCall, and ToolResult as soon as there is one
 any other type, and thoughts without a readable text            LeftOut
 """
 
@@ -25,9 +26,10 @@ _THOUGHTS = frozenset({"thinking", "reasoning", "reasoning_text", "think"})
 _CALLS = frozenset(
     {"tool_use", "server_tool_use", "mcp_tool_use", "function_call", "custom_tool_call", "tool_call", "tool-call"}
 )
-_RESULTS = (  # also what ends in "_tool_result"
-    "tool_result", "function_call_output", "custom_tool_call_output", "tool_call_response", "tool-result",
-)  # fmt: skip
+_RESULTS = ("tool_result", "tool-result", "tool_call_response", "_call_output")
+"""How types of results end."""
+_ANSWERED = ("tool-", "dynamic-tool", "mcp_call")
+"""How the types of calls begin that have their own results."""
 _OF_GOOGLE = {
     "functionCall": "function_call",
     "functionResponse": "tool_result",
@@ -88,9 +90,9 @@ def blocks_of(content: object) -> list[Block]:
     if isinstance(content, str):
         return [Said(content)]
     if isinstance(content, dict) and "type" in content:
-        return [_block(content, 0)]
+        content = [content]
     if isinstance(content, list):
-        return [_block(part, index) for index, part in enumerate(content)]
+        return [block for index, part in enumerate(content) for block in _blocks(part, index)]
     raise InvalidEvent("content: neither a string, null nor a list of parts", path="content", rule="content")
 
 
@@ -115,6 +117,20 @@ def nonempty(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _blocks(part: object, index: int) -> Iterable[Block]:
+    kind = part.get("type") if isinstance(part, dict) else None
+    is_call = isinstance(kind, str) and kind.startswith(_ANSWERED) and kind not in _CALLS
+    if not isinstance(part, dict) or not is_call or str(kind).endswith(_RESULTS):
+        return [_block(part, index)]
+    name = _first(part, "toolName", "name") or str(kind).removeprefix("tool-")
+    call = _call(part, {**part, "name": name})
+    result = _first(part, "output", "errorText", "error")
+    if result is None:
+        return [call]
+    failed = part.get("output") is None or outcomes.failed(result)
+    return [call, ToolResult(call.id, call.tool, _plain(result), ok=not failed)]
+
+
 def _block(part: object, index: int) -> Block:
     if isinstance(part, str):
         return Said(part)
@@ -129,7 +145,7 @@ def _block(part: object, index: int) -> Block:
         return Said(part["refusal"], refusal=True)
     if kind in _CALLS:
         return _call(part, part)
-    if kind in _RESULTS or kind.endswith("_tool_result"):
+    if kind.endswith(_RESULTS):
         return _result(part, _first(part, "content", "output", "response", "result"))
     if kind in _THOUGHTS:
         text = _thought(part)
@@ -166,7 +182,7 @@ def _thought(part: Mapping[str, Any]) -> str:
 def _call(call: Mapping[str, Any], function: Mapping[str, Any]) -> ToolCall:
     arguments = _first(function, "arguments", "input", "args")
     return ToolCall(
-        nonempty(_first(call, "call_id", "id", "toolCallId")),
+        nonempty(_first(call, "call_id", "toolCallId", "id")),
         nonempty(_first(function, "name", "toolName")) or "unknown",
         _parsed(arguments) if isinstance(arguments, str) else arguments,
         arguments if isinstance(arguments, str) else None,

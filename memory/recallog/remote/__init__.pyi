@@ -407,7 +407,7 @@ class Remote:
 
     @property
     def conversation(self) -> Conversation:
-        """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`."""
+        """The messages of sessions, in the form of a model's API: `memory.conversation`."""
 
     @property
     def long_term(self) -> LongTerm:

@@ -5,18 +5,22 @@ assistant             agent.spoke {"text", "refusal"?, "message"} by the agent
 tool, function        tool.used {"tool", "arguments", "result", "ok", "message"} by the agent
 system, developer     message.added {"message"} by the agent; so is a message without a text
 
+Items of OpenAI's Responses API, which have no role, are those of the assistant, or results of tools by their type. The
+text of a message of the AI SDK is in its parts. `form` says so of the event.
+
 `message` has what the other fields do not say of the message, so that it can be given back as it was. A message that is
-larger than an event is kept as JSON in `message.part` events before its own, whose text is cut.
+larger than an event is kept as JSON in `message.part` events before its own, whose text is cut. Results of tools among
+the content of a message, as Anthropic and the AI SDK have them, are `tool.used` {..., "within"} events before its own.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
-from recallog.messages.blocks import Said, ToolCall, blocks_of, calls_of, nonempty, result_of
+from recallog.messages.blocks import Block, Said, ToolCall, ToolResult, blocks_of, calls_of, nonempty, result_of
 from recallog.messages.mapping import MESSAGE_TIMES, Cast, author_of
 from recallog.messages.times import time_in
 from recallog_projections.models.conversations import rendering
@@ -31,6 +35,7 @@ ROLES = frozenset({USER, ASSISTANT}) | rendering.INSTRUCTIONS | rendering.RESULT
 """The roles of messages, as OpenAI's chat completions name them."""
 
 _UNKNOWN_TOOL = "unknown"
+_SHOWN_OF_LARGE = ("role", "type", "name", "tool_call_id", "call_id")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -55,12 +60,12 @@ def checked(message: Mapping[str, Any], path: str) -> dict[str, Any]:
         raise InvalidArgument(f"{path}: must be JSON: {error}", path=path, rule="json_type") from None
     if not isinstance(plain, dict):
         raise InvalidArgument(f"{path}: should be a message, an object with a role", path=path, rule="dict_type")
-    role = plain.get("role")
-    if not isinstance(role, str) or role not in ROLES:
+    if rendering.role_in(plain) not in ROLES:
         names = ", ".join(sorted(ROLES))
+        role = plain.get("role")
         raise InvalidArgument(f"{path}.role: {role!r} is not one of {names}", path=f"{path}.role", rule="role")
     try:
-        blocks_of(plain.get("content"))
+        _blocks_in(plain)
         calls_of(plain)
     except InvalidEvent as error:
         raise InvalidArgument(f"{path}.{error}", path=f"{path}.{error.path}", rule=error.rule) from None
@@ -77,15 +82,35 @@ def calls_by_id(messages: Sequence[Message]) -> dict[str, ToolCall]:
     return {
         call.id: call
         for message in messages
-        if message.get("role") == ASSISTANT
-        for call in calls_of(message)
-        if call.id is not None
+        if rendering.role_in(message) == ASSISTANT
+        for call in [*calls_of(message), *_blocks_in(message)]
+        if isinstance(call, ToolCall) and call.id is not None
     }
 
 
-def called_by(message: Message) -> str | None:
-    """The id of the call that a message answers; None if it names none."""
-    return nonempty(message.get("tool_call_id"))
+def called_by(message: Message) -> set[str]:
+    """The ids of the calls that a message answers."""
+    return {result.call_id for result in _results_in(message) if result.call_id is not None}
+
+
+def says_something(message: Message) -> bool:
+    """Whether a message has more than results of tools."""
+    blocks = _blocks_in(message)
+    return not blocks or any(not isinstance(block, ToolResult) for block in blocks)
+
+
+def _blocks_in(message: Message) -> list[Block]:
+    """The blocks of a message that does not name a tool by its role."""
+    form = rendering.form_of(message)
+    if form == rendering.ITEM:
+        return blocks_of([message])
+    return blocks_of(message.get("parts" if form == rendering.UI else "content"))
+
+
+def _results_in(message: Message) -> list[ToolResult]:
+    if rendering.form_of(message) is None and message["role"] in rendering.RESULTS:
+        return [result_of(message)]
+    return [block for block in _blocks_in(message) if isinstance(block, ToolResult)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +125,15 @@ class MessageEvent:
 
 
 def events_of(event: MessageEvent, calls: Mapping[str, ToolCall], path: str) -> list[Event]:
-    """The event of a message, behind its parts if it is larger than an event. `calls` are those that it may answer.
+    """The event of a message, after those of results that it has among its content, and after its parts if it is larger
+    than an event. `calls` are those that it may answer.
 
     Raises `InvalidArgument`, which names the field below `path`, and `EventTooLarge` for more than 16 MiB.
     """
     conversation, message = event.conversation, event.message
     draft = _draft(conversation, message, calls)
+    if (form := rendering.form_of(message)) is not None:
+        draft = replace(draft, fields=draft.fields | {"form": form})
     moment = time_in(message, MESSAGE_TIMES)
     fields = {
         "id": event.id,
@@ -119,21 +147,27 @@ def events_of(event: MessageEvent, calls: Mapping[str, ToolCall], path: str) -> 
         **({"audience": (conversation.agent,)} if draft.agent != conversation.agent else {}),
     }
     try:
-        return [_made(fields, draft)]
+        results = [] if draft.kind == rendering.TOOL_USED else _within(conversation, fields, message, calls)
+        try:
+            return [*results, _made(fields, {**draft.fields, "message": draft.rest}, draft.arguments_as_written)]
+        except EventTooLarge:
+            return [*results, *_in_parts(conversation, message, fields, draft, path)]
     except EventTooLarge:
-        return _in_parts(conversation, message, fields, draft, path)
+        raise
     except InvalidEvent as error:
         raise InvalidArgument(f"{path}: {error}", path=path, rule=error.rule) from None
 
 
 def _draft(conversation: ConversationKey, message: Message, calls: Mapping[str, ToolCall]) -> _Draft:
-    role, content = message["role"], message.get("content")
+    role, content = rendering.role_in(message), message.get("content")
     added = _Draft(rendering.ADDED, conversation.agent, {}, dict(message))
     if role in rendering.INSTRUCTIONS:
         return added
     if role in rendering.RESULTS:
         return _result(conversation, message, calls)
-    said = [block for block in blocks_of(content) if isinstance(block, Said)]
+    if rendering.form_of(message) == rendering.ITEM:
+        return added
+    said = [block for block in _blocks_in(message) if isinstance(block, Said)]
     refused = [Said(refusal, refusal=True)] if (refusal := nonempty(message.get("refusal"))) is not None else []
     spoken = said if role == USER else [*said, *refused]
     text = content if isinstance(content, str) and content else "\n".join(block.text for block in spoken)
@@ -143,7 +177,7 @@ def _draft(conversation: ConversationKey, message: Message, calls: Mapping[str, 
     if role == ASSISTANT and any(block.refusal for block in spoken):
         fields["refusal"] = True
     rest = {name: value for name, value in message.items() if name not in ("role", "content")}
-    if content != text:
+    if content != text and "content" in message:
         rest["content"] = content
     if role == ASSISTANT:
         return _Draft(rendering.AGENT_SAID, conversation.agent, fields, rest)
@@ -153,28 +187,47 @@ def _draft(conversation: ConversationKey, message: Message, calls: Mapping[str, 
 
 
 def _result(conversation: ConversationKey, message: Message, calls: Mapping[str, ToolCall]) -> _Draft:
-    found, content = result_of(message), message.get("content")
-    call = calls.get(found.call_id or "") or ToolCall(found.call_id, found.tool or _UNKNOWN_TOOL)
-    fields: dict[str, Any] = {"tool": call.tool}
-    if call.arguments is not None:
-        fields["arguments"] = call.arguments
-    fields |= {"result": found.result, "ok": found.ok}
-    left_out = {"content"} | ({"role"} if message["role"] == rendering.TOOL else set())
+    (found, *_), written = _results_in(message), "output" if rendering.form_of(message) else "content"
+    fields, call = _answer(found, calls)
+    left_out = {written} | ({"role"} if message.get("role") == rendering.TOOL else set())
     rest = {name: value for name, value in message.items() if name not in left_out}
-    if not (isinstance(content, str) and content == found.result):
-        rest["content"] = content
+    if not (isinstance(message.get(written), str) and message[written] == found.result):
+        rest[written] = message.get(written)
     return _Draft(rendering.TOOL_USED, conversation.agent, fields, rest, call.arguments_as_written)
 
 
-def _made(fields: Mapping[str, Any], draft: _Draft, **more: Any) -> Event:
-    payload = {**draft.fields, "message": draft.rest, **more}
+def _answer(found: ToolResult, calls: Mapping[str, ToolCall]) -> tuple[dict[str, Any], ToolCall]:
+    """The payload of a result, and the call that it answers."""
+    call = calls.get(found.call_id or "") or ToolCall(found.call_id, found.tool or _UNKNOWN_TOOL)
+    arguments = {} if call.arguments is None else {"arguments": call.arguments}
+    return {"tool": call.tool, **arguments, "result": found.result, "ok": found.ok}, call
+
+
+def _within(
+    conversation: ConversationKey, fields: Mapping[str, Any], message: Message, calls: Mapping[str, ToolCall]
+) -> list[Event]:
+    """The events of the results that a message has among its content; of a large result the beginning."""
+    common = {name: value for name, value in fields.items() if name != "audience"}
+    common |= {"agent": conversation.agent, "kind": rendering.TOOL_USED}
+    made: list[Event] = []
+    for number, result in enumerate(_results_in(message), 1):
+        answer, call = _answer(result, calls)
+        of_result, payload = common | {"id": f"{fields['id']}/result-{number}"}, answer | {"within": fields["id"]}
+        try:
+            made.append(_made(of_result, payload, call.arguments_as_written))
+        except EventTooLarge:
+            made.append(_made(of_result, _shortened(payload), None))
+    return made
+
+
+def _made(fields: Mapping[str, Any], payload: Mapping[str, Any], arguments_as_written: str | None) -> Event:
     try:
         return codec.make({**fields, "payload": payload})
     except InvalidEvent as error:
-        if isinstance(error, EventTooLarge) or draft.arguments_as_written is None:
+        if isinstance(error, EventTooLarge) or arguments_as_written is None:
             raise
         # A model may have written a number that no ledger takes, such as 1e999.
-        return codec.make({**fields, "payload": payload | {"arguments": draft.arguments_as_written}})
+        return codec.make({**fields, "payload": {**payload, "arguments": arguments_as_written}})
 
 
 def _in_parts(
@@ -212,12 +265,16 @@ def _in_parts(
         "digest": rendering.digest_of(message),
     }
     # What is shown of it if its parts are missing, and of a shared message to others.
-    rest = {name: draft.rest[name] for name in ("role", "name", "tool_call_id") if _is_short(draft.rest.get(name))}
+    rest = {name: draft.rest[name] for name in _SHOWN_OF_LARGE if _is_short(draft.rest.get(name))}
     if draft.kind == rendering.ADDED:
-        rest["content"] = _beginning(message.get("content"))
-    short = {name: _beginning(value) for name, value in draft.fields.items()}
+        rest["content"] = _beginning(rendering.content_in(message))
+    short = _shortened(draft.fields)
     own = codec.make({**fields, "payload": {**short, "message": rest, "parts": stated}})
     return [*parts, own]
+
+
+def _shortened(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _beginning(value) for name, value in payload.items()}
 
 
 def _is_short(value: object) -> bool:

@@ -51,7 +51,7 @@ class _Given:
 
     @property
     def instructs(self) -> bool:
-        return self.message["role"] in rendering.INSTRUCTIONS
+        return rendering.role_in(self.message) in rendering.INSTRUCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _events(
         calls |= adding.calls_by_id([each.message])
         if number in present.known:
             continue
-        if each.message["role"] == USER and turn is None:
+        if rendering.role_in(each.message) == USER and turn is None and adding.says_something(each.message):
             now = min(now + 1, limits.TURN_MAX)
         ordinal = present.ever + len(ids)
         key = ("id", each.own_id) if each.own_id is not None else (ordinal, each.digest)
@@ -284,7 +284,7 @@ async def _calls(
     session: AgentReading, conversation: ConversationKey, given: Sequence[_Given]
 ) -> Mapping[str, ToolCall]:
     """The calls in the newest messages that results among the given ones answer."""
-    wanted = {call for each in given if (call := adding.called_by(each.message)) is not None}
+    wanted = {call for each in given for call in adding.called_by(each.message)}
     wanted -= adding.calls_by_id([each.message for each in given]).keys()
     found: dict[str, ToolCall] = {}
     if not wanted:

@@ -172,7 +172,7 @@ def extractive(messages: Sequence[Message]) -> str:
 
 def text_of(message: Message) -> str:
     """What a message says: its text, else its refusal."""
-    content = message.get("content")
+    content = rendering.content_in(message)
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, Sequence) else ()
@@ -188,7 +188,7 @@ def _cut(body: Sequence[Message], thresholds: Thresholds, counted: int) -> int:
     if not thresholds.exceeded(counted, sum(map(rendering.chars_of, newest)), len(body)):
         return 0
     ends = len(body) - thresholds.keep
-    while ends and body[ends].get("role") in rendering.RESULTS:
+    while ends and rendering.answers_calls(body[ends]):
         ends -= 1
     return ends
 
@@ -209,14 +209,14 @@ def _snippet(message: Message) -> str:
         return " ".join(_parsed(message).text.split())[: conversations_limits.COMPACT_SNIPPET_CHARS]
     said = text_of(message) or ", ".join(f"{call.get('name')}()" for call in rendering.calls_in(message))
     text = " ".join(said.split())[: conversations_limits.COMPACT_SNIPPET_CHARS]
-    return f"{message.get('role')}: {text}" if text else ""
+    return f"{rendering.role_in(message)}: {text}" if text else ""
 
 
 def _binding(planned: Plan) -> list[str]:
     """The sentences with must, never or always that are replaced, each once, oldest first. Results of tools bind
     nobody."""
     former = planned.former.sentences if planned.former is not None else ()
-    said = (text_of(each) for each in planned.head if each.get("role") not in rendering.RESULTS)
+    said = (text_of(each) for each in planned.head if not rendering.answers_calls(each))
     sentences = (sentence.strip() for text in said for sentence in _SENTENCE_END.split(text))
     return list(dict.fromkeys([*former, *(each for each in sentences if _BINDING.search(each))]))
 

@@ -26,7 +26,7 @@ Written = TypeVar("Written", "MessagesAdded", "MessagesRemoved", "Recorded")
 
 
 class Conversation(FacadePart):
-    """The messages of sessions, in the form of OpenAI's chat completions: `memory.conversation`.
+    """The messages of sessions, in the form of a model's API: `memory.conversation`.
 
     A conversation belongs to a space, an agent and a session. Each message is one event, which other queries find as
     any other: a message of the user is for the agent alone, and one of the assistant is what the agent said. A long

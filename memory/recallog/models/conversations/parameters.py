@@ -42,16 +42,19 @@ ConversationSession = Annotated[str, identified("Session whose messages they are
 Messages = Annotated[
     Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
     PlainValidator(_messages),
-    Field(description="Messages in the form of OpenAI's chat completions, oldest first, or one, or their JSON."),
+    Field(
+        description="Messages of OpenAI's chat completions, of Anthropic or of the AI SDK, or items of OpenAI's "
+        "Responses API, oldest first, or one, or their JSON."
+    ),
     WithJsonSchema(
         {
             "anyOf": [
                 {
                     "type": "array",
                     "maxItems": conversations_limits.MESSAGES_MAX,
-                    "items": {"type": "object", "required": ["role"]},
+                    "items": {"type": "object"},
                 },
-                {"type": "object", "required": ["role"]},
+                {"type": "object"},
                 {"type": "string"},
             ],
             "examples": [[{"role": "user", "content": "Who owes the miller?"}]],

@@ -1,7 +1,8 @@
-"""The messages in events, in the form of OpenAI's chat completions.
+"""The messages in events, in the form in which they were added, else in that of OpenAI's chat completions.
 
-An event that `conversation.add` wrote has in `payload.message` what its other fields do not say of its message. Other
-events of a session are messages too:
+An event that `conversation.add` wrote has in `payload.message` what its other fields do not say of its message, and in
+`payload.form` its form, if it has a form of its own. Other events of a session are messages too, except for those that
+say what a message has in itself (`payload.within`):
 
 user.injected    a message of the user
 agent.spoke      a message of the assistant, or, for other agents that see it, of a user with the speaker's name
@@ -33,6 +34,11 @@ INSTRUCTIONS = frozenset({"system", "developer"})
 RESULTS = frozenset({TOOL, FUNCTION})
 """The roles of messages with the result of a tool."""
 
+ITEM = "item"
+"""The form of an item of OpenAI's Responses API: it has no role, and the result of a tool is its output."""
+UI = "ui"
+"""The form of a message of the AI SDK: it has parts and no content."""
+
 ROLE_OF: Mapping[str, str] = {USER_SAID: USER, AGENT_SAID: ASSISTANT, TOOL_USED: TOOL}
 """The role of the messages in events of a kind, unless an event says another one."""
 ROLE_OF_PLAIN: Mapping[str, str] = {USER_SAID: USER, AGENT_SAID: ASSISTANT, TOOL_USED: ASSISTANT, ADDED: ""}
@@ -42,6 +48,8 @@ Message = Mapping[str, Any]
 """A message in the form of OpenAI's chat completions."""
 
 _TEXT = {USER_SAID: "text", AGENT_SAID: "text", TOOL_USED: "result"}
+_TEXT_IN: Mapping[str | None, str | None] = {ITEM: "output", UI: None}
+"""Where a message of some form has the text of its event; else in its content."""
 _OWN_ID = "id"
 _PARTS_MAX = conversations_limits.MESSAGE_BYTES_MAX // conversations_limits.MESSAGE_PART_CHARS + 1
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -50,6 +58,38 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 def is_added(event: Event) -> bool:
     """Whether the event is a message that was added to a conversation."""
     return isinstance(event.payload.get("message"), dict)
+
+
+def form_of(message: Message) -> str | None:
+    """The form of a message that has one of its own; None for those of chat completions and of Anthropic."""
+    if "role" not in message:
+        return ITEM if isinstance(message.get("type"), str) else None
+    return UI if "content" not in message and isinstance(message.get("parts"), list | tuple) else None
+
+
+def role_in(message: Message) -> str:
+    """The role of a message; an item has that of the one who makes it."""
+    if form_of(message) == ITEM:
+        return TOOL if message["type"].endswith("_output") else ASSISTANT
+    role = message.get("role")
+    return role if isinstance(role, str) else ""
+
+
+def content_in(message: Message) -> object:
+    """The content of a message: a text or a list of parts, if it has any."""
+    return message.get({ITEM: "output", UI: "parts"}.get(form_of(message) or "", "content"))
+
+
+def answers_calls(message: Message) -> bool:
+    """Whether a message has results of tools that an earlier one has called."""
+    role, content = role_in(message), message.get("content")
+    parts = content if role == USER and isinstance(content, list | tuple) else ()
+    return role in RESULTS or "tool_result" in [part.get("type") for part in parts if isinstance(part, Mapping)]
+
+
+def is_within(event: Event) -> bool:
+    """Whether the event says what a message has in itself, and so is not one."""
+    return isinstance(event.payload.get("within"), str)
 
 
 def parts_of(event: Event) -> int:
@@ -73,14 +113,16 @@ def messages_of(event: Event, reader: str) -> list[dict[str, Any]]:
     payload = event.payload
     if is_added(event):
         rest = dict(payload["message"])
+        form = payload.get("form")
         if event.kind == ADDED:
-            return [rest | {"role": role_of(event)}]
+            return [rest if form == ITEM else rest | {"role": role_of(event)}]
         rest.pop("role", None)
-        message: dict[str, Any] = {"role": role_of(event)}
+        message: dict[str, Any] = {} if form == ITEM else {"role": role_of(event)}
         if event.kind == AGENT_SAID and event.agent != reader:
             return [_of_other(event)]
-        if "content" not in rest:
-            message["content"] = payload.get(_TEXT[event.kind])
+        where = _TEXT_IN.get(form, "content")
+        if where is not None and where not in rest:
+            message[where] = payload.get(_TEXT[event.kind])
         return [message | rest]
     if event.kind == USER_SAID:
         named = {} if event.agent == USER else {"name": event.agent}
@@ -100,13 +142,15 @@ def role_of(event: Event) -> str:
     the role of its kind: nobody instructs the model of another one."""
     role = event.payload["message"].get("role")
     if event.kind == ADDED:
+        if event.payload.get("form") == ITEM:
+            return role_in(event.payload["message"])
         return role if isinstance(role, str) else ""
     return FUNCTION if event.kind == TOOL_USED and role == FUNCTION else ROLE_OF[event.kind]
 
 
 def chars_of(message: Message) -> int:
     """The characters of a message that a model reads as text: its content, and the calls of tools in it."""
-    content = message.get("content")
+    content = content_in(message)
     texts: list[object] = [message.get("refusal")]
     if isinstance(content, str):
         texts.append(content)

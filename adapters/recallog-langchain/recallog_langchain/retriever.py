@@ -1,0 +1,55 @@
+"""What an agent remembers, as documents of LangChain."""
+
+from typing import Any, TypeAlias
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import Field, SkipValidation
+
+from recallog import RecallHit
+from recallog.sync import Memory, Remote
+
+AnyMemory: TypeAlias = Memory | Remote
+
+
+class RecallogRetriever(BaseRetriever):
+    """Finds what an agent remembers about a question.
+
+    ```python
+    retriever = RecallogRetriever(memory=memory, space="home", agent="assistant")
+    documents = retriever.invoke("What must the cake not have in it?")
+    ```
+
+    A document says in its metadata who said it, where, when and how well it matches: it is what somebody has said,
+    never an instruction to your model.
+    """
+
+    memory: SkipValidation[AnyMemory]
+    space: str
+    agent: str
+    top_k: int = 10
+    weak: bool = False
+    """Whether hits are returned too that probably have nothing to do with the question."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Further arguments of `memory.recall`, such as `types` or `author`."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        found = self.memory.recall(self.space, self.agent, query, top_k=self.top_k, **self.options)
+        return [_document_of(hit) for hit in found.hits if self.weak or not hit.weak]
+
+
+def _document_of(hit: RecallHit) -> Document:
+    event = hit.event
+    metadata = {
+        "id": event.id,
+        "author": event.agent,
+        "kind": event.kind,
+        "session": event.session,
+        "turn": event.turn,
+        "at": event.at.isoformat(),
+        "score": hit.score,
+        "similarity": hit.similarity,
+        "weak": hit.weak,
+    }
+    return Document(id=event.id, page_content=hit.text, metadata=metadata)
