@@ -33,8 +33,6 @@ FORMATS = "recallog.formats"
 """A `Format` of `recallog_service.formats`."""
 COMMANDS = "recallog.commands"
 """`register(app)`: adds the command of that name to a Typer application."""
-MCP_COMMANDS = "recallog.commands.mcp"
-"""`register(group)`: adds commands to the group `recallog mcp`."""
 
 
 _ENTRY_POINTS = ("*.dist-info/entry_points.txt", "*.egg-info/entry_points.txt")

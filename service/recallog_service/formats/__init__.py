@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from recallog_service.formats.conversation_file import reader_of_each as reader_of_each
     from recallog_service.formats.conversations import Conversation as Conversation
     from recallog_service.formats.conversations import digest as digest
+    from recallog_service.formats.conversations import space_of_project as space_of_project
     from recallog_service.formats.declared import declared_in as declared_in
     from recallog_service.formats.elsewhere import structure_of as structure_of
     from recallog_service.formats.exchanges import Exchange as Exchange
