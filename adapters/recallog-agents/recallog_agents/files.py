@@ -63,6 +63,7 @@ class Change:
         try:
             if self.after is None:
                 target.unlink(missing_ok=True)
+                _remove_empty(target.parent)
                 return None
             target.parent.mkdir(parents=True, exist_ok=True)
             backup = None if self.before is None or self.restores is not None else _backup(target, self.before)
@@ -308,6 +309,14 @@ def _replace(target: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that has nothing left in it, and those above it, but for the user's and the working directory."""
+    with suppress(OSError):  # it is not empty
+        while folder not in (Path.home(), Path.cwd()):
+            folder.rmdir()
+            folder = folder.parent
 
 
 def _umask() -> int:

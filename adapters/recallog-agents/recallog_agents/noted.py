@@ -21,6 +21,9 @@ def uninstall(home: Path, agent: str) -> None:
         _write(home, left, environment(home))
     else:
         _file(home).unlink(missing_ok=True)
+        with suppress(OSError):  # there is a memory, or something of hooks that is not read yet
+            for folder in (_file(home).parent, home):
+                folder.rmdir()
 
 
 def environment(home: Path) -> Mapping[str, str]:
