@@ -195,7 +195,8 @@ def uninstall(path: Path, parts: Sequence[Part]) -> Change:
             without = part.take(changed, _earlier_text(backups))
             _check(part, changed, without)
             changed = without
-        return Change(path, before, _bytes(changed, before) if changed else None)
+        is_left = changed.strip() and not (_is_new(backups, found) and not any(part.rest(changed) for part in parts))
+        return Change(path, before, _bytes(changed, before) if is_left else None)
 
 
 def _is_before(parts: Sequence[Part], earlier: bytes | None, present: bytes) -> bool:
@@ -207,6 +208,14 @@ def _is_before(parts: Sequence[Part], earlier: bytes | None, present: bytes) -> 
         for part in parts:
             text = part.put(text)
         return _bytes(text, earlier) == present
+    return False
+
+
+def _is_new(backups: Sequence[Path], parts: Sequence[Part]) -> bool:
+    """Whether a file did not exist before parts were put into it: its oldest backup, if any, has them already."""
+    with suppress(ValueError, RecallogError):
+        text = _earlier_text(backups)
+        return not backups or any(part.found_in(text) is not None for part in parts)
     return False
 
 

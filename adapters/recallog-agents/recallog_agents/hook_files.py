@@ -73,21 +73,36 @@ class JsonHooks(HookFile):
         return found
 
     def present(self, text: str) -> Mapping[str, list[Any]]:
-        found = {event: list(filter(self._has_ours, entries)) for event, entries in _events(text).items()}
+        found = {event: list(map(self._only_ours, entries)) for event, entries in self._entries(text).items()}
         return {event: entries for event, entries in found.items() if entries}
+
+    def _entries(self, text: str) -> Mapping[str, list[Any]]:
+        """The entries that have hooks of ours, maybe beside others."""
+        return {event: list(filter(self._has_ours, entries)) for event, entries in _events(text).items()}
+
+    def _only_ours(self, entry: Any) -> Any:
+        return entry | {"hooks": list(filter(_is_ours, entry["hooks"]))} if self.is_grouped else entry
 
     def put(self, text: str, hooks: Mapping[str, list[Any]]) -> str:
         if self.present(text) == hooks:
             return text
-        text = self.take(text)
+        if not all(map(self._is_all_ours, (each for entries in self._entries(text).values() for each in entries))):
+            text = self.take(text)
         if not text.strip():
             text = "{}\n"
             if self.version is not None:
                 text = jsonc.put(text, ["version"], self.version)
         for event, entries in hooks.items():
             for entry in entries:
-                text = jsonc.append(text, ["hooks", event], entry)
+                text = self._with(text, event, entry)
         return text
+
+    def _with(self, text: str, event: str, entry: Any) -> str:
+        """The text with an entry, in the place of ours if there is one."""
+        for number, present in enumerate(_events(text).get(event, ())):
+            if self._has_ours(present):
+                return jsonc.put(text, ["hooks", event, number], entry)
+        return jsonc.append(text, ["hooks", event], entry)
 
     def take(self, text: str, earlier: str = "") -> str:
         for event in self.present(text):
