@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from recallog import IdConflict, Memory, RecallogError
+from recallog import IdConflict, InvalidEvent, Memory, RecallogError
 from recallog_agents import spool
 from recallog_service.formats import Item, Options, Source, registry
 from recallog_service.ingest import ingest
@@ -60,9 +60,12 @@ class Capture:
         for path, record in spool.claim(str(self._home)).items():
             try:
                 added |= await self._read_record(path, record)
-            except (RecallogError, OSError) as error:  # it stays in the spool
+            except InvalidEvent as error:  # another program's file
+                spool.log(str(self._home), f"not captured: {record['transcripts']}: {error}")
+                spool.done(path)
+            except (RecallogError, OSError) as error:  # it stays in the spool, and others would fail too
                 spool.log(str(self._home), f"not captured yet: {record['transcripts']}: {error}")
-                await asyncio.sleep(0.5)
+                return added
         for transcript, size in before.items():
             if (
                 _size(transcript) not in (None, size)
