@@ -58,6 +58,15 @@ Home = Annotated[
     Path | None,
     typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default="~/.recallog"),
 ]
+HomeOfSpace = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        envvar="RECALLOG_HOME",
+        help="Folder of the memory.",
+        show_default="~/.recallog; with --space .recallog",
+    ),
+]
 
 _HOME = "RECALLOG_HOME"
 _SCRUB, _SCRUBBED = "RECALLOG_SCRUB", "secrets,emails,phones,cards"
@@ -108,7 +117,7 @@ def install_command(
     name: ServerName = "recallog",
     yes: Yes = False,
     dry_run: DryRun = False,
-    home: Home = None,
+    home: HomeOfSpace = None,
     as_json: Json = False,
 ) -> None:
     """Let a coding agent remember: put hooks and an MCP server into its configuration.
@@ -131,6 +140,7 @@ def install_command(
     it is right.
     """
     client = None if agent_name is None else CLIENTS[agent_name.value]
+    home = _home(home, space)
 
     async def prepared() -> tuple[Server | None, list[Change]]:
         parts = _parts(client, only, here, file)
@@ -152,7 +162,7 @@ def install_command(
         return
     done = _apply(changes, client, name, yes, dry_run, as_json, done="installed")
     if done and only is not Only.mcp and client.name in HOOKS:
-        noted.install(_home(home), client.name, _environment())
+        noted.install(home, client.name, _environment())
     if not as_json and done and any(change.is_needed for change in changes):
         terminal.note(client.next)
     raise typer.Exit(0 if done or dry_run else 1)
@@ -190,8 +200,9 @@ def uninstall_command(
     raise typer.Exit(0 if done or dry_run else 1)
 
 
-def _home(home: Path | None) -> Path:
-    return (home or Path.home() / ".recallog").absolute()
+def _home(home: Path | None, space: str | None = None) -> Path:
+    """The folder of the memory: that of all projects, or for a space by its name that of other commands."""
+    return (home or (Path() if space else Path.home()) / ".recallog").absolute()
 
 
 def _parts(client: Client | None, only: Only | None, here: bool, file: Path | None) -> list[tuple[Path, list[Only]]]:
@@ -221,11 +232,11 @@ def _part(client: Client, kind: Only, name: str, server: Server | None = None, h
 
 
 def _changes(
-    client: Client, parts: Sequence[tuple[Path, list[Only]]], name: str, server: Server | None, home: Path | None
+    client: Client, parts: Sequence[tuple[Path, list[Only]]], name: str, server: Server | None, home: Path
 ) -> list[Change]:
     hooks = None
     if client.name in HOOKS:
-        words = [*_hook_command(), client.name, "--home", str(_home(home))]
+        words = [*_hook_command(), client.name, "--home", str(home)]
         quoted = subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
         hooks = HOOKS[client.name].hooks(words, quoted)
     return [files.install(path, [_part(client, kind, name, server, hooks) for kind in kinds]) for path, kinds in parts]
@@ -339,7 +350,7 @@ def _check_options(client: Client | None, only: Only | None, space: str | None, 
 
 
 def _server(
-    client: Client | None, space: str | None, agent: str | None, read_only: bool, url: str | None, home: Path | None
+    client: Client | None, space: str | None, agent: str | None, read_only: bool, url: str | None, home: Path
 ) -> Server:
     if url is not None:
         if not url.startswith(("http://", "https://")) or url.rstrip("/").endswith("/mcp"):
@@ -358,8 +369,8 @@ def _server(
     arguments = ["mcp", *where, "--agent", name_of("--agent", named_agent)]
     if read_only:
         arguments.append("--read-only")
-    if Settings.valid(home=_home(home)).ledger is None:
-        arguments += ["--home", str(_home(home))]
+    if Settings.valid(home=home).ledger is None:
+        arguments += ["--home", str(home)]
     return Server(command=_command("recallog"), args=tuple(arguments), environment=_environment())
 
 
@@ -383,7 +394,7 @@ def _hook_command() -> list[str]:
     return [found] if Path(found).exists() else [sys.executable, "-m", "recallog_agents.hook"]
 
 
-async def _checked(space: str | None, agent: str | None, url: str | None, home: Path | None, *, new: bool) -> list[str]:
+async def _checked(space: str | None, agent: str | None, url: str | None, home: Path, *, new: bool) -> list[str]:
     """Remarks about the names. Raises `InvalidArgument` if a memory has events, but none in the space."""
     if space is None:
         return []
@@ -399,7 +410,7 @@ async def _checked(space: str | None, agent: str | None, url: str | None, home: 
             async with Remote(url, key=os.environ.get(KEY)) as remote:
                 unknown, is_space = await unknown_in(remote)
         else:
-            with terminal.opened(_home(home)) as (memory, _):
+            with terminal.opened(home) as (memory, _):
                 async with memory:
                     unknown, is_space = await unknown_in(memory)
     except RecallogError as error:

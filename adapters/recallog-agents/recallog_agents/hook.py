@@ -34,12 +34,12 @@ _ANSWER_BYTES_MAX = 1024 * 1024
 
 def main() -> None:
     """Entry point of `recallog-hook`."""
-    run(sys.argv[1:])
+    run(sys.argv[1:], _age())
 
 
-def run(arguments: list[str]) -> None:
-    """Run a hook, and end the process."""
-    began = time.monotonic() - _age()
+def run(arguments: list[str], age: float = 0.0) -> None:
+    """Run a hook, and end the process, whose start took `age` seconds of the time of the hook."""
+    began = time.monotonic() - age
     os.umask(0o077)
     agent, home, given = _parsed(arguments)
     state = _State()

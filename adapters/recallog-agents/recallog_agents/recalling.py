@@ -31,7 +31,11 @@ async def at_prompt(memory: Memory, space: str, agent: str, session: str, prompt
         memory.recall(space, agent, question, top_k=2 * _PROMPT_HITS),
         memory.recall(EVERYWHERE, agent, question, top_k=_EVERYWHERE_HITS),
     )
-    others = [hit for hit in of_project.hits if not hit.weak and not _is_of(hit.event.session, session)]
+    others = [
+        hit
+        for hit in of_project.hits
+        if not hit.weak and not _is_of(hit.event.session, session) and hit.text.strip() != question
+    ]
     found = [*others[:_PROMPT_HITS], *(hit for hit in of_all.hits if not hit.weak)]
     return _text([("What may help with this request:", [_dated(hit, hit.quote) for hit in found])])
 
