@@ -71,7 +71,7 @@ def test_every_event_is_noted_or_ignored_and_the_agent_goes_on(tmp_path: Path, a
     assert (done.code, done.err, log_of(tmp_path)) == (0, "", [])
     expected = {"cursor": {}, "opencode": {"context": ""}}.get(agent)
     expected = {"continue": True} if name == "beforeSubmitPrompt" else expected
-    assert done.out == (json.dumps(expected) if expected is not None and name in EVENTS[agent] else "")
+    assert done.out.strip() == (json.dumps(expected) if expected is not None and name in EVENTS[agent] else "")
     is_noted = EVENTS[agent].get(name) not in (None, "start")
     assert [each["session"] for each in waiting(tmp_path)] == [COMMON["session_id"]] * is_noted
 

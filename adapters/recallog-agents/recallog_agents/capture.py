@@ -50,13 +50,15 @@ class Capture:
         self._rests: dict[str, float] = {}
         """Until when a transcript is not read at tool uses."""
         self._shared: set[str] = set()
+        self.is_stuck = False
+        """Whether the last drain could not go on."""
         self.spaces: dict[str, str] = {}
         """The spaces of transcripts that were read."""
 
     async def drain(self) -> bool:
         """Read what waits; whether something was added."""
         before = dict(self._sizes)
-        added = False
+        added = self.is_stuck = False
         for path, record in spool.claim(str(self._home)).items():
             try:
                 added |= await self._read_record(path, record)
@@ -65,6 +67,7 @@ class Capture:
                 spool.done(path)
             except (RecallogError, OSError) as error:  # it stays in the spool, and others would fail too
                 spool.log(str(self._home), f"not captured yet: {record['transcripts']}: {error}")
+                self.is_stuck = True
                 return added
         for transcript, size in before.items():
             if (

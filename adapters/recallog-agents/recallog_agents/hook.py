@@ -47,7 +47,8 @@ def run(arguments: list[str], age: float = 0.0) -> None:
     try:
         data = given if given is not None else _input()
         state.is_read = True
-        sys.stdout.write(_answer(agent, home, data, began, state))
+        answer = _answer(agent, home, data, began, state)
+        sys.stdout.write(f"{answer}\n" if answer else "")
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the agent goes on
         spool.log(home, f"{agent}: {type(error).__name__}: {error}")

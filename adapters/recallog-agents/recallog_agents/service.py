@@ -31,6 +31,8 @@ _ANSWER_SECONDS = 2.0
 _REQUEST_BYTES_MAX = 1024 * 1024
 _LOOK_SECONDS = 2.0
 """How often the process looks whether transcripts have grown."""
+_RETRY_SECONDS = 10.0
+"""The same after a failure, for example while another program holds a lock."""
 _HEAD_BYTES = 256 * 1024
 
 _log = logging.getLogger("recallog.agents")
@@ -56,14 +58,15 @@ class Service:
         self._name_address(server.sockets[0].getsockname()[1])
         try:
             await self._start_index()
-            while time.monotonic() - self._active_at < IDLE_SECONDS or self._waiting():
-                await self._drain()
+            while time.monotonic() - self._active_at < IDLE_SECONDS and self._is_named():
+                pause = _LOOK_SECONDS if await self._drain() else _RETRY_SECONDS
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_SECONDS):
+                    async with asyncio.timeout(pause):
                         await self._nudged.wait()
                 self._nudged.clear()
         finally:
-            Path(spool.place(str(self._home), spool.ADDRESS)).unlink(missing_ok=True)
+            if self._is_named():
+                Path(spool.place(str(self._home), spool.ADDRESS)).unlink(missing_ok=True)
             server.close()
 
     def _name_address(self, port: int) -> None:
@@ -75,20 +78,28 @@ class Service:
         aside.replace(address)
         Path(spool.place(str(self._home), spool.STARTING)).unlink(missing_ok=True)
 
-    def _waiting(self) -> bool:
-        return any(Path(spool.place(str(self._home), spool.SPOOL)).glob("*.json*"))
+    def _is_named(self) -> bool:
+        """Whether hooks find this process. Not if the folder was deleted, or another process serves it."""
+        try:
+            address = json.loads(Path(spool.place(str(self._home), spool.ADDRESS)).read_bytes())
+            return bool(address["token"] == self._token)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
     async def _start_index(self) -> None:
         with suppress(RecallogError):  # until it can be started, words are compared
             await self._memory.start_index()
 
-    async def _drain(self) -> None:
+    async def _drain(self) -> bool:
+        """Read what hooks left; whether all of it could be read."""
         try:
             if await self._capture.drain():
                 await self._memory.catch_up()
+            return not self._capture.is_stuck
         except Exception as error:  # noqa: BLE001 - the next drain tries again
             _log.exception("what hooks left could not be read")
             spool.log(str(self._home), f"not captured yet: {type(error).__name__}: {error}")
+            return False
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
