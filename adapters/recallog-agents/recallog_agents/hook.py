@@ -21,11 +21,7 @@ DEADLINE_SECONDS = 1.0
 _RECALL_SECONDS = 0.75
 """Until when an answer is waited for, from the start of the process."""
 _LAST_SECONDS = 0.9
-"""When a hook ends in the middle of what it does, unless the event is read and not noted yet."""
-_NOTING_SECONDS = 1.0
-"""How much longer a hook then has: a note is not lost on a machine that is busy with other things."""
-_INPUT_SECONDS_MIN = 0.3
-"""How long a hook waits for its event in any case."""
+"""When a hook ends in the middle of what it does."""
 _START_SECONDS = 20.0
 """How long a process that was started may take before another one is started."""
 _INPUT_BYTES_MAX = 64 * 1024 * 1024
@@ -42,24 +38,15 @@ def run(arguments: list[str], age: float = 0.0) -> None:
     began = time.monotonic() - age
     os.umask(0o077)
     agent, home, given = _parsed(arguments)
-    state = _State()
-    _end_in_time(home, agent, began, state)
+    _end_in_time(home, agent, began)
     try:
         data = given if given is not None else _input()
-        state.is_read = True
-        answer = _answer(agent, home, data, began, state)
+        answer = _answer(agent, home, data, began)
         sys.stdout.write(f"{answer}\n" if answer else "")
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the agent goes on
         spool.log(home, f"{agent}: {type(error).__name__}: {error}")
     os._exit(0)
-
-
-class _State:
-    """How far a hook is."""
-
-    is_read = False
-    is_noted = False
 
 
 def _parsed(arguments: list[str]) -> tuple[str, str, bytes | None]:
@@ -87,33 +74,43 @@ def _age() -> float:
         return 0.0
 
 
-def _end_in_time(home: str, agent: str, began: float, state: _State) -> None:
-    left = max(_INPUT_SECONDS_MIN, _LAST_SECONDS - (time.monotonic() - began))
+def _end_in_time(home: str, agent: str, began: float) -> None:
+    """End the process when it has had its time: not that for which the system let it wait for a processor.
+
+    A note is thus not lost where hundreds of hooks start at once.
+    """
+
+    def left() -> float:
+        return _LAST_SECONDS - (time.monotonic() - began - _starved())
+
     if not hasattr(signal, "setitimer"):  # Windows
         import threading
 
-        timer = threading.Timer(left + _NOTING_SECONDS, os._exit, (0,))
+        timer = threading.Timer(left(), os._exit, (0,))
         timer.daemon = True
         timer.start()
         return
 
     def end(*_: object) -> None:
-        if state.is_noted:
-            os._exit(0)
-        signal.signal(signal.SIGALRM, give_up)
-        if state.is_read:
-            signal.setitimer(signal.ITIMER_REAL, _NOTING_SECONDS)
-        else:
-            give_up()
-
-    def give_up(*_: object) -> None:
+        if left() > 0:
+            signal.setitimer(signal.ITIMER_REAL, left() + 0.01)
+            return
         signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
         signal.setitimer(signal.ITIMER_REAL, 0.05)  # the log may be on the disk that is too slow
         spool.log(home, f"{agent}: ended after {time.monotonic() - began:.1f} s: the input or the disk is too slow")
         os._exit(0)
 
     signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, left)
+    signal.setitimer(signal.ITIMER_REAL, max(0.01, left()))
+
+
+def _starved() -> float:
+    """For how many seconds this process was ready to run and did not, where the system says so."""
+    try:
+        with open("/proc/self/schedstat", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _input() -> bytes:
@@ -136,7 +133,7 @@ def _is_whole(data: bytes) -> bool:
     return True
 
 
-def _answer(agent: str, home: str, data: bytes, began: float, state: _State) -> str:
+def _answer(agent: str, home: str, data: bytes, began: float) -> str:
     """What the agent is told: JSON, or nothing."""
     if agent not in EVENTS:
         raise ValueError(f"not a known agent; known are {', '.join(EVENTS)}")
@@ -149,7 +146,6 @@ def _answer(agent: str, home: str, data: bytes, began: float, state: _State) -> 
         return ""
     session, folder = session_of(payload), folder_of(payload)
     transcripts = _capture(agent, home, event, action, payload, session, folder)
-    state.is_noted = True
     request = {"agent": agent, "action": action, "session": session, "folder": folder, "transcripts": transcripts}
     if action == START:
         request |= {"source": str(payload.get("source") or "startup")}
