@@ -262,6 +262,21 @@ def test_an_agent_without_a_transcript_is_captured_by_its_events(home: Path, age
     assert recallog("ingest", kept, "--home", home, "--json", "--no-index").json["added"] == 0
 
 
+def test_a_turn_of_codex_that_is_notified_is_found_by_its_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, session = tmp_path / "codex" / "sessions" / "2026" / "03", "0199f0c0-aaaa-7bbb-8ccc-000000000001"
+    folder.mkdir(parents=True)
+    codex_rollout(folder / f"rollout-2026-03-01T12-00-00-{session}.jsonl", session, ("user", "Fix the race."))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    home = tmp_path / "home"
+    with served(home):
+        start_service(home)
+        run_hook(home, "codex", {"type": "agent-turn-complete", "thread-id": session, "cwd": "/home/ann/app"})
+        wait_drained(home)
+        assert remembered(home, "codex") == ["Fix the race."]
+
+
 def test_cursor_is_told_at_the_start_of_a_session(home: Path, projects: Path) -> None:
     a_session(projects, home)
     event = {"conversation_id": "c1", "hook_event_name": "sessionStart", "workspace_roots": ["/home/ann/app"]}

@@ -10,11 +10,13 @@ import os
 import re
 import time
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from recallog import IdConflict, InvalidEvent, Memory, RecallogError
 from recallog_agents import spool
+from recallog_agents.clients import located
 from recallog_service.formats import Item, Options, Source, registry
 from recallog_service.ingest import ingest
 
@@ -83,7 +85,7 @@ class Capture:
     async def _read_record(self, path: str, record: dict[str, Any]) -> bool:
         """Read the transcripts of a record, and take it out of the spool, unless it has to wait."""
         added, waits = False, False
-        for transcript in _chosen(record["transcripts"]):
+        for transcript in _chosen(record["transcripts"]) or _rollouts(record):
             size = _size(transcript)
             if size is None:
                 waits |= not self._is_own(transcript) and _age(path) < _WAIT_SECONDS
@@ -181,6 +183,14 @@ def _chosen(transcripts: list[str]) -> list[str]:
     others = [each for each in transcripts if each not in own]
     readable = [each for each in others if _size(each) is None or _is_recognised(each)]
     return readable or own
+
+
+def _rollouts(record: dict[str, Any]) -> list[str]:
+    """The rollouts of a session of Codex whose event names none, as that of `notify` does."""
+    if record.get("agent") != "codex" or not record.get("session"):
+        return []
+    sessions = Path(located("~/.codex/sessions"))
+    return [str(each) for each in sessions.rglob(f"rollout-*{escape(str(record['session']))}.jsonl")]
 
 
 def _is_recognised(transcript: str) -> bool:
