@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from recallog import Memory, Remembered
@@ -18,6 +19,7 @@ _TEXT_CHARS_MAX = 6_000
 _SESSIONS_READ = 20
 _EVENTS_READ = 100
 _LESSONS = 5
+_LESSONS_SECONDS = 0.25
 _TASKS_MAX = 20
 _DONE = ("completed", "done", "cancelled", "deleted")
 
@@ -54,17 +56,26 @@ async def at_start(memory: Memory, space: str, agent: str, session: str, source:
     stopped = [_dated(each, each.text) for each in sorted([*asked[-2:], *said[-1:]], key=lambda each: each.position)]
     topic = asked[-1].text[:_QUESTION_CHARS_MAX] if asked else "lessons"
     lessons, of_all = await asyncio.gather(
-        memory.long_term.lessons(space, agent, topic, limit=_LESSONS),
+        _lessons(memory, space, agent, topic),
         memory.long_term.list(EVERYWHERE, "user", limit=_LESSONS),
     )
     return _text(
         [
             ("Where the last session stopped:", stopped),
             ("Tasks that it left open:", open_tasks(each.event.payload for each in events)),
-            ("Lessons:", [_one_line(each.entry.text) for each in lessons.lessons]),
+            ("Lessons:", lessons),
             ("For all projects:", [_one_line(each.text) for each in of_all.entries]),
         ]
     )
+
+
+async def _lessons(memory: Memory, space: str, agent: str, topic: str) -> list[str]:
+    """The lessons that fit a topic; none if the index is slow, for example because it starts: the rest is not late."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LESSONS_SECONDS):
+            found = await memory.long_term.lessons(space, agent, topic, limit=_LESSONS)
+            return [_one_line(each.entry.text) for each in found.lessons]
+    return []
 
 
 def open_tasks(payloads: Iterable[Mapping[str, Any]]) -> list[str]:
