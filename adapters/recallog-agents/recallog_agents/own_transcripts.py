@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from recallog_service.formats import Cast, Conversation, Format, Found, Options, Sample, reader, space_of_project
+from recallog_service.formats import Cast, Conversation, Format, Found, Options, Structure, reader, space_of_project
 
 _EXPECTED = "a transcript that the hooks of Recallog wrote: one message per line"
+_STRUCTURE = Structure([{"recallog_agent": "<text>", "session": "<text>", "message": "<object>"}])
 
 
 def _find(found: Sequence[object], _options: Options) -> Found:
@@ -24,8 +25,10 @@ def _is_line(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("recallog_agent"), str) and "message" in value
 
 
-def _recognises(sample: Sample) -> bool:
-    return any(map(_is_line, sample.objects))
-
-
-FORMAT = Format("recallog-hooks", "transcripts that hooks of coding agents keep", _recognises, reader(_EXPECTED, _find))
+FORMAT = Format(
+    "recallog-hooks",
+    "transcripts that hooks of coding agents keep",
+    _STRUCTURE,
+    reader(_EXPECTED, _find, _STRUCTURE),
+    "prompts, answers, tool calls with their results",
+)
