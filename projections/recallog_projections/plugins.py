@@ -35,8 +35,6 @@ COMMANDS = "recallog.commands"
 """`register(app)`: adds the command of that name to a Typer application."""
 WRAPPERS = "recallog.wrappers"
 """`wrap(client, **options)`: a client of an API of models that remembers, under the name `clients`."""
-MCP_COMMANDS = "recallog.commands.mcp"
-"""`register(group)`: adds commands to the group `recallog mcp`."""
 
 
 _ENTRY_POINTS = ("*.dist-info/entry_points.txt", "*.egg-info/entry_points.txt")

@@ -28,7 +28,7 @@ def paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
 
 
 COMMANDS = sorted(path for _, command in summarize.commands() for path in paths(command))
-SILENT = {("export",), ("serve",), ("worker",)}
+SILENT = {("export",), ("mcp",), ("serve",), ("worker",)}
 """Those whose output is no answer."""
 
 
@@ -76,7 +76,7 @@ def failed(result: Result, code: int, says: str) -> None:
 
 BY_HAND = {
     "copy", "export", "ingest", "keys create", "keys list", "keys revoke",
-    "mcp install", "mcp uninstall", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
+    "mcp", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
     "workspace export", "workspace import",
 }  # fmt: skip
 

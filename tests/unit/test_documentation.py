@@ -27,6 +27,7 @@ from recallog_schemas.errors import StorageError
 from recallog_service.access import Access
 from recallog_service.cli.serving import DEFAULT_PORT
 from recallog_service.http.app import Application
+from support import coding_agents
 from support.cli import environment_of, recallog
 from support.events import numbered
 from support.http import served
@@ -265,6 +266,18 @@ def test_the_commands_of_the_readme_use_a_server(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, f"{CLIENTS['claude-code'].next}\n")
     assert ended.stdout.count("The mill burned.") >= 2, ended.stdout
     assert '"baker"' in (tmp_path / ".mcp.json").read_text()
+
+
+@pytest.mark.models("all")
+def test_the_commands_of_the_page_on_coding_agents_capture_what_was_said(tmp_path: Path) -> None:
+    install, commands = blocks("docs/coding-agents.md", "shell")
+    assert install.splitlines()[1] == "recallog install claude-code"
+    with coding_agents.served(tmp_path / "memory"):
+        ended = shell(commands, tmp_path)
+    assert ended.returncode == 0, ended
+    said = [line.rpartition("] ")[2] for line in ended.stdout.splitlines() if line.startswith("[turn")]
+    assert said[:2] == ["We deploy with make ship.", "I will use make ship."]
+    assert len(install.splitlines()) + len(commands.splitlines()) <= 20
 
 
 @pytest.mark.models("all")

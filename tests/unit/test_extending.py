@@ -375,11 +375,11 @@ def test_eval_is_wrong_use_without_its_package_and_the_package_is_named() -> Non
 
 
 @pytest.mark.usefixtures("alone")
-def test_mcp_install_without_its_package_says_what_to_install() -> None:
-    done = recallog("mcp", "install", "--client", "codex", "--space", "village")
+@pytest.mark.parametrize("command", ["install", "uninstall", "hook"])
+def test_a_command_for_coding_agents_is_wrong_use_without_its_package_and_the_package_is_named(command: str) -> None:
+    done = recallog(command, "codex")
     assert done.code == 2
-    assert "recallog mcp install and uninstall are commands of recallog-agents" in done.err
-    assert "pip install ./adapters/recallog-agents" in done.err
+    assert f"recallog {command} is a command of recallog-agents; install that package" in done.err
 
 
 KNOW_INTERNALS = ("recallog-demo", "recallog-testing")

@@ -367,6 +367,22 @@ def server(home: Path, agent: str = AGENT, *more: str) -> StdioServerParameters:
 
 
 @pytest.mark.models("long_term")
+def test_a_client_that_is_started_in_a_project_works_in_the_space_of_that(tmp_path: Path) -> None:
+    words = ["-m", "recallog_service", "mcp", "--project", "/home/ann/app", "--agent", AGENT, "--home", str(tmp_path)]
+    started = StdioServerParameters(
+        command=sys.executable, args=words, env={**environment_of(), "RECALLOG_INDEX": "off"}
+    )
+
+    async def work() -> list[str]:
+        async with Client(started) as client:
+            await call(client, "retain_memory", content="The mill burned.")
+        async with Memory.open(tmp_path) as memory:
+            return [each.space for each in await memory.spaces()]
+
+    assert run(work()) == ["project/home/ann/app"]
+
+
+@pytest.mark.models("long_term")
 def test_a_second_client_sees_at_once_what_the_first_one_has_stored(tmp_path: Path) -> None:
     async def work() -> None:
         async with Client(server(tmp_path)) as first, Client(server(tmp_path)) as second:

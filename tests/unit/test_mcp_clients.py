@@ -11,6 +11,7 @@ import pytest
 
 from recallog_agents import files, jsonc
 from recallog_agents.clients import CLIENTS, Server
+from recallog_agents.files import Change, ServerPart
 from recallog_schemas.errors import RecallogError
 from support.cli import recallog, spawn
 from support.events import event, publish_in
@@ -47,6 +48,14 @@ TOML_FILES = {
 }
 
 
+def put_in(client: Any, path: Path, name: str, server: Server) -> Change:
+    return files.install(path, [ServerPart(client, name, client.entry(server))])
+
+
+def take_out(client: Any, path: Path, name: str) -> Change:
+    return files.uninstall(path, [ServerPart(client, name)])
+
+
 def cases() -> list[Any]:
     found = []
     for client in CLIENTS.values():
@@ -74,22 +83,22 @@ def test_what_install_puts_in_uninstall_takes_out_byte_by_byte(
     tmp_path: Path, client: Any, content: bytes, server: Server
 ) -> None:
     path = file_of(client, tmp_path, content)
-    backup = files.install(client, path, "recallog", server).write()
+    backup = put_in(client, path, "recallog", server).write()
     assert backup is not None
     assert backup.read_bytes() == content
     assert client.servers(path.read_bytes().decode("utf-8-sig"))["recallog"] == client.entry(server)
-    files.uninstall(client, path, "recallog").write()
+    take_out(client, path, "recallog").write()
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (content, [path])
 
 
 @pytest.mark.parametrize(("client", "content"), cases())
 def test_what_the_user_changes_afterwards_stays(tmp_path: Path, client: Any, content: bytes) -> None:
     path = file_of(client, tmp_path, content)
-    files.install(client, path, "recallog", CONNECTED).write()
+    put_in(client, path, "recallog", CONNECTED).write()
     other = client.insert(path.read_bytes().decode("utf-8-sig"), "later", {"command": "y"})
     path.write_bytes(other.encode())
     expected = client.rest(other, "recallog")
-    files.uninstall(client, path, "recallog").write()
+    take_out(client, path, "recallog").write()
     after = path.read_bytes().decode("utf-8-sig")
     assert "recallog" not in after
     assert client.rest(after, "recallog") == expected
@@ -100,7 +109,7 @@ def test_all_lines_that_were_there_stay_in_their_order(tmp_path: Path, client: A
     if b"\n" not in content.strip():
         pytest.skip("the file has no lines of its own")
     path = file_of(client, tmp_path, content)
-    diff = files.install(client, path, "recallog", STARTED).diff()[2:]
+    diff = put_in(client, path, "recallog", STARTED).diff()[2:]
     gone = [line[1:].strip() for line in diff if line.startswith("-")]
     # A comma may be put behind what was last, and an empty list is opened.
     assert all(line.rstrip(",").endswith(('"}', "}", "{}", "// mine", "1", '"dark"', '"ü"', "]", "")) for line in gone)
@@ -110,14 +119,14 @@ def test_all_lines_that_were_there_stay_in_their_order(tmp_path: Path, client: A
 def test_a_second_run_changes_nothing_and_another_server_is_updated_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / ".mcp.json"
     client = CLIENTS["claude-code"]
-    files.install(client, path, "recallog", STARTED).write()
-    assert not files.install(client, path, "recallog", STARTED).is_needed
+    put_in(client, path, "recallog", STARTED).write()
+    assert not put_in(client, path, "recallog", STARTED).is_needed
     text = (
         path.read_text().replace('"args"', '"timeout": 9, // mine\n      "args"').replace('"off"', '"off", "MINE": "1"')
     )
     path.write_text(text)
-    assert not files.install(client, path, "recallog", STARTED).is_needed
-    files.install(client, path, "recallog", Server(command="/bin/other", environment={"RECALLOG_HOME": "/m"})).write()
+    assert not put_in(client, path, "recallog", STARTED).is_needed
+    put_in(client, path, "recallog", Server(command="/bin/other", environment={"RECALLOG_HOME": "/m"})).write()
     found = parsed(path)["mcpServers"]["recallog"]
     assert (found["command"], found["args"], found["timeout"]) == ("/bin/other", [], 9)
     assert found["env"] == {"MINE": "1", "RECALLOG_HOME": "/m"}
@@ -127,9 +136,9 @@ def test_a_second_run_changes_nothing_and_another_server_is_updated_in_its_place
 def test_codex_keeps_what_its_user_added_to_the_server(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     client = CLIENTS["codex"]
-    files.install(client, path, "recallog", STARTED).write()
+    put_in(client, path, "recallog", STARTED).write()
     path.write_text(path.read_text() + "startup_timeout_sec = 20 # mine\n")
-    files.install(client, path, "recallog", CONNECTED).write()
+    put_in(client, path, "recallog", CONNECTED).write()
     assert parsed(path)["mcp_servers"]["recallog"] == {
         "url": "https://memory.example/mcp",
         "bearer_token_env_var": "RECALLOG_KEY",
@@ -159,7 +168,7 @@ def test_a_file_that_cannot_be_read_is_left_as_it_is_with_what_to_do(
 ) -> None:
     path = file_of(CLIENTS[name], tmp_path, content)
     with pytest.raises(RecallogError, match="Correct it, or move it away") as raised:
-        files.install(CLIENTS[name], path, "recallog", CONNECTED)
+        put_in(CLIENTS[name], path, "recallog", CONNECTED)
     assert says in str(raised.value)
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (content, [path])
 
@@ -179,12 +188,12 @@ def test_a_server_of_another_program_with_this_name_is_neither_replaced_nor_take
     tmp_path: Path, name: str, content: bytes
 ) -> None:
     path = file_of(CLIENTS[name], tmp_path, content)
-    with pytest.raises(RecallogError, match="give this one another name with --name"):
-        files.install(CLIENTS[name], path, "recallog", STARTED)
+    with pytest.raises(RecallogError, match="--name gives or takes one with another name"):
+        put_in(CLIENTS[name], path, "recallog", STARTED)
     with pytest.raises(RecallogError, match="is not one of Recallog"):
-        files.uninstall(CLIENTS[name], path, "recallog")
-    files.install(CLIENTS[name], path, "village", STARTED).write()
-    files.uninstall(CLIENTS[name], path, "village").write()
+        take_out(CLIENTS[name], path, "recallog")
+    put_in(CLIENTS[name], path, "village", STARTED).write()
+    take_out(CLIENTS[name], path, "village").write()
     assert path.read_bytes() == content
 
 
@@ -201,7 +210,7 @@ def test_a_server_of_another_program_with_this_name_is_neither_replaced_nor_take
 def test_a_server_of_recallog_that_was_written_by_hand_is_updated(tmp_path: Path, entry: Any) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"recallog": entry}}))
-    files.install(CLIENTS["cursor"], path, "recallog", STARTED).write()
+    put_in(CLIENTS["cursor"], path, "recallog", STARTED).write()
     assert parsed(path)["mcpServers"]["recallog"]["args"] == list(STARTED.args)
 
 
@@ -212,7 +221,7 @@ def test_a_symbolic_link_stays_one_and_permissions_stay(tmp_path: Path) -> None:
     real.chmod(0o640)
     link = tmp_path / ".mcp.json"
     link.symlink_to("dotfiles/real.json")
-    backup = files.install(CLIENTS["claude-code"], link, "recallog", STARTED).write()
+    backup = put_in(CLIENTS["claude-code"], link, "recallog", STARTED).write()
     assert link.is_symlink()
     assert "recallog" in real.read_text()
     assert backup is not None
@@ -221,7 +230,7 @@ def test_a_symbolic_link_stays_one_and_permissions_stay(tmp_path: Path) -> None:
 
 def test_a_file_that_has_changed_since_it_was_shown_is_not_overwritten(tmp_path: Path) -> None:
     path = file_of(CLIENTS["cursor"], tmp_path, b"{}\n")
-    change = files.install(CLIENTS["cursor"], path, "recallog", STARTED)
+    change = put_in(CLIENTS["cursor"], path, "recallog", STARTED)
     path.write_bytes(b'{"mine": 1}\n')
     with pytest.raises(RecallogError, match="has changed meanwhile"):
         change.write()
@@ -232,11 +241,11 @@ def test_a_file_that_has_changed_since_it_was_shown_is_not_overwritten(tmp_path:
 def test_each_backup_has_a_name_of_its_own(tmp_path: Path) -> None:
     path, client = tmp_path / "mcp.json", CLIENTS["cursor"]
     path.write_bytes(b"{}")
-    backups = {files.install(client, path, "recallog", Server(f"/{n}/recallog", ("mcp",))).write() for n in range(12)}
+    backups = {put_in(client, path, "recallog", Server(f"/{n}/recallog", ("mcp",))).write() for n in range(12)}
     assert len(backups) == 12
-    files.uninstall(client, path, "recallog").write()
+    take_out(client, path, "recallog").write()
     assert path.read_bytes() == b"{}"
-    assert files.install(client, path, "recallog", STARTED).write() not in backups
+    assert put_in(client, path, "recallog", STARTED).write() not in backups
 
 
 # The commands.
@@ -257,7 +266,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install(home: Path, *more: object, client: str = "claude-code", space: str = "village") -> Any:
-    return recallog("mcp", "install", "--client", client, "--space", space, "--agent", "baker", "--home", home, *more)
+    names = ("--space", space, "--agent", "baker", "--home", home)
+    return recallog("install", client, "--only", "mcp", "--here", *names, *more)
 
 
 @pytest.mark.parametrize(
@@ -266,20 +276,22 @@ def install(home: Path, *more: object, client: str = "claude-code", space: str =
         ("claude-code", ".mcp.json"),
         ("cursor", ".cursor/mcp.json"),
         ("vscode", ".vscode/mcp.json"),
-        ("codex", "codex/config.toml"),
+        ("codex", ".codex/config.toml"),
+        ("gemini-cli", ".gemini/settings.json"),
+        ("opencode", "opencode.json"),
     ],
 )
 def test_each_client_has_its_file_and_it_is_gone_after_uninstall(
-    home: Path, project: Path, client: str, place: str, monkeypatch: pytest.MonkeyPatch
+    home: Path, project: Path, client: str, place: str
 ) -> None:
-    monkeypatch.setenv("CODEX_HOME", str(project / "codex"))
     done = install(home, "--yes", client=client)
     assert done.code == 0, done
-    assert f"installed recallog in {project / place if client == 'codex' else place}" in done.out
-    servers = CLIENTS[client].servers((project / place).read_text())
-    assert servers["recallog"]["args"] == ["mcp", "--space", "village", "--agent", "baker", "--home", str(home)]
-    assert recallog("mcp", "uninstall", "--client", client, "--yes").code == 0
-    assert not (project / place).exists()
+    assert f"installed in {place}" in done.out
+    server = CLIENTS[client].servers((project / place).read_text())["recallog"]
+    arguments = server["command"][1:] if client == "opencode" else server["args"]
+    assert arguments == ["mcp", "--space", "village", "--agent", "baker", "--home", str(home)]
+    assert recallog("uninstall", client, "--only", "mcp", "--here", "--yes").code == 0
+    assert list(project.iterdir()) == []
 
 
 def test_other_servers_stay(home: Path, project: Path) -> None:
@@ -299,7 +311,7 @@ def test_the_change_is_shown_and_nothing_is_written_without_a_yes(home: Path, pr
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1), ("", 1)])
 def test_on_a_terminal_it_asks(home: Path, project: Path, answer: str, code: int) -> None:
-    words = ["mcp", "install", "--client", "cursor", "--space", "village", "--agent", "baker", "--home", home]
+    words = ["install", "cursor", "--only", "mcp", "--here", "--space", "village", "--agent", "baker", "--home", home]
     done = on_a_terminal(*words, typed=f"{answer}\n".encode(), cwd=project)
     assert done.code == code, done
     assert "Write .cursor/mcp.json? [y/N]" in done.shown
@@ -307,7 +319,7 @@ def test_on_a_terminal_it_asks(home: Path, project: Path, answer: str, code: int
 
 
 def test_as_json_it_says_what_was_changed(home: Path, project: Path) -> None:
-    first, second = (install(home, "--yes", "--json").json for _ in range(2))
+    first, second = (install(home, "--yes", "--json").json["files"][0] for _ in range(2))
     assert (first["changed"], first["needed"], first["backup"]) == (True, True, None)
     assert first["file"] == str(project / ".mcp.json")
     assert (second["changed"], second["needed"], second["diff"]) == (False, False, "")
@@ -322,9 +334,7 @@ def test_a_misspelt_space_is_refused_with_the_nearest_name(home: Path, project: 
 
 
 def test_a_misspelt_agent_and_a_memory_that_is_missing_are_remarks(home: Path, project: Path) -> None:
-    done = recallog(
-        "mcp", "install", "--client", "cursor", "--space", "village", "--agent", "bakr", "--home", home, "--yes"
-    )
+    done = install(home, "--agent", "bakr", "--yes", client="cursor")
     assert done.code == 0
     assert done.err.count("did you mean 'baker'?") == 1
     missing = install(project / "nowhere", "--yes")
@@ -334,11 +344,11 @@ def test_a_misspelt_agent_and_a_memory_that_is_missing_are_remarks(home: Path, p
 
 
 def test_it_is_printed_where_nothing_can_be_lost_and_says_that_nothing_was_written(home: Path, project: Path) -> None:
-    words = ["mcp", "install", "--space", "village", "--agent", "baker", "--home", home]
+    words = ["install", "--space", "village", "--agent", "baker", "--home", home]
     piped = spawn(*words, cwd=project)
     assert piped.code == 0
     assert json.loads(piped.out)["mcpServers"]["recallog"]["args"][0] == "mcp"
-    assert "nothing was written; --client claude-code|codex|cursor|vscode" in piped.err
+    assert "nothing was written; recallog install claude-code|codex|cursor" in piped.err
     with Terminal() as terminal, (project / ".mcp.json").open("w") as file:
         shown = terminal.run(*words, stdout=file)
     assert shown.code == 2
@@ -350,7 +360,8 @@ def test_it_is_printed_where_nothing_can_be_lost_and_says_that_nothing_was_writt
 def test_the_output_is_not_written_into_the_file_that_is_to_be_changed(home: Path, project: Path, command: str) -> None:
     names = ("--space", "village", "--agent", "baker", "--home", home) if command == "install" else ()
     with Terminal() as terminal, (project / ".mcp.json").open("w") as file:
-        shown = terminal.run("mcp", command, "--client", "claude-code", *names, "--yes", stdout=file, cwd=project)
+        words = (command, "claude-code", "--only", "mcp", "--here", *names, "--yes")
+        shown = terminal.run(*words, stdout=file, cwd=project)
     assert shown.code == 2
     assert "which the shell has emptied" in shown.written
     assert (project / ".mcp.json").read_bytes() == b""
@@ -358,6 +369,6 @@ def test_the_output_is_not_written_into_the_file_that_is_to_be_changed(home: Pat
 
 def test_a_password_in_the_environment_is_pointed_out(home: Path, project: Path) -> None:
     os_environment = {"RECALLOG_VIEWS": "redis://me:secret@127.0.0.1:1/0"}
-    done = recallog("mcp", "install", "--space", "v", "--agent", "b", "--home", home, **os_environment)
+    done = recallog("install", "--space", "v", "--agent", "b", "--home", home, **os_environment)
     assert "an address with a password: do not share the file" in done.err
     assert os.environ.get("RECALLOG_VIEWS") is None

@@ -21,6 +21,8 @@ ENVIRONMENT = "RECALLOG_"
 _INPUT = "recallog-key"
 _COMMANDS = frozenset({"recallog", "recallog_service"})
 """What starts a server: the command, or its module by `python -m`."""
+_VARIABLES = ("env", "environment")
+"""Where clients have the environment of a server."""
 Entry = Mapping[str, Any]
 """A server as a client writes it."""
 
@@ -43,10 +45,16 @@ class Client(ABC):
     title: str
     next: str
     """What its user does next."""
+    of_user: str
+    """Its file for all projects, in the folder of the user."""
+    of_project: str
+    """Its file for one project, in the folder of that."""
+    project: str = "."
+    """How its configuration says the folder of the project that is open."""
 
-    @abstractmethod
-    def file(self) -> Path:
-        """Its file, in the working directory or in that of the user."""
+    def file(self, *, here: bool) -> Path:
+        """Its file for all projects, or for the project in the working directory."""
+        return Path(self.of_project) if here else Path(located(self.of_user))
 
     @abstractmethod
     def entry(self, server: Server) -> Entry:
@@ -65,36 +73,57 @@ class Client(ABC):
         """The text with other fields of a server that it has. What the user added to the server stays."""
 
     @abstractmethod
-    def remove(self, text: str, name: str) -> str:
-        """The text without a server."""
+    def remove(self, text: str, name: str, earlier: str = "") -> str:
+        """The text without a server. A list that is empty then stays if an `earlier` text has it."""
 
     @abstractmethod
     def rest(self, text: str, name: str) -> object:
         """All that a text says but for a server: a change must not change it."""
 
 
+def located(path: str) -> str:
+    """A path of the user's folder, in which a variable moves the folder of a client: Codex' is `$CODEX_HOME`."""
+    for variable, start, moved in _MOVED:
+        if path.startswith(start) and os.environ.get(variable):
+            return os.environ[variable] + moved + path.removeprefix(start)
+    return str(Path(path).expanduser())
+
+
+_MOVED = (
+    ("CLAUDE_CONFIG_DIR", "~/.claude.json", "/.claude.json"),
+    ("CLAUDE_CONFIG_DIR", "~/.claude/", "/"),
+    ("CODEX_HOME", "~/.codex/", "/"),
+    ("XDG_CONFIG_HOME", "~/.config/", "/"),
+)
+"""Variables, what they replace, and what comes after their values."""
+
+
 def is_ours(entry: object) -> bool:
     """Whether a server is one of Recallog, also if its user has changed it since, or wrote it by hand."""
     if not isinstance(entry, dict):
         return False
-    if "url" in entry:
+    if "url" in entry or "httpUrl" in entry:
         key = str(entry.get("headers", "")) + str(entry.get("bearer_token_env_var", ""))
         return KEY in key or _INPUT in key
-    arguments = entry.get("args")
-    words = [entry.get("command"), *(arguments if isinstance(arguments, list) else ())]
+    words = [word for name in ("command", "args") for word in _listed(entry.get(name))]
     names = [re.split(r"[/\\]", word)[-1].removesuffix(".exe") for word in words if isinstance(word, str)]
     return "mcp" in names and not _COMMANDS.isdisjoint(names)
 
 
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
 def _updated(present: Entry, entry: Entry) -> Entry:
     """The entry with what the user has added to the one that is there: fields, variables and headers."""
-    own = {"type", "command", "args", "env", "url", "headers", "bearer_token_env_var"}
+    own = {"type", "command", "args", *_VARIABLES, "url", "httpUrl", "headers", "bearer_token_env_var"}
     found = {name: value for name, value in present.items() if name in entry or name not in own} | dict(entry)
-    variables = present.get("env")
-    if isinstance(variables, dict) and "command" in entry:
-        kept = {name: value for name, value in variables.items() if not name.startswith(ENVIRONMENT)}
-        if kept:
-            found["env"] = kept | dict(entry.get("env", {}))
+    for place in _VARIABLES:
+        variables = present.get(place)
+        if isinstance(variables, dict) and "command" in entry:
+            kept = {name: value for name, value in variables.items() if not name.startswith(ENVIRONMENT)}
+            if kept:
+                found[place] = kept | dict(entry.get(place, {}))
     if isinstance(present.get("headers"), dict) and "headers" in entry:
         found["headers"] = present["headers"] | entry["headers"]
     return found
@@ -102,23 +131,22 @@ def _updated(present: Entry, entry: Entry) -> Entry:
 
 @dataclass(frozen=True)
 class _JsonClient(Client):
-    """A client with a JSON file in the folder of a project."""
+    """A client with JSON files."""
 
-    place: str
-    container: str
+    container: str = "mcpServers"
     """The member that has the servers."""
-    key: str
+    key: str = ""
     """How its file refers to the key."""
-    typed_http: bool = True
-
-    def file(self) -> Path:
-        return Path(self.place)
+    typed: tuple[str, ...] = ("stdio", "http")
+    """The types that its entries name."""
+    address: str = "url"
 
     def entry(self, server: Server) -> Entry:
         if server.url is not None:
-            kind = {"type": "http"} if self.typed_http else {}
-            return kind | {"url": server.url, "headers": {"Authorization": f"Bearer {self.key}"}}
-        found = {"type": "stdio", "command": server.command, "args": list(server.args)}
+            kind = {"type": "http"} if "http" in self.typed else {}
+            return kind | {self.address: server.url, "headers": {"Authorization": f"Bearer {self.key}"}}
+        kind = {"type": "stdio"} if "stdio" in self.typed else {}
+        found = kind | {"command": server.command, "args": list(server.args)}
         return found | ({"env": dict(server.environment)} if server.environment else {})
 
     def servers(self, text: str) -> Mapping[str, Entry]:
@@ -144,9 +172,10 @@ class _JsonClient(Client):
             text = jsonc.put(text, [self.container, name, field], value)
         return self._with_input(text) if self._needs_input(entry) else text
 
-    def remove(self, text: str, name: str) -> str:
+    def remove(self, text: str, name: str, earlier: str = "") -> str:
         text = jsonc.remove(text, [self.container, name])
-        if not self.servers(text):
+        was_there = bool(earlier.strip()) and self.container in _object(earlier).value
+        if not self.servers(text) and not was_there:
             text = jsonc.remove(text, [self.container])
         return self._without_input(text)
 
@@ -197,12 +226,24 @@ def _is_our_input(each: object) -> bool:
 
 
 @dataclass(frozen=True)
-class _Codex(Client):
-    """Codex, with a TOML file in the folder of the user."""
+class _OpenCode(_JsonClient):
+    """OpenCode, whose file may be called .json or .jsonc."""
 
-    def file(self) -> Path:
-        home = os.environ.get("CODEX_HOME")
-        return (Path(home) if home else Path.home() / ".codex") / "config.toml"
+    def file(self, *, here: bool) -> Path:
+        file = super().file(here=here)
+        with_comments = file.with_suffix(".jsonc")
+        return with_comments if with_comments.exists() and not file.exists() else file
+
+    def entry(self, server: Server) -> Entry:
+        if server.url is not None:
+            return {"type": "remote", "url": server.url, "headers": {"Authorization": f"Bearer {self.key}"}}
+        found = {"type": "local", "command": [server.command, *server.args]}
+        return found | ({"environment": dict(server.environment)} if server.environment else {})
+
+
+@dataclass(frozen=True)
+class _Codex(Client):
+    """Codex, with TOML files."""
 
     def entry(self, server: Server) -> Entry:
         if server.url is not None:
@@ -239,11 +280,11 @@ class _Codex(Client):
                 table[field] = fields.get(field, value) if entry.get(field) == value else value
         return str(document.as_string())
 
-    def remove(self, text: str, name: str) -> str:
+    def remove(self, text: str, name: str, earlier: str = "") -> str:
         document = _toml(text)
         servers = document[_SERVERS]
         del servers[name]
-        if not servers:
+        if not servers and _SERVERS not in _toml(earlier):
             del document[_SERVERS]
         return str(document.as_string())
 
@@ -286,32 +327,62 @@ def _inline(entry: Entry) -> Any:
     return table
 
 
+_WORKSPACE = "${workspaceFolder}"
+
 CLIENTS: Mapping[str, Client] = {
     client.name: client
     for client in (
         _JsonClient(
             "claude-code",
             "Claude Code",
-            "start Claude Code in this folder and approve the server; /mcp lists it",
-            place=".mcp.json",
-            container="mcpServers",
+            "start Claude Code; /hooks and /mcp list what was installed",
+            of_user="~/.claude.json",
+            of_project=".mcp.json",
             key=f"${{{KEY}}}",
         ),
-        _Codex("codex", "Codex", "start Codex; /mcp lists the server"),
+        _Codex(
+            "codex",
+            "Codex",
+            "start Codex and trust the hooks, with /hooks; /mcp lists the server",
+            of_user="~/.codex/config.toml",
+            of_project=".codex/config.toml",
+        ),
         _JsonClient(
             "cursor",
             "Cursor",
-            "open this folder in Cursor and switch the server on in its settings, under MCP",
-            place=".cursor/mcp.json",
-            container="mcpServers",
+            "start Cursor and switch the server on in its settings, under MCP",
+            of_user="~/.cursor/mcp.json",
+            of_project=".cursor/mcp.json",
+            project=_WORKSPACE,
             key=f"${{env:{KEY}}}",
-            typed_http=False,
+            typed=("stdio",),
+        ),
+        _JsonClient(
+            "gemini-cli",
+            "Gemini CLI",
+            "start Gemini CLI; /hooks and /mcp list what was installed",
+            of_user="~/.gemini/settings.json",
+            of_project=".gemini/settings.json",
+            key=f"${KEY}",
+            typed=(),
+            address="httpUrl",
+        ),
+        _OpenCode(
+            "opencode",
+            "OpenCode",
+            "start OpenCode",
+            of_user="~/.config/opencode/opencode.json",
+            of_project="opencode.json",
+            container="mcp",
+            key=f"{{env:{KEY}}}",
         ),
         _JsonClient(
             "vscode",
             "VS Code",
             "open this folder in VS Code and start the server: MCP: List Servers",
-            place=".vscode/mcp.json",
+            of_user="",
+            of_project=".vscode/mcp.json",
+            project=_WORKSPACE,
             container="servers",
             key=f"${{input:{_INPUT}}}",
         ),

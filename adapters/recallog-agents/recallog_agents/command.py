@@ -1,61 +1,111 @@
-"""`mcp install` and `mcp uninstall`: put a memory into the configuration of an MCP client, and take it out."""
+"""`install` and `uninstall`: put a memory into the configuration of a coding agent, and take it out. `hook`: what an
+agent runs at its events."""
 
 import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
+import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import typer
 
-from recallog import InvalidArgument, RecallogError, Remote
-from recallog_agents import files
+from recallog import InvalidArgument, RecallogError, Remote, Settings
+from recallog_agents import files, hook, noted
 from recallog_agents.clients import CLIENTS, ENVIRONMENT, KEY, Client, Server
-from recallog_agents.files import Change
+from recallog_agents.files import Change, HooksPart, Part, ServerPart
+from recallog_agents.hook_files import HOOKS
 from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.mcp import Agent, ReadOnly, Space, name_of
-from recallog_service.cli.terminal import Home, Json
+from recallog_service.cli.terminal import Json
 
-ClientName = Enum("ClientName", {name: name for name in CLIENTS}, type=str)  # type: ignore[misc]  # its members are known
+AgentName = Enum("AgentName", {name: name for name in CLIENTS}, type=str)  # type: ignore[misc]  # its members are known
+
+
+class Only(StrEnum):
+    """A part of an installation."""
+
+    hooks = "hooks"
+    mcp = "mcp"
+
+
+AgentArgument = Annotated[AgentName, typer.Argument(metavar="AGENT", help=f"The agent: {', '.join(CLIENTS)}.")]
+OnlyOption = Annotated[
+    Only | None, typer.Option("--only", help="Only the hooks, or only the MCP server.", show_default="both")
+]
+Here = Annotated[
+    bool, typer.Option("--here", help="For the project in this folder, instead of for all projects of the user.")
+]
 File = Annotated[
     Path | None,
-    typer.Option(
-        "--file",
-        metavar="FILE",
-        help="Another file of the client.",
-        show_default="that of this folder; Codex: ~/.codex/config.toml",
-    ),
+    typer.Option("--file", metavar="FILE", help="Another file of the agent; needs --only.", show_default="the agent's"),
 ]
 ServerName = Annotated[
-    str, typer.Option("--name", metavar="NAME", help="How the client names the server; one for each memory.")
+    str, typer.Option("--name", metavar="NAME", help="How the agent names the MCP server; one for each memory.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change without writing it.")]
+Home = Annotated[
+    Path | None,
+    typer.Option("--home", envvar="RECALLOG_HOME", help="Folder of the memory.", show_default="~/.recallog"),
+]
+HomeOfSpace = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        envvar="RECALLOG_HOME",
+        help="Folder of the memory.",
+        show_default="~/.recallog; with --space .recallog",
+    ),
+]
 
 _HOME = "RECALLOG_HOME"
+_SCRUB, _SCRUBBED = "RECALLOG_SCRUB", "secrets,emails,phones,cards"
+"""What is taken out of texts, unless the environment says something else."""
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def register(group: typer.Typer) -> None:
-    """Add the commands to the group `mcp`."""
-    group.command("install", epilog="Example: recallog mcp install --client claude-code --space village --agent baker")(
-        install_command
-    )
-    group.command("uninstall", epilog="Example: recallog mcp uninstall --client claude-code")(uninstall_command)
+def register_install(app: typer.Typer) -> None:
+    """Add the command `install`."""
+    app.command("install", epilog="Example: recallog install claude-code")(install_command)
+
+
+def register_uninstall(app: typer.Typer) -> None:
+    """Add the command `uninstall`."""
+    app.command("uninstall", epilog="Example: recallog uninstall claude-code")(uninstall_command)
+
+
+def register_hook(app: typer.Typer) -> None:
+    """Add the command `hook`."""
+    app.command("hook", epilog="Example: recallog hook claude-code < event.json")(hook_command)
+
+
+def hook_command(agent: AgentArgument, home: Home = None) -> None:
+    """Run the hook of a coding agent, with the JSON of one of its events on standard input.
+
+    What was said is captured, and the answer is what the memory recalls. This is for
+    trying a hook out: agents run `recallog-hook`, which does the same and starts faster.
+    """
+    hook.run([agent.value, "--home", str(_home(home))])
 
 
 def install_command(
-    client: Annotated[
-        ClientName | None, typer.Option(help="The client whose file is changed; without it, nothing is.")
+    agent_name: Annotated[
+        AgentName | None,
+        typer.Argument(metavar="AGENT", help=f"{', '.join(CLIENTS)}. Without it, an MCP configuration is printed."),
     ] = None,
+    only: OnlyOption = None,
+    here: Here = False,
     space: Space = None,
     agent: Agent = None,
     read_only: ReadOnly = False,
@@ -67,145 +117,241 @@ def install_command(
     name: ServerName = "recallog",
     yes: Yes = False,
     dry_run: DryRun = False,
-    home: Home = None,
+    home: HomeOfSpace = None,
     as_json: Json = False,
 ) -> None:
-    """Let an MCP client use this memory: put a server into its configuration.
+    """Let a coding agent remember: put hooks and an MCP server into its configuration.
 
-    The server is merged into the file of the client: other servers, comments
+    The hooks capture what is said and done in each project, and recall it at the
+    start of a session and at each prompt. The MCP server gives the model tools.
+    Both are merged into the files of the agent: other hooks, servers, comments
     and settings stay. The change is shown, and written after a question; what
-    was there is kept in a backup beside the file. A second run updates the
-    server, or changes nothing.
+    was there is kept in a backup beside the file. A second run updates what was
+    installed, or changes nothing.
 
-    Without --url the client starts `recallog mcp` with the settings of this
-    environment. With --url it uses a server over HTTP, and sends the key that
-    is in its own variable RECALLOG_KEY; name the space or the agent if the key
-    allows several. A space of which no event is known is refused, with the
-    nearest name; --new says that it is right.
+    Each project has a space of its own in the memory, which all agents share.
+    Secrets, mail addresses, and numbers of phones and cards are taken out of
+    texts, unless RECALLOG_SCRUB says otherwise.
 
-    Without --client the configuration that most clients read is printed, for a
-    client that is not among these.
+    --space and --url are for an MCP server alone (--only mcp). With --url the
+    agent uses a server over HTTP, and sends the key that is in its own variable
+    RECALLOG_KEY; name the space or the agent if the key allows several. A space
+    of which no event is known is refused, with the nearest name; --new says that
+    it is right.
     """
+    client = None if agent_name is None else CLIENTS[agent_name.value]
+    home = _home(home, space)
 
-    async def prepared() -> tuple[Server, Change | None]:
-        _refuse_a_file(None if client is None else file or CLIENTS[client.value].file())
-        _check_name(name)
-        server = _server(space, agent, read_only, url, home)
-        change = None if client is None else _change(client, file, name, server)
+    async def prepared() -> tuple[Server | None, list[Change]]:
+        parts = _parts(client, only, here, file)
+        _refuse_a_file([path for path, _ in parts] or None)
+        _check_options(client, only, space, url, name)
+        server = None
+        if client is None or only is not Only.hooks:
+            server = _server(client, space, agent, read_only, url, home)
+        changes = [] if client is None else _changes(client, parts, name, server, home)
         for remark in await _checked(space, agent, url, home, new=new):
             terminal.note(remark)
-        return server, change
+        return server, changes
 
-    server, change = terminal.run(prepared, as_json=as_json)
-    _warn(server)
-    if change is None or client is None:
-        printed = CLIENTS["claude-code"]
-        text = printed.insert("", name, printed.entry(server))
-        if as_json:
-            terminal.print_json_text(json.dumps(json.loads(text)))
-        else:
-            terminal.print_exactly(text.rstrip())
-        terminal.note(f"nothing was written; --client {'|'.join(CLIENTS)} puts it into the file of a client")
+    server, changes = terminal.run(prepared, as_json=as_json)
+    if server is not None:
+        _warn(server)
+    if client is None:
+        _print_configuration(server, as_json)
         return
-    _apply(change, CLIENTS[client.value], name, yes, dry_run, as_json, done="installed")
+    done = _apply(changes, client, name, yes, dry_run, as_json, done="installed")
+    if done and only is not Only.mcp and client.name in HOOKS:
+        noted.install(home, client.name, _environment())
+    if not as_json and done and any(change.is_needed for change in changes):
+        terminal.note(client.next)
+    raise typer.Exit(0 if done or dry_run else 1)
 
 
 def uninstall_command(
-    client: Annotated[ClientName, typer.Option(help="The client whose file is changed.")],
+    agent_name: AgentArgument,
+    only: OnlyOption = None,
+    here: Here = False,
     file: File = None,
     name: ServerName = "recallog",
     yes: Yes = False,
     dry_run: DryRun = False,
+    home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Take out what `recallog mcp install` has put into the configuration of a client.
+    """Take out what `recallog install` has put into the configuration of an agent.
 
-    If nothing else has changed since, the file is byte by byte as it was
-    before, and one that did not exist is removed. Otherwise only the server is
-    taken out. The memory stays.
+    If nothing else has changed since, each file is byte by byte as it was
+    before, and one that did not exist is removed. Otherwise only the hooks and
+    the server are taken out. The memory stays.
     """
+    client = CLIENTS[agent_name.value]
 
-    async def prepared() -> Change:
-        _refuse_a_file(file or CLIENTS[client.value].file())
+    async def prepared() -> list[Change]:
+        parts = _parts(client, only, here, file)
+        _refuse_a_file([path for path, _ in parts])
         _check_name(name)
-        return files.uninstall(CLIENTS[client.value], file or CLIENTS[client.value].file(), name)
+        return [files.uninstall(path, [_part(client, kind, name) for kind in kinds]) for path, kinds in parts]
 
-    change = terminal.run(prepared, as_json=as_json)
-    _apply(change, CLIENTS[client.value], name, yes, dry_run, as_json, done="uninstalled")
-
-
-def _change(client: "ClientName", file: Path | None, name: str, server: Server) -> Change:
-    found = CLIENTS[client.value]
-    return files.install(found, file or found.file(), name, server)
+    changes = terminal.run(prepared, as_json=as_json)
+    done = _apply(changes, client, name, yes, dry_run, as_json, done="uninstalled")
+    if done and only is not Only.mcp:
+        noted.uninstall(_home(home), client.name)
+    raise typer.Exit(0 if done or dry_run else 1)
 
 
-def _apply(change: Change, client: Client, name: str, yes: bool, dry_run: bool, as_json: bool, *, done: str) -> None:
-    """Show the change, ask, and write it. The exit code is 0 if the file is as requested, or if it was only shown."""
-    if not as_json:
-        for line in change.diff():
-            terminal.print_lines(line, _STYLES.get(line[:1], ""))
-    written, backup = False, None
-    if change.is_needed and not dry_run:
-        written = yes or _is_confirmed(change, as_json)
+def _home(home: Path | None, space: str | None = None) -> Path:
+    """The folder of the memory: that of all projects, or for a space by its name that of other commands."""
+    return (home or (Path() if space else Path.home()) / ".recallog").absolute()
 
-        async def write() -> Path | None:
-            return change.write() if written else None
 
-        backup = terminal.run(write, as_json=as_json)
+def _parts(client: Client | None, only: Only | None, here: bool, file: Path | None) -> list[tuple[Path, list[Only]]]:
+    """The files of an agent, each with what it has of an installation. Raises `InvalidArgument`."""
+    if client is None:
+        return []
+    if file is not None and only is None:
+        raise InvalidArgument("--file: needs --only hooks or --only mcp", path="--file", rule="missing")
+    wanted = [only] if only else [Only.hooks, Only.mcp]
+    if client.name not in HOOKS:
+        if only is Only.hooks:
+            raise InvalidArgument(f"--only: {client.title} has no hooks", path="--only", rule="value")
+        wanted = [Only.mcp]
+    found: dict[Path, list[Only]] = {}
+    for kind in wanted:
+        place = HOOKS[client.name] if kind is Only.hooks else client
+        if not here and not place.of_user and file is None:
+            raise InvalidArgument(f"--here: {client.title} is installed for a project", path="--here", rule="missing")
+        found.setdefault(file or place.file(here=here), []).append(kind)
+    return list(found.items())
+
+
+def _part(client: Client, kind: Only, name: str, server: Server | None = None, hooks: Any = None) -> Part:
+    if kind is Only.hooks:
+        return HooksPart(client.title, HOOKS[client.name], hooks)
+    return ServerPart(client, name, None if server is None else client.entry(server))
+
+
+def _changes(
+    client: Client, parts: Sequence[tuple[Path, list[Only]]], name: str, server: Server | None, home: Path
+) -> list[Change]:
+    hooks = None
+    if client.name in HOOKS:
+        words = [*_hook_command(), client.name, "--home", str(home)]
+        quoted = subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+        hooks = HOOKS[client.name].hooks(words, quoted)
+    return [files.install(path, [_part(client, kind, name, server, hooks) for kind in kinds]) for path, kinds in parts]
+
+
+def _print_configuration(server: Server | None, as_json: bool) -> None:
+    printed = CLIENTS["claude-code"]
+    text = "" if server is None else printed.insert("", "recallog", printed.entry(server))
     if as_json:
-        terminal.print_json(
-            {
-                "client": client.name,
-                "file": str(change.path.absolute()),
-                "name": name,
-                "changed": written,
-                "needed": change.is_needed,
-                "backup": None if backup is None else str(backup),
-                "diff": "\n".join(change.diff()),
-            }
-        )
-    elif not change.is_needed:
-        there = "has this server already" if done == "installed" else f"has no server {name}"
-        terminal.print_lines(f"{change.path} {there}; nothing was written")
-    elif written:
-        kept = "" if backup is None else f"; what was there before is in {backup}"
-        terminal.print_lines(f"{done} {name} in {change.path}{kept}")
-        if done == "installed":
-            terminal.note(client.next)
+        terminal.print_json_text(json.dumps(json.loads(text)))
     else:
+        terminal.print_exactly(text.rstrip())
+    terminal.note(f"nothing was written; recallog install {'|'.join(CLIENTS)} puts it into the files of an agent")
+
+
+def _apply(
+    changes: Sequence[Change], client: Client, name: str, yes: bool, dry_run: bool, as_json: bool, *, done: str
+) -> bool:
+    """Show the changes, ask, and write them; whether the files are as requested."""
+    needed = [change for change in changes if change.is_needed]
+    if not as_json:
+        for change in needed:
+            for line in change.diff():
+                terminal.print_lines(line, _STYLES.get(line[:1], ""))
+    written, backups = False, dict[Path, Path | None]()
+    if needed and not dry_run:
+        written = yes or _is_confirmed(needed, as_json)
+
+        async def write() -> None:
+            for change in needed:
+                change.check()
+            for change in needed:
+                backups[change.path] = change.write()
+
+        if written:
+            terminal.run(write, as_json=as_json)
+    if as_json:
+        _print_changes(changes, client, name, written, backups)
+        return written or not needed
+    for change in changes:
+        if not change.is_needed:
+            there = "has it already" if done == "installed" else "has nothing of Recallog"
+            terminal.print_lines(f"{change.path} {there}; nothing was written")
+        elif written:
+            backup = backups.get(change.path)
+            kept = "" if backup is None else f"; what was there before is in {backup}"
+            terminal.print_lines(f"{done} in {change.path}{kept}")
+    if needed and not written:
         terminal.print_lines("nothing was written")
-    raise typer.Exit(0 if written or dry_run or not change.is_needed else 1)
+    return written or not needed
 
 
-def _is_confirmed(change: Change, as_json: bool) -> bool:
+def _print_changes(
+    changes: Sequence[Change], client: Client, name: str, written: bool, backups: dict[Path, Path | None]
+) -> None:
+    listed = [
+        {
+            "file": str(change.path.absolute()),
+            "changed": written and change.is_needed,
+            "needed": change.is_needed,
+            "backup": str(backup) if (backup := backups.get(change.path)) else None,
+            "diff": "\n".join(change.diff()),
+        }
+        for change in changes
+    ]
+    terminal.print_json({"agent": client.name, "name": name, "files": listed})
+
+
+def _is_confirmed(changes: Sequence[Change], as_json: bool) -> bool:
     """What the user answers. Where nobody can, the command ends."""
+    named = " and ".join(str(change.path) for change in changes)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        message = f"{change.path} was not changed: nobody can be asked without a terminal; say --yes to write it"
+        message = f"{named} was not changed: nobody can be asked without a terminal; say --yes to write it"
         terminal.fail(InvalidArgument(message, path="--yes", rule="missing"), as_json=as_json)
-    what = "Remove" if change.after is None else "Write"
-    return typer.confirm(f"{what} {change.path}?", err=True)
+    what = "Remove" if all(change.after is None for change in changes) else "Write"
+    return typer.confirm(f"{what} {named}?", err=True)
 
 
-def _refuse_a_file(changed: Path | None) -> None:
-    """Refuse to print into the file that is to be changed; without one, into any file.
+def _refuse_a_file(changed: Sequence[Path] | None) -> None:
+    """Refuse to print into a file that is to be changed; without one, into any file.
 
     The shell has emptied it before the command began, with the servers in it.
     """
     with suppress(OSError, ValueError, AttributeError):
         printed = os.fstat(sys.stdout.fileno())
-        if stat.S_ISREG(printed.st_mode) and (changed is None or os.path.samestat(printed, changed.stat())):
+        if not stat.S_ISREG(printed.st_mode):
+            return
+        if changed is None:
             message = (
                 "the configuration is not printed into a file, which the shell empties first, with all other servers "
-                f"in it. If it had some, restore it. --client {'|'.join(CLIENTS)} merges the server into a client's "
-                "file, and --file names another one"
-                if changed is None
-                else f"the output goes into {changed}, which the shell has emptied. If it had other servers, restore "
-                "it; then run the command without `>`"
+                f"in it. If it had some, restore it. recallog install {'|'.join(CLIENTS)} merges the server into an "
+                "agent's file, and --file names another one"
             )
-            raise InvalidArgument(message, path="--client", rule="missing")
+            raise InvalidArgument(message, path="AGENT", rule="missing")
+        for path in filter(Path.exists, changed):
+            if os.path.samestat(printed, path.stat()):
+                message = (
+                    f"the output goes into {path}, which the shell has emptied. If it had other servers, restore "
+                    "it; then run the command without `>`"
+                )
+                raise InvalidArgument(message, path="--file", rule="missing")
 
 
-def _server(space: str | None, agent: str | None, read_only: bool, url: str | None, home: Path | None) -> Server:
+def _check_options(client: Client | None, only: Only | None, space: str | None, url: str | None, name: str) -> None:
+    _check_name(name)
+    with_hooks = client is not None and only is not Only.mcp and client.name in HOOKS
+    for option, value in (("--space", space), ("--url", url)):
+        if with_hooks and value is not None:
+            message = f"{option}: is for an MCP server alone; say --only mcp. Hooks use a space for each project"
+            raise InvalidArgument(message, path=option, rule="extra_forbidden")
+
+
+def _server(
+    client: Client | None, space: str | None, agent: str | None, read_only: bool, url: str | None, home: Path
+) -> Server:
     if url is not None:
         if not url.startswith(("http://", "https://")) or url.rstrip("/").endswith("/mcp"):
             message = "--url: should be the address of a server without a path, for example http://127.0.0.1:8765"
@@ -216,27 +362,39 @@ def _server(space: str | None, agent: str | None, read_only: bool, url: str | No
         named = {"space": space and name_of("--space", space), "agent": agent and name_of("--agent", agent)}
         query = urlencode({name: value for name, value in named.items() if value}, safe="/@")
         return Server(url=f"{url.rstrip('/')}/mcp" + (f"?{query}" if query else ""))
-    found = terminal.settings(home)
-    arguments = ["mcp", "--space", name_of("--space", space), "--agent", name_of("--agent", agent)]
+    where = ["--project", "." if client is None else client.project]
+    if space is not None:
+        where = ["--space", name_of("--space", space)]
+    named_agent = agent if agent is not None or client is None else client.name
+    arguments = ["mcp", *where, "--agent", name_of("--agent", named_agent)]
     if read_only:
         arguments.append("--read-only")
-    if found.ledger is None:
-        arguments += ["--home", str(found.home.absolute())]
-    environment = {
+    if Settings.valid(home=home).ledger is None:
+        arguments += ["--home", str(home)]
+    return Server(command=_command("recallog"), args=tuple(arguments), environment=_environment())
+
+
+def _environment() -> dict[str, str]:
+    """The settings of this environment that a server and hooks get, without the keys."""
+    return {_SCRUB: _SCRUBBED} | {
         name: value
         for name, value in sorted(os.environ.items())
         if name.startswith(ENVIRONMENT) and name != _HOME and not name.endswith("_KEY")
     }
-    return Server(command=_command(), args=tuple(arguments), environment=environment)
 
 
-def _command() -> str:
-    """The path of the installed command: clients start it without this shell's PATH."""
-    beside = Path(sys.executable).with_name("recallog")
-    return str(beside) if beside.exists() else shutil.which("recallog") or "recallog"
+def _command(name: str) -> str:
+    """The path of an installed command: agents start it without this shell's PATH."""
+    beside = Path(sys.executable).with_name(name + (".exe" if os.name == "nt" else ""))
+    return str(beside) if beside.exists() else shutil.which(name) or name
 
 
-async def _checked(space: str | None, agent: str | None, url: str | None, home: Path | None, *, new: bool) -> list[str]:
+def _hook_command() -> list[str]:
+    found = _command("recallog-hook")
+    return [found] if Path(found).exists() else [sys.executable, "-m", "recallog_agents.hook"]
+
+
+async def _checked(space: str | None, agent: str | None, url: str | None, home: Path, *, new: bool) -> list[str]:
     """Remarks about the names. Raises `InvalidArgument` if a memory has events, but none in the space."""
     if space is None:
         return []

@@ -3,17 +3,22 @@
 import difflib
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from recallog import RecallogError
-from recallog_agents.clients import Client, Server, is_ours
+from recallog_agents.clients import Client, Entry, is_ours
+from recallog_agents.hook_files import HookFile
 
 _BOM = b"\xef\xbb\xbf"
 _BACKUP = "before-recallog"
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +44,27 @@ class Change:
         old, new = ("/dev/null" if data is None else str(self.path) for data in (self.before, self.after))
         return list(difflib.unified_diff(before, after, old, new, lineterm=""))
 
+    def check(self) -> None:
+        """Raise `RecallogError` if the file has changed since it was read, or is read-only."""
+        target = Path(os.path.realpath(self.path))
+        if _content(self.path) != self.before:
+            raise RecallogError(f"{self.path} has changed meanwhile, and was left as it is; run the command again")
+        if self.before is not None and not (os.access(target, os.W_OK) and target.stat().st_mode & _WRITABLE):
+            raise RecallogError(f"{self.path} is read-only; nothing was written. Let yourself write it first")
+
     def write(self) -> Path | None:
         """Write the file, and return its backup; None if there was no file, or if an earlier backup is restored.
 
         The file has either content at any moment. A symbolic link stays one, and the file keeps its permissions.
-        Raises `RecallogError` if the file has changed since it was read, or cannot be written.
+        Raises `RecallogError` as `check` does, or if the file cannot be written.
         """
+        self.check()
         target = Path(os.path.realpath(self.path))
         try:
-            if _read(target) != self.before:
-                raise RecallogError(f"{self.path} has changed meanwhile, and was left as it is; run the command again")
             if self.after is None:
-                target.unlink()
+                target.unlink(missing_ok=True)
+                _remove_empty(target.parent)
                 return None
-            if self.before is not None and not os.access(target, os.W_OK):
-                raise RecallogError(f"{self.path} is read-only; nothing was written. Let yourself write it first")
             target.parent.mkdir(parents=True, exist_ok=True)
             backup = None if self.before is None or self.restores is not None else _backup(target, self.before)
             _replace(target, self.after)
@@ -64,74 +75,180 @@ class Change:
             raise RecallogError(f"{self.path} cannot be written: {error.strerror or error}") from None
 
 
-def install(client: Client, path: Path, name: str, server: Server) -> Change:
-    """The change that puts a server into a file, or updates it there.
+class Part(ABC):
+    """What is put into a file: a server, or hooks."""
+
+    title: str
+    """The program whose file it is."""
+
+    @abstractmethod
+    def found_in(self, text: str) -> "Part | None":
+        """This part as a text has it; None if it has none. Raises `RecallogError` for another program's."""
+
+    @abstractmethod
+    def put(self, text: str) -> str:
+        """The text with this part, in place of the one that it has."""
+
+    @abstractmethod
+    def take(self, text: str, earlier: str) -> str:
+        """The text without this part. Lists that are empty then stay if an `earlier` text has them."""
+
+    @abstractmethod
+    def rest(self, text: str) -> object:
+        """All that a text says but for this part: a change must not change it."""
+
+
+@dataclass(frozen=True)
+class ServerPart(Part):
+    """A server in the file of an MCP client."""
+
+    client: Client
+    name: str
+    entry: Entry | None = None
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return self.client.title
+
+    def found_in(self, text: str) -> "ServerPart | None":
+        servers = self.client.servers(text) if text.strip() else {}
+        if self.name not in servers:
+            return None
+        if not is_ours(servers[self.name]):
+            remedy = "it was left as it is; --name gives or takes one with another name"
+            raise RecallogError(f"the server {self.name} in the file is not one of Recallog; {remedy}")
+        return ServerPart(self.client, self.name, servers[self.name])
+
+    def put(self, text: str) -> str:
+        if self.entry is None:
+            return text
+        change = self.client.update if self.found_in(text) else self.client.insert
+        return change(text, self.name, self.entry)
+
+    def take(self, text: str, earlier: str) -> str:
+        return self.client.remove(text, self.name, earlier)
+
+    def rest(self, text: str) -> object:
+        return self.client.rest(text, self.name)
+
+
+@dataclass(frozen=True)
+class HooksPart(Part):
+    """Hooks in the file of a coding agent."""
+
+    title: str
+    file: HookFile
+    hooks: Any = None
+
+    def found_in(self, text: str) -> "HooksPart | None":
+        found = self.file.present(text)
+        return HooksPart(self.title, self.file, found) if found else None
+
+    def put(self, text: str) -> str:
+        return self.file.put(text, self.hooks)
+
+    def take(self, text: str, earlier: str) -> str:
+        return self.file.take(text, earlier)
+
+    def rest(self, text: str) -> object:
+        return self.file.rest(text)
+
+
+def install(path: Path, parts: Sequence[Part]) -> Change:
+    """The change that puts parts into a file, or updates them there.
 
     Raises `RecallogError`, also if another program's server has the name.
     """
     before = _content(path)
-    with _Reading(client, path):
-        text, entry = _text(before or b""), client.entry(server)
-        servers = client.servers(text) if text.strip() else {}
-        has = name in servers
-        if has and not is_ours(servers[name]):
-            remedy = "give this one another name with --name"
-            raise RecallogError(f"{path} has another server with the name {name}, which was left as it is; {remedy}")
-        changed = client.update(text, name, entry) if has else client.insert(text, name, entry)
-        _check(client, name, text, changed)
+    with _Reading(parts[0].title, path):
+        text = changed = _text(before or b"")
+        for part in parts:
+            part.found_in(changed)
+            one_more = part.put(changed)
+            _check(part, changed, one_more)
+            changed = one_more
     return Change(path, before, before if changed == text else _bytes(changed, before))
 
 
-def uninstall(client: Client, path: Path, name: str) -> Change:
-    """The change that takes a server out of a file. A file that has not changed otherwise is as it was before.
+def uninstall(path: Path, parts: Sequence[Part]) -> Change:
+    """The change that takes parts out of a file. A file that has not changed otherwise is as it was before.
 
     Raises `RecallogError`.
     """
     before = _content(path)
     if before is None:
         return Change(path, None, None)
-    with _Reading(client, path):
+    with _Reading(parts[0].title, path):
         text = _text(before)
-        servers = client.servers(text) if text.strip() else {}
-        if name not in servers:
+        found = [each for part in parts if (each := part.found_in(text)) is not None]
+        if not found:
             return Change(path, before, before)
-        if not is_ours(servers[name]):
-            raise RecallogError(f"the server {name} in {path} is not one of Recallog, and was left as it is")
-        for backup in _backups(path).values():
+        backups = list(_backups(path).values())
+        for backup in backups:
             earlier = _content(backup) or b""
-            with suppress(ValueError):  # it is not in the client's format
-                earlier_text = _text(earlier)
-                had = client.servers(earlier_text) if earlier_text.strip() else {}
-                if name not in had and _bytes(client.insert(earlier_text, name, servers[name]), earlier) == before:
-                    return Change(path, before, earlier, backup)
-        if _bytes(client.insert("", name, servers[name]), None) == before:
+            if _is_before(found, earlier, before):
+                return Change(path, before, earlier, backup)
+        if _is_before(found, None, before):
             return Change(path, before, None)
-        changed = client.remove(text, name)
-        _check(client, name, text, changed)
-        return Change(path, before, _bytes(changed, before))
+        changed = text
+        for part in found:
+            without = part.take(changed, _earlier_text(backups))
+            _check(part, changed, without)
+            changed = without
+        is_left = changed.strip() and not (_is_new(backups, found) and not any(part.rest(changed) for part in parts))
+        return Change(path, before, _bytes(changed, before) if is_left else None)
+
+
+def _is_before(parts: Sequence[Part], earlier: bytes | None, present: bytes) -> bool:
+    """Whether a file had these bytes before the parts were put in, and nothing else has changed since."""
+    with suppress(ValueError, RecallogError):  # it is not in the client's format, or has another server
+        text = _text(earlier or b"")
+        if any(part.found_in(text) is not None for part in parts):
+            return False
+        for part in parts:
+            text = part.put(text)
+        return _bytes(text, earlier) == present
+    return False
+
+
+def _is_new(backups: Sequence[Path], parts: Sequence[Part]) -> bool:
+    """Whether a file did not exist before parts were put into it: its oldest backup, if any, has them already."""
+    with suppress(ValueError, RecallogError):
+        text = _earlier_text(backups)
+        return not backups or any(part.found_in(text) is not None for part in parts)
+    return False
+
+
+def _earlier_text(backups: Sequence[Path]) -> str:
+    """The text of the oldest backup, which a file had before anything was put into it; "" if there is none."""
+    with suppress(ValueError):
+        return _text(_content(backups[-1]) or b"") if backups else ""
+    return ""
 
 
 class _Reading:
     """Says what to do about a file that is not in the format of its client."""
 
-    def __init__(self, client: Client, path: Path) -> None:
-        self._client = client
+    def __init__(self, title: str, path: Path) -> None:
+        self._title = title
         self._path = path
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, RecallogError):
+            raise RecallogError(f"{self._path}: {error}") from None
         if isinstance(error, ValueError | RecursionError):
             message = " ".join(str(error).split())
             raise RecallogError(
-                f"{self._path} cannot be read as the configuration of {self._client.title} and was left as it is: "
+                f"{self._path} cannot be read as the configuration of {self._title} and was left as it is: "
                 f"{message}. Correct it, or move it away, and run the command again"
             ) from None
 
 
-def _check(client: Client, name: str, before: str, after: str) -> None:
-    """Raise `ValueError` if more than a server has changed: a file may be written in a way that is not foreseen."""
-    if client.rest(before, name) != client.rest(after, name):
+def _check(part: Part, before: str, after: str) -> None:
+    """Raise `ValueError` if more than a part has changed: a file may be written in a way that is not foreseen."""
+    if part.rest(before) != part.rest(after):
         raise ValueError("it is written in a way in which it cannot be changed without a risk; change it by hand")
 
 
@@ -201,6 +318,14 @@ def _replace(target: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder that has nothing left in it, and those above it, but for the user's and the working directory."""
+    with suppress(OSError):  # it is not empty
+        while folder not in (Path.home(), Path.cwd()):
+            folder.rmdir()
+            folder = folder.parent
 
 
 def _umask() -> int:

@@ -17,8 +17,8 @@ _SCALAR = json.JSONDecoder()
 _DEPTH_MAX = 100
 _DEFAULT_INDENT = "  "
 
-Path = Sequence[str]
-"""Names of members, outermost first."""
+Path = Sequence[str | int]
+"""Names of members, and indices of elements, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ def parse(text: str) -> Value:
 def at(value: Value, path: Path) -> Value | None:
     """The value of the member at a path; None if there is none."""
     for name in path:
-        found = _named(value, name)
+        items = value.items or ()
+        found = _named(value, name) if isinstance(name, str) else items[name] if name < len(items) else None
         if found is None:
             return None
         value = found.value

@@ -7,6 +7,8 @@ human; ai, model, bot       as user; as assistant
 a tool call                 tool.used {"tool", "arguments", "ok": false, "error"} by "assistant"
 tool, function (a result)   completes its call: tool.used {"tool", "arguments", "result", "ok"} by "assistant"
 
+Memories that Recallog added to a message, and calls of its tools, are left out.
+
 A tool.used event has the position of the result, because the agent knew it only then. A call without a result has the
 position of the call, with `ok` false and the error "no result".
 """
@@ -31,6 +33,7 @@ from recallog.messages.blocks import (
     nonempty,
     result_of,
 )
+from recallog.messages.recalled import is_own_tool, unmarked
 from recallog.messages.times import time_in
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.names import in_nfc, is_name
@@ -99,6 +102,7 @@ class Omission:
 
 _EMPTY = Omission("empty_message")
 _OPEN = Omission("call_without_a_result_yet")
+_RECALLED = Omission("recalled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,7 @@ class _Message:
 
     def flush(self) -> None:
         """Add what was said since the last event of the message."""
-        text = "\n".join(each.text for each in self.said)
+        text = unmarked("\n".join(each.text for each in self.said))
         refusal = any(each.refusal for each in self.said)
         self.said = []
         if text.strip():
@@ -191,7 +195,12 @@ def drafts_of(
                 dialogue.drafts.append(_EMPTY)
         except InvalidEvent as error:
             dialogue.drafts.append(Refusal(dialogue.location(ordinal), error))
-    return [draft for draft in dialogue.drafts if draft is not None], dialogue.turn
+    return [_without_own_tools(draft) for draft in dialogue.drafts if draft is not None], dialogue.turn
+
+
+def _without_own_tools(draft: Draft | Refusal | Omission) -> Draft | Refusal | Omission:
+    is_own = isinstance(draft, Draft) and draft.kind == "tool.used" and is_own_tool(draft.payload["tool"])
+    return _RECALLED if is_own else draft
 
 
 def without_open_calls(drafts: Sequence[Draft | Refusal | Omission]) -> list[Draft | Refusal | Omission]:

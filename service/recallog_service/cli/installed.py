@@ -6,7 +6,13 @@ from typing import Any
 import typer
 
 _GROUP, _MODELS = "recallog.commands", "recallog.models"
-_PACKAGES = {"demo": "recallog-demo", "eval": "recallog-eval"}
+_PACKAGES = {
+    "demo": "recallog-demo",
+    "eval": "recallog-eval",
+    "hook": "recallog-agents",
+    "install": "recallog-agents",
+    "uninstall": "recallog-agents",
+}
 """Packages of ours by their commands."""
 
 

@@ -1,0 +1,59 @@
+"""Which agents have hooks on a memory, and with which settings: agents run hooks in an environment of their own."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from recallog_agents import spool
+
+
+def install(home: Path, agent: str, environment: Mapping[str, str]) -> None:
+    """Note an agent, and the settings for all of them."""
+    _write(home, {*_agents(home), agent}, environment)
+
+
+def uninstall(home: Path, agent: str) -> None:
+    """Forget an agent; with the last one, the settings."""
+    left = _agents(home) - {agent}
+    if left:
+        _write(home, left, environment(home))
+    else:
+        _file(home).unlink(missing_ok=True)
+        with suppress(OSError):  # there is a memory, or something of hooks that is not read yet
+            for folder in (_file(home).parent, home):
+                folder.rmdir()
+
+
+def environment(home: Path) -> Mapping[str, str]:
+    """The settings that were noted; empty if there are none."""
+    found = _noted(home).get("environment")
+    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+def _agents(home: Path) -> set[str]:
+    found = _noted(home).get("agents")
+    return set(map(str, found)) if isinstance(found, list) else set()
+
+
+def _write(home: Path, agents: set[str], settings: Mapping[str, str]) -> None:
+    file = _file(home)
+    for folder in (home, file.parent):
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+    aside = file.with_suffix(".new")
+    aside.touch(0o600)
+    aside.write_text(json.dumps({"agents": sorted(agents), "environment": dict(settings)}, indent=2) + "\n")
+    aside.replace(file)
+
+
+def _noted(home: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        found = json.loads(_file(home).read_bytes())
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _file(home: Path) -> Path:
+    return Path(spool.place(str(home), spool.INSTALLED))

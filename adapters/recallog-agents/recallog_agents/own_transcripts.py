@@ -1,0 +1,34 @@
+"""Transcripts that hooks keep, of agents that have none: one message a line, with its agent, session and folder."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from recallog_service.formats import Cast, Conversation, Format, Found, Options, Structure, reader, space_of_project
+
+_EXPECTED = "a transcript that the hooks of Recallog wrote: one message per line"
+_STRUCTURE = Structure([{"recallog_agent": "<text>", "session": "<text>", "message": "<object>"}])
+
+
+def _find(found: Sequence[object], _options: Options) -> Found:
+    lines = [(line, each) for line, each in enumerate(found, 1) if _is_line(each) or not isinstance(each, dict)]
+    first: dict[str, Any] = next((each for _, each in lines if isinstance(each, dict)), {})
+    if not first:
+        return Found([])
+    messages = [each["message"] if isinstance(each, dict) else each for _, each in lines]
+    home = space_of_project(first.get("cwd"))
+    ordinals = [line for line, _ in lines]
+    cast = Cast(first["recallog_agent"])
+    return Found([Conversation(1, {"id": first.get("session")}, messages, ordinals, "line", cast, home)])
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("recallog_agent"), str) and "message" in value
+
+
+FORMAT = Format(
+    "recallog-hooks",
+    "transcripts that hooks of coding agents keep",
+    _STRUCTURE,
+    reader(_EXPECTED, _find, _STRUCTURE),
+    "prompts, answers, tool calls with their results",
+)

@@ -1,0 +1,105 @@
+"""The folder `agents` of a memory: what hooks leave for the process that drains it, and how they find that process.
+
+A file of the spool says that a session has something to read. It is written beside its place and renamed, so that it is
+whole or not there; a session has one file, so that the spool is bounded by the number of sessions. Standard library
+only: a hook imports it.
+"""
+
+import hashlib
+import json
+import os
+import time
+from contextlib import suppress
+from typing import Any
+
+FOLDER = "agents"
+SPOOL = "spool"
+TRANSCRIPTS = "transcripts"
+"""Transcripts that hooks write, of agents that have none."""
+ADDRESS, STARTING, LOCK = "service.json", "service.starting", "service.lock"
+INSTALLED = "installed.json"
+LOG = "hooks.log"
+
+_CLAIMED = ".claimed"
+_LOG_BYTES_MAX = 1_000_000
+
+
+def place(home: str, *names: str) -> str:
+    return os.path.join(home, FOLDER, *names)  # noqa: PTH118  # pathlib is a third of a hook's imports
+
+
+def put(home: str, record: dict[str, Any]) -> None:
+    """Leave a record of a session. A record of the same session that was not drained yet is replaced."""
+    name = f"{record['agent']}-{_digest([record['session'], record['transcripts']])}.json"
+    written = place(home, SPOOL, f".{name}.{os.getpid()}.{time.monotonic_ns()}")
+    _write(written, json.dumps(record).encode(), os.O_CREAT | os.O_EXCL)
+    os.replace(written, place(home, SPOOL, name))  # noqa: PTH105
+
+
+def append(home: str, agent: str, session: str, lines: list[dict[str, Any]]) -> str:
+    """Append to the transcript of a session that hooks keep, and return its path. A line is one write."""
+    path = place(home, TRANSCRIPTS, f"{agent}-{_digest(session)}.jsonl")
+    for line in lines:
+        _write(path, json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n", os.O_CREAT | os.O_APPEND)
+    return path
+
+
+def claim(home: str) -> dict[str, dict[str, Any]]:
+    """The records that wait, by the paths under which they stay until `done`; unreadable ones are deleted.
+
+    A claim renames the file, so that a record which a hook leaves meanwhile is another one.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name in _names(place(home, SPOOL)):
+        path = place(home, SPOOL, name)
+        if name.endswith(".json"):
+            os.replace(path, path := path + _CLAIMED)  # noqa: PTH105
+        elif not name.endswith(_CLAIMED):
+            continue
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                record = json.loads(file.read())
+            found[path] = record | {"transcripts": list(map(str, record["transcripts"]))}
+        except (ValueError, TypeError, KeyError, FileNotFoundError):
+            done(path)
+    return found
+
+
+def done(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108
+
+
+def log(home: str, message: str) -> None:
+    """One line in the log of hooks; nothing where that cannot be written."""
+    line = " ".join(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {message}".split())[:1_000] + "\n"
+    path = place(home, LOG)
+    with suppress(OSError):
+        if os.path.getsize(path) > _LOG_BYTES_MAX:  # noqa: PTH202
+            os.replace(path, path + ".1")  # noqa: PTH105
+    with suppress(OSError):
+        _write(path, line.encode(errors="replace"), os.O_CREAT | os.O_APPEND)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208
+    except FileNotFoundError:
+        return []
+
+
+def _write(path: str, data: bytes, flags: int) -> None:
+    try:
+        file = os.open(path, os.O_WRONLY | flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        file = os.open(path, os.O_WRONLY | flags, 0o600)
+    try:
+        if os.write(file, data) < len(data):
+            raise OSError(28, "the disk is full")
+    finally:
+        os.close(file)
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:24]
