@@ -18,12 +18,11 @@ from recallog import IdConflict, InvalidEvent, Memory, RecallogError
 from recallog_agents import spool
 from recallog_agents.clients import located
 from recallog_service.formats import Item, Options, Source, registry
-from recallog_service.ingest import ingest
+from recallog_service.ingest import SHARED, ingest
+from recallog_service.input_files import input_files
 
 EVERYWHERE = "everywhere"
 """The space of what holds across projects."""
-SHARED = frozenset({"agent.spoke", "agent.thought", "tool.used", "memory.retained", "experience.recorded"})
-"""What the agents of a project share, besides what every space shares."""
 
 _SHARING = "recallog-agents/shared"
 _WAIT_SECONDS = 7 * 24 * 3600.0
@@ -77,7 +76,7 @@ class Capture:
                 and self._sizes.get(transcript) == size
                 and self._is_due(transcript)
             ):
-                added |= await self._read(transcript, ended=False)
+                added |= await self._read(transcript)
         if self._sizes != before:
             self._save()
         return added
@@ -91,8 +90,8 @@ class Capture:
                 waits |= not self._is_own(transcript) and _age(path) < _WAIT_SECONDS
             elif record.get("tool") and not self._is_due(transcript):
                 waits = True
-            elif size != self._sizes.get(transcript) or record.get("ended"):
-                added |= await self._read(transcript, ended=bool(record.get("ended")))
+            elif size != self._sizes.get(transcript):
+                added |= await self._read(transcript)
         if not waits:
             spool.done(path)
         return added
@@ -103,10 +102,9 @@ class Capture:
     def _is_due(self, transcript: str) -> bool:
         return time.monotonic() >= self._rests.get(transcript, 0.0)
 
-    async def _read(self, transcript: str, *, ended: bool) -> bool:
+    async def _read(self, transcript: str) -> bool:
         began = time.monotonic()
         size, items, unit = await asyncio.to_thread(_items, transcript)
-        items = [each for each in items if ended or not _is_open(each)]
         for item in items:
             if item.event is not None:
                 self.spaces.setdefault(transcript, item.event.space)
@@ -150,31 +148,11 @@ class Capture:
 
 
 def _items(transcript: str) -> tuple[int, list[Item], str]:
-    """The size of a transcript, its items, and what their numbers count. A last line that is not whole is left out."""
-    data = Path(transcript).read_bytes()
-    lines = data.splitlines(keepends=True)
-    if lines and not lines[-1].endswith(b"\n") and _is_json(lines[0]) and not _is_json(lines[-1]):
-        lines.pop()
-    source = Source(lines)
-    format_ = registry.recognised(source.sample)
-    if format_ is None or not lines:
-        return len(data), [], "line"
-    reading = format_.read(source, Options())
-    return len(data), list(reading), reading.unit
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_open(item: Item) -> bool:
-    """Whether it is a call without a result yet."""
-    event = item.event
-    return event is not None and event.kind == "tool.used" and event.payload.get("error") == "no result"
+    """The size of a transcript, its items, and what their numbers count."""
+    size = Path(transcript).stat().st_size
+    (file,) = input_files([transcript]).files
+    reading = file.format.read(file.source(), Options())
+    return size, list(reading), reading.unit
 
 
 def _chosen(transcripts: list[str]) -> list[str]:

@@ -169,7 +169,7 @@ def _capture(
         ]
         transcripts.append(spool.append(home, agent, session, lines))
     if session and action != START:
-        record = {"agent": agent, "session": session, "transcripts": transcripts, "ended": action == END}
+        record = {"agent": agent, "session": session, "transcripts": transcripts}
         spool.put(home, record | {"tool": action == "tool", "at": now})
     return transcripts
 
