@@ -36,6 +36,7 @@ from recallog_schemas import extras, kinds, limits
 from recallog_schemas.errors import ProjectionError, SettingsError
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import ProcessedBatch, Projector
+from recallog_streams.sealing import Sealing
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.index.engines.engine import Engine
+    from recallog_streams.keys.key_store import KeyStore
     from recallog_streams.ledgers.kafka.address import KafkaAddress
     from recallog_streams.parallel.partitions import Opened
     from recallog_streams.tracing import Tracing
@@ -78,6 +80,7 @@ def compose(
     """
     _check_combination(settings)
     ledger = ledger_at(settings.ledger or str(settings.home), settings)
+    ledger.sealing = Sealing(_keys(settings), settings.seal)
     tracing = settings.tracing()
     redis = _redis_breaker(settings)
     stores = _stores(settings, redis)
@@ -250,6 +253,7 @@ async def target_of_copy(url: str) -> Ledger:
 
 def address_of(ledger_url: str) -> "KafkaAddress":
     """The address of a ledger on Kafka. Raises `SettingsError`."""
+    from recallog_streams.keys.key_store import KeyStore
     from recallog_streams.ledgers.kafka.address import KafkaAddress
 
     try:
@@ -278,6 +282,31 @@ def _check_combination(settings: Settings) -> None:
             "RECALLOG_VIEWS: workers maintain the views of a ledger on Kafka, and they cannot share a folder; name a "
             "Redis: redis://host:6379/0"
         )
+
+
+def _keys(settings: Settings) -> "KeyStore":
+    """The store of the keys of sealed records. Raises `SettingsError`."""
+    url = settings.keys
+    if url is None and settings.ledger is not None:
+        url = "memory://" if scheme_of(settings.ledger) == "memory" else settings.views
+    scheme = "" if url is None or "://" not in url else scheme_of(url)
+    if not scheme:
+        from recallog_streams.keys.sqlite import SqliteKeys
+
+        return SqliteKeys(
+            (settings.home if url is None else Path(url)) / layout.SEALING_KEYS, settings.lock_wait_seconds
+        )
+    if scheme == "memory":
+        from recallog_streams.keys.memory import MemoryKeys
+
+        return MemoryKeys()
+    factory = plugins.load(plugins.KEYS, scheme)
+    if factory is None:
+        raise SettingsError(
+            f"RECALLOG_KEYS: no adapter for {scheme}://. It is a folder, redis://host:6379/0, memory://, or a scheme "
+            f"that an installed package registers in the entry points {plugins.KEYS}"
+        )
+    return cast("KeyStore", factory(url))
 
 
 def _redis_breaker(settings: Settings) -> "Breaker | None":

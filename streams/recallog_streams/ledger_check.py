@@ -78,9 +78,9 @@ async def values_at(ledger: Ledger, partition: int, offsets: Collection[int]) ->
                 begin = 0
                 while wanted and wanted[-1] < batch.next:
                     end = _end(batch, wanted[-1], begin)
-                    value = values[wanted.pop()] = chain.linked(value, batch.records[begin:end])
+                    value = values[wanted.pop()] = chain.linked(value, batch.stored[begin:end])
                     begin = end
-                value = chain.linked(value, batch.records[begin:])
+                value = chain.linked(value, batch.stored[begin:])
     except StorageCorrupt:
         pass  # `check` reports it
     return values
@@ -104,11 +104,11 @@ class _Comparison:
         begin = 0
         while self._ranges and self._ranges[-1][1] < batch.next:
             end = _end(batch, self._ranges[-1][1], begin)
-            self._link(batch.records[begin:end])
+            self._link(batch.stored[begin:end])
             self._close()
             begin = end
         if self._ranges:
-            self._link(batch.records[begin:])
+            self._link(batch.stored[begin:])
 
     def skip(self, until: int) -> None:
         """Continue at the offset `until`: the records before it cannot be read, and their ranges not be compared."""
@@ -143,7 +143,7 @@ class _Candidate:
 
 def _end(batch: Batch, last: int, begin: int) -> int:
     """The index of the first record after the offset `last`."""
-    return bisect_right(batch.records, last, lo=begin, key=itemgetter(0))
+    return bisect_right(batch.stored, last, lo=begin, key=itemgetter(0))
 
 
 def _damaged(error: StorageCorrupt, start: int, end: int) -> RecordsProblem:

@@ -305,7 +305,7 @@ class Projector:
         """
         record, digest, chain = checkpoint.record, checkpoint.digest, checkpoint.chain
         if batch.records:
-            record, digest = batch.records[-1][0], digest_of(batch.records[-1][1])
+            record, digest = batch.stored[-1][0], digest_of(batch.stored[-1][1])
         if self._space is None:
             chain, block_ends = hash_chain.extended(chain, batch)
             changes = Changes({**changes.rows, **block_ends}, changes.logs, changes.keep) if block_ends else changes
@@ -342,7 +342,7 @@ class Projector:
             )
         if checkpoint.record < 0:
             return
-        data = await record_at(self.ledger, partition, checkpoint.record)
+        data = await record_at(self.ledger, partition, checkpoint.record, stored=True)
         if data is None or digest_of(data) != checkpoint.digest:
             gone = "is missing" if data is None else "is another one"
             raise self.mismatch(partition, checkpoint.record, gone)

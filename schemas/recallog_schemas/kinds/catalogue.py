@@ -211,6 +211,12 @@ def shared_kinds() -> frozenset[str]:
     return frozenset(name for name, kind in CATALOGUE.items() if kind.shared)
 
 
+@cached
+def entry_kinds() -> frozenset[str]:
+    """The kinds whose events contain words of an entry."""
+    return frozenset(name for name, kind in CATALOGUE.items() if kind.entry)
+
+
 def kind_of(name: str) -> Kind:
     """The kind `name` of the catalogue, or the definition that all unknown kinds have."""
     return CATALOGUE.get(name, _UNKNOWN)
