@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.index.engines.engine import Engine
-    from recallog_streams.keys.key_store import KeyStore
+    from recallog_streams.keys.sealing_keys import SealingKeys
     from recallog_streams.ledgers.kafka.address import KafkaAddress
     from recallog_streams.parallel.partitions import Opened
     from recallog_streams.tracing import Tracing
@@ -80,9 +80,9 @@ def compose(
     """
     _check_combination(settings)
     ledger = ledger_at(settings.ledger or str(settings.home), settings)
-    ledger.sealing = Sealing(_keys(settings), settings.seal)
     tracing = settings.tracing()
     redis = _redis_breaker(settings)
+    ledger.sealing = Sealing(_keys(settings, redis), settings.seal)
     stores = _stores(settings, redis)
     return assemble(
         ledger,
@@ -253,7 +253,6 @@ async def target_of_copy(url: str) -> Ledger:
 
 def address_of(ledger_url: str) -> "KafkaAddress":
     """The address of a ledger on Kafka. Raises `SettingsError`."""
-    from recallog_streams.keys.key_store import KeyStore
     from recallog_streams.ledgers.kafka.address import KafkaAddress
 
     try:
@@ -284,7 +283,7 @@ def _check_combination(settings: Settings) -> None:
         )
 
 
-def _keys(settings: Settings) -> "KeyStore":
+def _keys(settings: Settings, redis: "Breaker | None") -> "SealingKeys":
     """The store of the keys of sealed records. Raises `SettingsError`."""
     url = settings.keys
     if url is None and settings.ledger is not None:
@@ -296,6 +295,11 @@ def _keys(settings: Settings) -> "KeyStore":
         return SqliteKeys(
             (settings.home if url is None else Path(url)) / layout.SEALING_KEYS, settings.lock_wait_seconds
         )
+    if scheme in _REDIS:
+        with extras.needed("cluster"):
+            from recallog_streams.keys.redis import RedisKeys
+
+        return RedisKeys(str(url), namespace=NAMESPACE, breaker=redis if url == settings.views else None)
     if scheme == "memory":
         from recallog_streams.keys.memory import MemoryKeys
 
@@ -306,7 +310,7 @@ def _keys(settings: Settings) -> "KeyStore":
             f"RECALLOG_KEYS: no adapter for {scheme}://. It is a folder, redis://host:6379/0, memory://, or a scheme "
             f"that an installed package registers in the entry points {plugins.KEYS}"
         )
-    return cast("KeyStore", factory(url))
+    return cast("SealingKeys", factory(url))
 
 
 def _redis_breaker(settings: Settings) -> "Breaker | None":

@@ -2,6 +2,7 @@
 
 # Events. A larger event is rejected when it is published; a larger record in the ledger becomes a dead letter.
 EVENT_BYTES_MAX = 256 * 1024
+RECORD_BYTES_MAX = EVENT_BYTES_MAX * 4 // 3 + 32 * 1024  # of a sealed event: in base64, with the ids of its keys
 ID_CHARS_MAX = 128
 NAME_BYTES_MAX = 256  # of a space or an agent
 NAME_CHARS_MAX = 128  # of what else has a name: an entity, a category, a tool

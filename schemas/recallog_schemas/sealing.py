@@ -5,8 +5,8 @@
     {"envelope":2, … "schema_version":1,"payload":{}, …}                              what is left of an erased event
 
 `data` is the payload by AES-256-SIV, in base64. All other bytes of the record are associated data, so that a ciphertext
-is valid in its record alone. The cipher's key is derived from all `keys`: those of the event's own units in the order of
-`units_of`, then those of the events that it was made from. Destroying one of them erases the event.
+is valid in its record alone. The key of the cipher is derived from all `keys`: those of the event's own units in the
+order of `units_of`, then those of the events that it was made from. Destroying one of them erases the event.
 
 Records are spliced, not parsed. Quotes in JSON texts are escaped, so that the marks below are found in no text.
 """

@@ -63,7 +63,7 @@ async def current(
                 return active
             begun = await _begin(projector, partition, pointer)
             if begun is not None:
-                await complete(projector, begun, progress, accept=False)
+                await complete(projector, begun, progress, accept=False, tolerated=dead_letters.KEY_MISSING)
         except Rebuilding:
             # Another process cut over meanwhile, or the store has lost the generation, which is then built again.
             lost = active if active is not None and await projector.store.checkpoint(active) is None else None
@@ -113,6 +113,7 @@ async def _begin(projector: Projector, partition: int, pointer: Pointer) -> Buil
             _refuse_newer(known.code, mine)
     if pointer.building is not None and await _is_useless(projector, pointer.building):
         await store.retire(pointer.building)
+    await projector.ledger.sealing.refresh()
     wanted = projector.new_generation(partition, (await projector.ledger.ends())[partition])
     found = await store.create(wanted, replaces=pointer.active)
     if found.active != pointer.active or found.building is None or found.building.code != mine:
@@ -126,9 +127,13 @@ async def complete(
     progress: Progress | None = None,
     *,
     accept: bool,
+    tolerated: str = "",
     catch_up: CatchUp = Projector.catch_up,
 ) -> Rebuilt:
     """Fold the building generation up to the ledger's end and cut over to it.
+
+    If keys of sealed records are destroyed meanwhile, it begins another generation: readers never get a mixture. New
+    dead letters with the reason `tolerated` do not stop it.
 
     Raises `NewDeadLetters` as `rebuild` does, `GenerationGone` if another process has retired it meanwhile, and
     `LedgerMismatch` if the live views, lost or not, have processed records that the ledger does not have.
@@ -145,9 +150,13 @@ async def complete(
         until = (await projector.ledger.ends())[partition]
         await _check_end(projector, building, replaced, until)
         done = await catch_up(projector, building, until, progress)
+        if not await projector.has_keys(building):
+            await store.retire(building)
+            begun = await begin(projector, partition)
+            return await complete(projector, begun, progress, accept=accept, tolerated=tolerated, catch_up=catch_up)
         if replaced is not None and not accept:
             with suppress(Rebuilding):  # one of the two is gone; the next lines find out which
-                compared = await _compare_dead_letters(store, replaced, building, done, compared)
+                compared = await _compare_dead_letters(store, replaced, building, done, compared, tolerated)
         if await store.activate(building, unless_beyond=None if replaced is None or accept else compared):
             await store.collect_garbage(partition)
             return Rebuilt(replaced, building, begun.joined)
@@ -176,7 +185,7 @@ async def _is_useless(projector: Projector, building: Generation) -> bool:
 
 
 async def _compare_dead_letters(
-    store: Store, active: Generation, building: Generation, done: Checkpoint, compared: int
+    store: Store, active: Generation, building: Generation, done: Checkpoint, compared: int, tolerated: str
 ) -> int:
     """The offset up to which the active generation may be replaced by `building`, which has processed up to `done`.
 
@@ -186,7 +195,11 @@ async def _compare_dead_letters(
 
     Raises `NewDeadLetters`, or `GenerationGone`.
     """
-    letters = await dead_letters.all_dead_letters(store, building, beyond=compared)
+    letters = [
+        each
+        for each in await dead_letters.all_dead_letters(store, building, beyond=compared)
+        if each.reason != tolerated
+    ]
     if not letters:
         return done.offset
     live = await store.checkpoint(active)

@@ -182,7 +182,8 @@ class LiveProjector:
                 self._prepare(live[partition])
         if batches and not self._stopping:
             tasks = [live[batch.partition] for batch in batches]
-            done = await asyncio.gather(*map(self._process, tasks, batches), return_exceptions=True)
+            opened = [await self._ledger.opened(batch) for batch in batches]
+            done = await asyncio.gather(*map(self._process, tasks, opened), return_exceptions=True)
             for error in filter(None, done):
                 raise error
 
@@ -300,7 +301,8 @@ class LiveProjector:
             if not task.garbage_collected:
                 await projector.store.collect_garbage(task.partition)
                 task.garbage_collected = True
-            if not await self._is_there(projector, task, generation, known) and task.generation is generation:
+            is_usable = await self._is_there(projector, task, generation, known)
+            if not (is_usable and await projector.has_keys(generation)) and task.generation is generation:
                 self._suspect.add(task.partition)
 
     async def _is_there(

@@ -124,14 +124,27 @@ class Projector:
 
     def new_generation(self, partition: int, until: int) -> Generation:
         """A generation of this code, not yet known to the store."""
-        return Generation(secrets.token_hex(8), partition, self.fold.code, until)
+        keys = self.ledger.sealing.destroyed(partition)
+        return Generation(secrets.token_hex(8), partition, self.fold.code, until, keys)
 
     async def fits(self, generation: Generation) -> bool:
-        """Whether a generation is what this process would fold: by its code, and with its definitions of kinds.
+        """Whether a generation is what this process would fold: by its code, its keys, and its definitions of kinds.
 
         Raises `Rebuilding` if the generation is gone.
         """
-        return generation.code == self.fold.code and await self._has_definitions(generation)
+        if generation.code != self.fold.code or not await self.has_keys(generation):
+            return False
+        return await self._has_definitions(generation)
+
+    async def has_keys(self, generation: Generation) -> bool:
+        """Whether no key was destroyed since the generation was begun: what it has sealed events of may be erased.
+
+        A store of keys in which none was destroyed is new: the old one is lost. The generation remains, since it has
+        what nobody can read again.
+        """
+        sealing = self.ledger.sealing
+        await sealing.refresh()
+        return sealing.destroyed(generation.partition) in (generation.keys, 0)
 
     async def _has_definitions(self, generation: Generation) -> bool:
         registered = kinds.registered()

@@ -1,6 +1,6 @@
 """Seals the events that a ledger appends, and opens the records that are read from it, with the keys of a store.
 
-A ledger calls `sealed` for what it appends, and `opened` for each batch that it reads. So everything above it sees
+A ledger calls `sealed` for what it appends, and `opened` for what it reads. So everything above it sees
 events as if they were not sealed. Keys are cached; each call first asks the store whether keys were retired or
 destroyed since, which is one small read. Batches and events that are not sealed need no store.
 """
@@ -16,12 +16,13 @@ from recallog_schemas.errors import SourcesErased
 from recallog_schemas.sealing import NotAuthentic, Policy, Unit
 
 if TYPE_CHECKING:
-    from recallog_streams.keys.key_store import Key, KeysState, KeyStore
-    from recallog_streams.ledgers.ledger import Batch
+    from recallog_streams.keys.sealing_keys import KeysState, SealingKey, SealingKeys
 
 _CACHED_KEYS = 65_536
 """They take about 20 MiB with their ciphers."""
 
+Records = Sequence[tuple[int, bytes]]
+"""Offsets and bytes."""
 Opener = Callable[[bytes], bytes]
 """Gives the clear bytes of a record: of a sealed one its event, or what is left of it if a key is destroyed. The bytes
 of one whose key is missing remain as they are: no event."""
@@ -46,12 +47,12 @@ def made_from(ids: Collection[str]) -> Iterator[None]:
 class Sealing:
     """The policy and the keys of one ledger."""
 
-    def __init__(self, keys: "KeyStore | None", policy: Policy = "subjects") -> None:
+    def __init__(self, keys: "SealingKeys | None", policy: Policy = "subjects") -> None:
         """Without `keys` nothing is sealed, and the keys of sealed records are missing."""
         self.keys = keys
         self._policy: Policy = "off" if keys is None else policy
         self._state: KeysState | None = None
-        self._present: dict[Unit, Key] = {}
+        self._present: dict[Unit, SealingKey] = {}
         self._secrets: dict[str, bytes] = {}
 
     async def sealed(self, events: Sequence[Event], values: Sequence[bytes]) -> Sequence[bytes]:
@@ -76,7 +77,7 @@ class Sealing:
                 stored[number] = sealing.seal(events[number], values[number], [*with_keys], cipher)
         return stored
 
-    async def _keys_to_write(self, store: "KeyStore", units: Collection[Unit]) -> Mapping[Unit, "Key"]:
+    async def _keys_to_write(self, store: "SealingKeys", units: Collection[Unit]) -> Mapping[Unit, "SealingKey"]:
         await self.refresh()
         if len(self._present) > _CACHED_KEYS:
             self._present.clear()
@@ -87,23 +88,23 @@ class Sealing:
             self._present |= keys
         return keys
 
-    async def _keys_of_sources(self, store: "KeyStore", ids: Collection[str]) -> Mapping[str, bytes]:
+    async def _keys_of_sources(self, store: "SealingKeys", ids: Collection[str]) -> Mapping[str, bytes]:
         secrets = await self._read(store, ids) if ids else {}
         if any(not secrets.get(id_) for id_ in ids):
             raise SourcesErased("an event that this one is made from was erased meanwhile; make it again without it")
         return secrets
 
-    async def opened(self, batch: "Batch") -> "Batch":
-        """The batch with the clear bytes of its sealed records."""
-        numbers = [number for number, (_, data) in enumerate(batch.records) if data[12:13] == b"2"]
+    async def opened(self, records: Records) -> Records:
+        """The records with the clear bytes of those that are sealed; the same object if none is."""
+        numbers = [number for number, (_, data) in enumerate(records) if data[12:13] == b"2"]
         if not numbers:
-            return batch
-        records = [*batch.records]
+            return records
+        clear = [*records]
         open_ = await self.opener([records[number][1] for number in numbers])
         for number in numbers:
             offset, data = records[number]
-            records[number] = (offset, open_(data))
-        return batch.opened_as(records)
+            clear[number] = (offset, open_(data))
+        return clear
 
     async def opener(self, values: Iterable[bytes]) -> Opener:
         """Opens sealed records that have the keys of those among `values`, in any thread."""
@@ -114,7 +115,7 @@ class Sealing:
             secrets = await self._read(self.keys, ids)
         return lambda data: _opened(data, secrets) if sealing.is_sealed(data) else data
 
-    async def _read(self, store: "KeyStore", ids: Collection[str]) -> dict[str, bytes]:
+    async def _read(self, store: "SealingKeys", ids: Collection[str]) -> dict[str, bytes]:
         """The keys with these ids; missing ones are left out."""
         secrets = {id_: self._secrets[id_] for id_ in ids if id_ in self._secrets}
         if len(secrets) < len(ids):
@@ -135,15 +136,20 @@ class Sealing:
             _cipher_of.cache_clear()
         return state
 
+    def destroyed(self, partition: int) -> int:
+        """A number that changes whenever a key of events of the partition is destroyed, as of the last `refresh`; 0 if
+        none was."""
+        return 0 if self._state is None else self._state.destroyed.get(partition, 0)
+
     async def close(self) -> None:
         """Close the store of keys."""
         if self.keys is not None:
             await self.keys.close()
 
 
-def has_sealed(batch: "Batch") -> bool:
-    """Whether records of the batch have to be opened."""
-    return any(data[12:13] == b"2" for _, data in batch.records)
+def may_be_sealed(records: Records) -> bool:
+    """Whether records have to be opened."""
+    return any(data[12:13] == b"2" for _, data in records)
 
 
 def _opened(data: bytes, secrets: Mapping[str, bytes]) -> bytes:

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from recallog_schemas.sealing import Unit
-from recallog_streams.keys.key_store import DESTROYED, Key, KeysState, KeyStore, name_of
+from recallog_streams.keys.sealing_keys import DESTROYED, MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
 
 
-class MemoryKeys(KeyStore):
+class MemoryKeys(SealingKeys):
     """Keys in dicts."""
 
     def __init__(self) -> None:
@@ -23,14 +23,14 @@ class MemoryKeys(KeyStore):
     async def read(self, ids: Iterable[str]) -> Mapping[str, bytes]:
         return {id_: self._secrets[id_] for id_ in ids if id_ in self._secrets}
 
-    async def present(self, units: Sequence[str]) -> Mapping[str, Key]:
+    async def present(self, units: Sequence[str]) -> Mapping[str, SealingKey]:
         ids = {unit: self._present[unit] for unit in units if unit in self._present}
-        return {unit: Key(id_, self._secrets[id_]) for unit, id_ in ids.items()}
+        return {unit: SealingKey(id_, self._secrets[id_]) for unit, id_ in ids.items()}
 
-    async def add(self, keys: Sequence[Key]) -> None:
+    async def add(self, keys: Sequence[SealingKey]) -> None:
         self._secrets.update(keys)
 
-    async def assign(self, keys: Mapping[str, Key]) -> Mapping[str, Key]:
+    async def assign(self, keys: Mapping[str, SealingKey]) -> Mapping[str, SealingKey]:
         for unit, key in keys.items():
             self._present.setdefault(unit, key.id)
         return await self.present([*keys])
@@ -47,7 +47,7 @@ class MemoryKeys(KeyStore):
         gone = {id_ for id_ in ids if self._secrets.get(id_) != DESTROYED}
         self._retire([unit for unit, id_ in self._present.items() if id_ in gone])
         self._secrets.update(dict.fromkeys(gone, DESTROYED))
-        self._destroyed[partition] += len(gone)
+        self._destroyed[partition] = (self._destroyed[partition] + sum(map(mark_of, gone))) % MARKS
         return len(gone)
 
     async def close(self) -> None:

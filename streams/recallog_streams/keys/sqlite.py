@@ -4,12 +4,13 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.sqlite.format import FileFormat
 from recallog_schemas import limits
 from recallog_schemas.sealing import Unit
-from recallog_streams.keys.key_store import DESTROYED, Key, KeysState, KeyStore, name_of
+from recallog_streams.keys.sealing_keys import DESTROYED, MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
 
 _RETIRED = -1
 """The number of the count of retired keys, among those of partitions."""
@@ -30,7 +31,7 @@ KEYS = FileFormat(
 )
 
 
-class SqliteKeys(KeyStore):
+class SqliteKeys(SealingKeys):
     """Keys in one SQLite file, which is created with the first key."""
 
     def __init__(self, path: Path, lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS) -> None:
@@ -55,16 +56,16 @@ class SqliteKeys(KeyStore):
         if not self._path.exists():
             return {}
         sql = "SELECT id, secret FROM keys WHERE id IN ({})"
-        return {str(id_): bytes(secret) for id_, secret in await self._select(sql, [*ids])}
+        return dict(await self._select(sql, [*ids]))
 
-    async def present(self, units: Sequence[str]) -> Mapping[str, Key]:
+    async def present(self, units: Sequence[str]) -> Mapping[str, SealingKey]:
         if not self._path.exists():
             return {}
         sql = "SELECT name, id, secret FROM units JOIN keys ON id = key WHERE name IN ({})"
-        return {name: Key(*key) for name, *key in await self._select(sql, units)}
+        return {name: SealingKey(*key) for name, *key in await self._select(sql, units)}
 
-    async def _select(self, sql: str, values: Sequence[str]) -> list[tuple[str, ...]]:
-        def work(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+    async def _select(self, sql: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+        def work(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
             rows = []
             for first in range(0, len(values), _AT_ONCE):
                 some = values[first : first + _AT_ONCE]
@@ -73,13 +74,13 @@ class SqliteKeys(KeyStore):
 
         return await self._file.run(work)
 
-    async def add(self, keys: Sequence[Key]) -> None:
+    async def add(self, keys: Sequence[SealingKey]) -> None:
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany("INSERT INTO keys VALUES (?, ?)", keys)
 
         await self._durable.run(work, write=True)
 
-    async def assign(self, keys: Mapping[str, Key]) -> Mapping[str, Key]:
+    async def assign(self, keys: Mapping[str, SealingKey]) -> Mapping[str, SealingKey]:
         def work(connection: sqlite3.Connection) -> None:
             rows = [(unit, key.id) for unit, key in keys.items()]
             connection.executemany("INSERT OR IGNORE INTO units VALUES (?, ?)", rows)
@@ -96,14 +97,12 @@ class SqliteKeys(KeyStore):
     async def destroy(self, ids: Iterable[str], partition: int) -> int:
         def work(connection: sqlite3.Connection) -> int:
             connection.execute("PRAGMA secure_delete = ON")
-            _retire(connection, "key", [*ids])
-            done = connection.executemany(
-                "INSERT INTO keys VALUES (?, ?) ON CONFLICT DO UPDATE SET secret = excluded.secret "
-                "WHERE secret <> excluded.secret",
-                [(id_, DESTROYED) for id_ in dict.fromkeys(ids)],
-            ).rowcount
-            _count(connection, partition, done)
-            return done
+            sql = "SELECT 1 FROM keys WHERE id = ? AND secret = ?"
+            gone = [id_ for id_ in {*ids} if connection.execute(sql, (id_, DESTROYED)).fetchone() is None]
+            _retire(connection, "key", gone)
+            connection.executemany("REPLACE INTO keys VALUES (?, ?)", [(id_, DESTROYED) for id_ in gone])
+            _count(connection, partition, sum(map(mark_of, gone)))
+            return len(gone)
 
         destroyed = await self._durable.run(work, write=True)
         if destroyed:
@@ -120,8 +119,8 @@ def _counts(connection: sqlite3.Connection) -> list[tuple[int, int]]:
 
 
 def _count(connection: sqlite3.Connection, number: int, added: int) -> None:
-    sql = "INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
-    connection.execute(sql, (number, added))
+    sql = f"INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET count = (count + excluded.count) % {MARKS}"
+    connection.execute(sql, (number, added % MARKS))
 
 
 def _retire(connection: sqlite3.Connection, column: str, values: Sequence[str]) -> list[str]:

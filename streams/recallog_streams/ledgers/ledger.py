@@ -84,10 +84,6 @@ class Batch(msgspec.Struct, frozen=True):
         """The records as they are stored, which never change."""
         return self.records if self.sealed is None else self.sealed
 
-    def opened_as(self, records: Sequence[tuple[int, bytes]]) -> "Batch":
-        """The batch with the clear bytes `records` of what is stored."""
-        return msgspec.structs.replace(self, records=records, sealed=self.records)
-
     def cut(self, begin: int, end: int) -> "Batch":
         """The batch of some consecutive records, which are named by their indices, with the holes behind them."""
         if begin == 0 and end == len(self.records):
@@ -226,6 +222,13 @@ class Ledger(ABC):
         that is larger. The `next` of the last batch is `until`, even if the range ends in holes. `until` must not be
         past the end.
         """
+
+    async def opened(self, batch: Batch) -> Batch:
+        """The batch with the clear bytes of its sealed records. Adapters return no batch without it."""
+        records = await self.sealing.opened(batch.records)
+        return (
+            batch if records is batch.records else msgspec.structs.replace(batch, records=records, sealed=batch.records)
+        )
 
     async def find_problems(self) -> list[PartProblem]:
         """What is wrong with its storage apart from the values of records, which reading them finds."""

@@ -30,7 +30,7 @@ from recallog_streams.ledgers.ledger import (
     check_repeat,
     encode_events,
 )
-from recallog_streams.sealing import Opener, has_sealed
+from recallog_streams.sealing import Opener, may_be_sealed
 
 _LARGE_EVENTS = 100_000
 """The upgrade of a ledger with at least as many takes more than a few seconds."""
@@ -204,7 +204,7 @@ class SqliteLedger(Ledger):
 
     def read_here(self, partition: int, start: int, until: int) -> Batch | None:
         batch = self._file.run_here(partial(records.read, start=start, until=until, select=records.ALL_RECORDS))
-        return None if batch is None or has_sealed(batch) else batch
+        return None if batch is None or may_be_sealed(batch.records) else batch
 
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         select = records.ALL_RECORDS
@@ -214,7 +214,7 @@ class SqliteLedger(Ledger):
                 self._warn_of_index()
         while start < until:
             batch = await self._file.run(partial(records.read, start=start, until=until, select=select))
-            yield await self.sealing.opened(batch)
+            yield await self.opened(batch)
             start = batch.next
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002

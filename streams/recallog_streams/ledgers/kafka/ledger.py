@@ -82,16 +82,17 @@ class KafkaLedger(Ledger):
         return await self._append(events, appended, guard)
 
     async def _append(self, events: Sequence[Event], appended: Times, guard: Guard | None) -> list[Position]:
-        values = encode_events(events, appended)
+        encoded = encode_events(events, appended)
         if not events:
             return []
         give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
         topic = await self._same_until(give_up)
         await self._topics.check_keeps_events()
+        stored = await self.sealing.sealed(events, [value for value, _ in encoded])
         traceparent = None if self._tracing is None else self._tracing.traceparent()
         messages = [
             Message(partition_of(event.space, topic.partitions), event, value, time, traceparent)
-            for event, (value, time) in zip(events, values, strict=True)
+            for event, value, (_, time) in zip(events, stored, encoded, strict=True)
         ]
         partitions = {message.partition for message in messages}
         if guard is not None:
@@ -144,9 +145,12 @@ class KafkaLedger(Ledger):
         topic = await self._topics.same()
         return await self._reader.ends(topic.partitions)
 
-    def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
+    async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         """As in `Ledger.read`. Raises `LedgerMismatch` if records from `start` on were deleted."""
-        return self._reader.read(partition, start, until, None if space is None else space.encode())
+        found = self._reader.read(partition, start, until, None if space is None else space.encode())
+        async with aclosing(found) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                yield await self.opened(batch)
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
         """As in `Ledger.find`. Kafka has no index: it reads the space's partition up to the event."""
@@ -179,7 +183,7 @@ class KafkaLedger(Ledger):
 
     async def close(self) -> None:
         """As in `Ledger`. Takes at most twice the deadline, also if the cluster does not answer."""
-        await asyncio.gather(self._connection.close(), self._writer.close())
+        await asyncio.gather(self._connection.close(), self._writer.close(), self.sealing.close())
         await self._topics.close()
 
 

@@ -13,11 +13,12 @@ from recallog_schemas.sealing import KEY_BYTES, Unit
 
 DESTROYED = b""
 """In place of the bytes of a key that was destroyed."""
+MARKS = 1 << 48
 _ID_BYTES = 12
 _BLOCK_KEYS_MAX = 256
 
 
-class Key(NamedTuple):
+class SealingKey(NamedTuple):
     """A key and its id. The id is random and never belongs to another key."""
 
     id: str
@@ -30,10 +31,11 @@ class KeysState(NamedTuple):
     retired: int = 0
     """How many keys were retired."""
     destroyed: Mapping[int, int] = {}
-    """How many keys were destroyed, by the partition of the events that they have sealed."""
+    """By the partition of the events that they have sealed: the sum of `mark_of` all keys that were destroyed. A store
+    that is restored from a copy, and in which the same keys are destroyed again, has the same sums."""
 
 
-class KeyStore(ABC):
+class SealingKeys(ABC):
     """Keeps keys. A unit has one present key at most; a key of which it is not known any more stays readable by its id.
 
     Keys are made in blocks, which are durable before the first of their keys is used. A block belongs to the object
@@ -41,7 +43,7 @@ class KeyStore(ABC):
     """
 
     def __init__(self) -> None:
-        self._block: list[Key] = []
+        self._block: list[SealingKey] = []
         self._block_keys = 1
 
     @property
@@ -49,7 +51,7 @@ class KeyStore(ABC):
         """Its file or address without passwords, for messages; "" if it has none."""
         return ""
 
-    async def keys_of(self, units: Sequence[Unit]) -> list[Key]:
+    async def keys_of(self, units: Sequence[Unit]) -> list[SealingKey]:
         """The present key of each unit. One that has none gets one, which is durable."""
         names = [name_of(unit) for unit in units]
         found = await self.present(names)
@@ -76,15 +78,15 @@ class KeyStore(ABC):
         """The keys with these ids, `DESTROYED` for those that were destroyed; a missing key is left out."""
 
     @abstractmethod
-    async def present(self, units: Sequence[str]) -> Mapping[str, Key]:
+    async def present(self, units: Sequence[str]) -> Mapping[str, SealingKey]:
         """The present keys of units, which are named as by `name_of`. A unit without a key is left out."""
 
     @abstractmethod
-    async def add(self, keys: Sequence[Key]) -> None:
+    async def add(self, keys: Sequence[SealingKey]) -> None:
         """Store new keys, which belong to no unit yet. They are durable when this returns."""
 
     @abstractmethod
-    async def assign(self, keys: Mapping[str, Key]) -> Mapping[str, Key]:
+    async def assign(self, keys: Mapping[str, SealingKey]) -> Mapping[str, SealingKey]:
         """Make each of `keys`, which were added, the present key of its unit, unless the unit has got one meanwhile.
 
         Returns the present keys. Need not be durable: a unit whose key is not known any more gets another one.
@@ -111,5 +113,10 @@ def name_of(unit: Unit) -> str:
     return blake2b("\0".join(unit).encode(), digest_size=16).hexdigest()
 
 
-def _new_key() -> Key:
-    return Key(secrets.token_urlsafe(_ID_BYTES), secrets.token_bytes(KEY_BYTES))
+def mark_of(id_: str) -> int:
+    """The number of a key in the sums of destroyed ones, from 1. Sums are modulo `MARKS`."""
+    return 1 + int.from_bytes(blake2b(id_.encode(), digest_size=6).digest(), "big") % (MARKS - 1)
+
+
+def _new_key() -> SealingKey:
+    return SealingKey(secrets.token_urlsafe(_ID_BYTES), secrets.token_bytes(KEY_BYTES))
