@@ -82,7 +82,7 @@ def compose(
     ledger = ledger_at(settings.ledger or str(settings.home), settings)
     tracing = settings.tracing()
     redis = _redis_breaker(settings)
-    ledger.sealing = Sealing(_keys(settings, redis), settings.seal)
+    ledger.sealing = _sealing(settings, redis)
     stores = _stores(settings, redis)
     return assemble(
         ledger,
@@ -283,34 +283,38 @@ def _check_combination(settings: Settings) -> None:
         )
 
 
-def _keys(settings: Settings, redis: "Breaker | None") -> "SealingKeys":
-    """The store of the keys of sealed records. Raises `SettingsError`."""
+def _sealing(settings: Settings, redis: "Breaker | None") -> Sealing:
+    """What seals and opens records of the ledger. Raises `SettingsError`."""
     url = settings.keys
     if url is None and settings.ledger is not None:
         url = "memory://" if scheme_of(settings.ledger) == "memory" else settings.views
     scheme = "" if url is None or "://" not in url else scheme_of(url)
     if not scheme:
-        from recallog_streams.keys.sqlite import SqliteKeys
-
-        return SqliteKeys(
-            (settings.home if url is None else Path(url)) / layout.SEALING_KEYS, settings.lock_wait_seconds
-        )
+        file = (settings.home if url is None else Path(url)) / layout.SEALING_KEYS
+        return Sealing(partial(_sqlite_keys, file, settings), settings.seal, file.exists)
     if scheme in _REDIS:
         with extras.needed("cluster"):
             from recallog_streams.keys.redis import RedisKeys
 
-        return RedisKeys(str(url), namespace=NAMESPACE, breaker=redis if url == settings.views else None)
+        breaker = redis if url == settings.views else None
+        return Sealing(partial(RedisKeys, str(url), namespace=NAMESPACE, breaker=breaker), settings.seal)
     if scheme == "memory":
         from recallog_streams.keys.memory import MemoryKeys
 
-        return MemoryKeys()
+        return Sealing(MemoryKeys, settings.seal)
     factory = plugins.load(plugins.KEYS, scheme)
     if factory is None:
         raise SettingsError(
             f"RECALLOG_KEYS: no adapter for {scheme}://. It is a folder, redis://host:6379/0, memory://, or a scheme "
             f"that an installed package registers in the entry points {plugins.KEYS}"
         )
-    return cast("SealingKeys", factory(url))
+    return Sealing(partial(factory, url), settings.seal)
+
+
+def _sqlite_keys(file: Path, settings: Settings) -> "SealingKeys":
+    from recallog_streams.keys.sqlite import SqliteKeys
+
+    return SqliteKeys(file, settings.lock_wait_seconds)
 
 
 def _redis_breaker(settings: Settings) -> "Breaker | None":

@@ -8,11 +8,11 @@ destroyed since, which is one small read. Batches and events that are not sealed
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from recallog_schemas import Event, kinds, sealing
-from recallog_schemas.errors import SourcesErased
+from recallog_schemas.errors import InvariantViolation, SourcesErased
 from recallog_schemas.sealing import NotAuthentic, Policy, Unit
 
 if TYPE_CHECKING:
@@ -47,18 +47,28 @@ def made_from(ids: Collection[str]) -> Iterator[None]:
 class Sealing:
     """The policy and the keys of one ledger."""
 
-    def __init__(self, keys: "SealingKeys | None", policy: Policy = "subjects") -> None:
-        """Without `keys` nothing is sealed, and the keys of sealed records are missing."""
-        self.keys = keys
-        self._policy: Policy = "off" if keys is None else policy
+    def __init__(
+        self,
+        keys: "Callable[[], SealingKeys]",
+        policy: Policy = "subjects",
+        exist: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`keys` makes the store of keys when it is first needed. While there are no keys, `exist` is false."""
+        self._make_keys, self._exist = keys, exist
+        self._policy: Policy = policy
         self._state: KeysState | None = None
         self._present: dict[Unit, SealingKey] = {}
         self._secrets: dict[str, bytes] = {}
 
+    @cached_property
+    def keys(self) -> "SealingKeys":
+        """The store of keys. It may be created by its first write."""
+        return self._make_keys()
+
     async def sealed(self, events: Sequence[Event], values: Sequence[bytes]) -> Sequence[bytes]:
         """What to store of events whose canonical bytes are `values`. Raises `SourcesErased`."""
         policy, entries, sources = self._policy, kinds.entry_kinds(), _sources.get()
-        if self.keys is None or policy == "off":
+        if policy == "off":
             return values
         units = {
             number: sealing.units_of(event, policy)
@@ -67,8 +77,8 @@ class Sealing:
         }
         if not units:
             return values
-        keys = await self._keys_to_write(self.keys, {unit for each in units.values() for unit in each})
-        derived = await self._keys_of_sources(self.keys, sources)
+        keys = await self._keys_to_write({unit for each in units.values() for unit in each})
+        derived = await self._keys_of_sources(sources)
         stored = [*values]
         for number, of_event in units.items():
             with_keys = {**dict(keys[unit] for unit in of_event), **derived}
@@ -77,19 +87,19 @@ class Sealing:
                 stored[number] = sealing.seal(events[number], values[number], [*with_keys], cipher)
         return stored
 
-    async def _keys_to_write(self, store: "SealingKeys", units: Collection[Unit]) -> Mapping[Unit, "SealingKey"]:
+    async def _keys_to_write(self, units: Collection[Unit]) -> Mapping[Unit, "SealingKey"]:
         await self.refresh()
         if len(self._present) > _CACHED_KEYS:
             self._present.clear()
         missing = [unit for unit in units if unit not in self._present]
         keys = {unit: self._present[unit] for unit in units if unit in self._present}
         if missing:
-            keys |= zip(missing, await store.keys_of(missing), strict=True)
+            keys |= zip(missing, await self.keys.keys_of(missing), strict=True)
             self._present |= keys
         return keys
 
-    async def _keys_of_sources(self, store: "SealingKeys", ids: Collection[str]) -> Mapping[str, bytes]:
-        secrets = await self._read(store, ids) if ids else {}
+    async def _keys_of_sources(self, ids: Collection[str]) -> Mapping[str, bytes]:
+        secrets = await self._read(ids) if ids else {}
         if any(not secrets.get(id_) for id_ in ids):
             raise SourcesErased("an event that this one is made from was erased meanwhile; make it again without it")
         return secrets
@@ -110,16 +120,15 @@ class Sealing:
         """Opens sealed records that have the keys of those among `values`, in any thread."""
         ids = {id_ for data in values if sealing.is_sealed(data) for id_ in _key_ids(data)}
         secrets: Mapping[str, bytes] = {}
-        if ids and self.keys is not None:
-            await self.refresh()
-            secrets = await self._read(self.keys, ids)
+        if ids and await self.refresh() is not None:
+            secrets = await self._read(ids)
         return lambda data: _opened(data, secrets) if sealing.is_sealed(data) else data
 
-    async def _read(self, store: "SealingKeys", ids: Collection[str]) -> dict[str, bytes]:
+    async def _read(self, ids: Collection[str]) -> dict[str, bytes]:
         """The keys with these ids; missing ones are left out."""
         secrets = {id_: self._secrets[id_] for id_ in ids if id_ in self._secrets}
         if len(secrets) < len(ids):
-            read = await store.read([id_ for id_ in ids if id_ not in secrets])
+            read = await self.keys.read([id_ for id_ in ids if id_ not in secrets])
             if len(self._secrets) > _CACHED_KEYS:
                 self._secrets.clear()
             self._secrets.update(read)
@@ -127,8 +136,9 @@ class Sealing:
         return secrets
 
     async def refresh(self) -> "KeysState | None":
-        """Forget the cached keys if one was retired or destroyed since they were read. Returns the present state."""
-        if self.keys is None:
+        """Forget the cached keys if one was retired or destroyed since they were read. Returns the present state; None
+        while there are no keys."""
+        if not self._is_open and not self._exist():
             return None
         state = await self.keys.state()
         if state != self._state:
@@ -143,8 +153,12 @@ class Sealing:
 
     async def close(self) -> None:
         """Close the store of keys."""
-        if self.keys is not None:
+        if self._is_open:
             await self.keys.close()
+
+    @property
+    def _is_open(self) -> bool:
+        return "keys" in vars(self)
 
 
 def may_be_sealed(records: Records) -> bool:
@@ -171,5 +185,9 @@ def _key_ids(data: bytes) -> tuple[str, ...]:
         return ()
 
 
-UNSEALED = Sealing(None)
-"""Of a ledger without keys."""
+def _no_keys() -> "SealingKeys":
+    raise InvariantViolation("this ledger has no keys")
+
+
+UNSEALED = Sealing(_no_keys, "off", lambda: False)
+"""Of a ledger without keys: nothing is sealed, and the keys of sealed records are missing."""

@@ -223,12 +223,33 @@ class Ledger(ABC):
         past the end.
         """
 
+    async def encoded(self, events: Sequence[Event], appended: Times = None) -> list[tuple[bytes, int]]:
+        """What `append` stores of the events of one call: their bytes, sealed where the policy says so, and when each
+        was first appended, in milliseconds since 1970.
+
+        Raises `InvalidEvent`, whose path begins with the index of the event if there are several, `RecallogError` for
+        more than `limits.APPEND_EVENTS_MAX` events, or `SourcesErased`.
+        """
+        if len(events) > limits.APPEND_EVENTS_MAX:
+            raise RecallogError(
+                f"{len(events):,} events in one call, the limit is {limits.APPEND_EVENTS_MAX:,}; publish them in parts"
+            )
+        values = []
+        for index, event in enumerate(events):
+            try:
+                values.append(codec.encode(event))
+            except InvalidEvent as error:
+                raise error if len(events) == 1 else error.under(str(index)) from None
+        stored = await self.sealing.sealed(events, values)
+        now = time.time_ns() // 1_000_000
+        times = [now] * len(values) if appended is None else [min(each, now) for each in appended]
+        return [*zip(stored, times, strict=True)]
+
     async def opened(self, batch: Batch) -> Batch:
-        """The batch with the clear bytes of its sealed records. Adapters return no batch without it."""
-        records = await self.sealing.opened(batch.records)
-        return (
-            batch if records is batch.records else msgspec.structs.replace(batch, records=records, sealed=batch.records)
-        )
+        """The batch with the clear bytes of its sealed records. `read` yields no batch without it."""
+        stored = batch.records
+        records = await self.sealing.opened(stored)
+        return batch if records is stored else msgspec.structs.replace(batch, records=records, sealed=stored)
 
     async def find_problems(self) -> list[PartProblem]:
         """What is wrong with its storage apart from the values of records, which reading them finds."""
@@ -256,27 +277,6 @@ class Ledger(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close files and connections."""
-
-
-def encode_events(events: Sequence[Event], appended: Times = None) -> list[tuple[bytes, int]]:
-    """The bytes of the events of one call, and when each was first appended, in milliseconds since 1970.
-
-    Raises `InvalidEvent`, whose path begins with the index of the event if there are several, or `RecallogError` for
-    more than `limits.APPEND_EVENTS_MAX` events.
-    """
-    if len(events) > limits.APPEND_EVENTS_MAX:
-        raise RecallogError(
-            f"{len(events):,} events in one call, the limit is {limits.APPEND_EVENTS_MAX:,}; publish them in parts"
-        )
-    values = []
-    for index, event in enumerate(events):
-        try:
-            values.append(codec.encode(event))
-        except InvalidEvent as error:
-            raise error if len(events) == 1 else error.under(str(index)) from None
-    now = time.time_ns() // 1_000_000
-    times = [now] * len(values) if appended is None else [min(each, now) for each in appended]
-    return [*zip(values, times, strict=True)]
 
 
 def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -> list[Batch]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from recallog_schemas import Event, Position, codec, limits, sealing
 from recallog_schemas.errors import IdConflict, InvalidEvent
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, Times, check_repeat, encode_events
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, Times, check_repeat
 
 
 class MemoryLedger(Ledger):
@@ -30,10 +30,8 @@ class MemoryLedger(Ledger):
         return Manifest(ledger=f"memory:{self._id}", partitions=1, partitioner="one")
 
     async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
-        encoded = encode_events(events, appended)
-        stored = await self.sealing.sealed(events, [data for data, _ in encoded])
-        values = [(data, time) for data, (_, time) in zip(stored, encoded, strict=True)]
-        opened = await self.sealing.opener([*stored, *self._firsts(events)])
+        values = await self.encoded(events, appended)
+        opened = await self.sealing.opener([*(data for data, _ in values), *self._firsts(events)])
         before = len(self._values)
         positions = []
         for event, (data, time) in zip(events, values, strict=True):

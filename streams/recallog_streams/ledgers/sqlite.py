@@ -28,7 +28,6 @@ from recallog_streams.ledgers.ledger import (
     PartProblem,
     Times,
     check_repeat,
-    encode_events,
 )
 from recallog_streams.sealing import Opener, may_be_sealed
 
@@ -158,9 +157,7 @@ class SqliteLedger(Ledger):
 
     async def _append(self, events: Sequence[Event], appended: Times, opening: object) -> list[Position]:
         """`append`, to the file of that opening alone, unless it is None. Raises `_OtherOpening`."""
-        encoded = encode_events(events, appended)
-        stored = await self.sealing.sealed(events, [data for data, _ in encoded])
-        values = [(data, time) for data, (_, time) in zip(stored, encoded, strict=True)]
+        values = await self.encoded(events, appended)
         opened: Opener = bytes
 
         def work(connection: sqlite3.Connection, one_by_one: bool) -> Sequence[int]:
@@ -184,7 +181,8 @@ class SqliteLedger(Ledger):
         try:  # usually all ids are new
             offsets = await self._file.run(partial(work, one_by_one=False), write=True)
         except _Repeats:
-            opened = await self.sealing.opener([*stored, *await self._file.run(partial(_firsts, events=events))])
+            firsts = await self._file.run(partial(_firsts, events=events))
+            opened = await self.sealing.opener([*firsts, *(data for data, _ in values)])
             offsets = await self._file.run(partial(work, one_by_one=True), write=True)
         self._end = max([self._end, *(offset + 1 for offset in offsets[-1:])])
         return [Position(0, offset) for offset in offsets]

@@ -17,7 +17,7 @@ from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import Topic, Topics
 from recallog_streams.ledgers.kafka.topic_settings import RECORD_OVERHEAD_BYTES
 from recallog_streams.ledgers.kafka.writing import Message, Writer
-from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, StorageFault, Times, encode_events
+from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, StorageFault, Times
 from recallog_streams.tracing import Tracing
 
 PARTITIONER: Final = "murmur2"
@@ -82,17 +82,16 @@ class KafkaLedger(Ledger):
         return await self._append(events, appended, guard)
 
     async def _append(self, events: Sequence[Event], appended: Times, guard: Guard | None) -> list[Position]:
-        encoded = encode_events(events, appended)
+        values = await self.encoded(events, appended)
         if not events:
             return []
         give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
         topic = await self._same_until(give_up)
         await self._topics.check_keeps_events()
-        stored = await self.sealing.sealed(events, [value for value, _ in encoded])
         traceparent = None if self._tracing is None else self._tracing.traceparent()
         messages = [
             Message(partition_of(event.space, topic.partitions), event, value, time, traceparent)
-            for event, value, (_, time) in zip(events, stored, encoded, strict=True)
+            for event, (value, time) in zip(events, values, strict=True)
         ]
         partitions = {message.partition for message in messages}
         if guard is not None:
