@@ -4,19 +4,25 @@
     {"envelope":2, … "schema_version":1,"sealed":{"keys":["…"],"data":"…"}, …}        the sealed record
     {"envelope":2, … "schema_version":1,"payload":{}, …}                              what is left of an erased event
 
-`data` is the payload by AES-256-SIV, in base64. All other bytes of the record are associated data, so that a ciphertext
-is valid in its record alone. The key of the cipher is derived from all `keys`: those of the event's own units in the
-order of `units_of`, then those of the events that it was made from. Destroying one of them erases the event.
+`data` is the payload by AES-256-GCM, in base64: the nonce, the ciphertext, the tag. All other bytes of the record are
+associated data, so that a ciphertext is valid in its record alone. The nonce is a keyed digest of both: a repeated
+event gives the same record, and no two records share a nonce. The keys of cipher and digest are derived from all
+`keys`: those of the event's own units in the order of `units_of`, then those of the events that it was made from.
+Destroying one of them erases the event.
 
 Records are spliced, not parsed. Quotes in JSON texts are escaped, so that the marks below are found in no text.
 """
 
-import binascii
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from recallog_schemas import kinds
 from recallog_schemas.event import Event
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 Policy = Literal["subjects", "all", "off"]
 """Which events are sealed: those with a subject and those that contain an entry; all; or none."""
@@ -24,7 +30,10 @@ UnitKind = Literal["subject", "entry", "space"]
 
 ERASURE = "unit.erased"
 """The kind of events that say which unit was erased. They are not sealed."""
-KEY_BYTES = 64
+KEY_BYTES = 32
+DESTROYED = b""
+"""In place of the bytes of a key that was destroyed."""
+_NONCE_BYTES = 12
 
 _PLAIN, _SEALED = b'{"envelope":1,', b'{"envelope":2,'
 _VERSION = b',"schema_version":1,'
@@ -33,10 +42,6 @@ _DATA, _END = b'"],"data":"', b'"}'
 _SEPARATOR = '","'
 CHANGED = b'{"envelope":2,"sealed":null}'
 """What is read in place of a sealed record that was changed: no event."""
-
-
-class NotAuthentic(Exception):
-    """A sealed record was changed, or is not one."""
 
 
 class Unit(NamedTuple):
@@ -48,41 +53,68 @@ class Unit(NamedTuple):
     """The subject, or the id of the entry; "" for a space."""
 
 
-class Cipher(Protocol):
-    """AES-256-SIV (RFC 5297) with one key."""
+class Cipher(NamedTuple):
+    """Seals and opens the events that have the same keys."""
 
-    def encrypt(self, data: bytes, associated_data: list[bytes] | None) -> bytes: ...
+    aes: "AESGCM"
+    nonce_key: bytes
+    keys: bytes
+    """The ids of the keys, as they are written in a record."""
 
-    def decrypt(self, data: bytes, associated_data: list[bytes] | None) -> bytes: ...
+    def seal(self, event: Event, data: bytes) -> bytes:
+        """The sealed record of an event with the canonical bytes `data`."""
+        start, end = data.index(_PAYLOAD), _end_of_payload(event, data)
+        payload, tail = data[start + len(_PAYLOAD) : end], data[end:]
+        head = b"".join((_SEALED, data[len(_PLAIN) : start], _KEYS, self.keys, _DATA))
+        beside = head + tail
+        nonce = blake2b(beside + payload, digest_size=_NONCE_BYTES, key=self.nonce_key).digest()
+        sealed = nonce + self.aes.encrypt(nonce, payload, beside)
+        return b"".join((head, b2a_base64(sealed, newline=False), _END, tail))
+
+    def open(self, record: bytes) -> bytes:
+        """The canonical bytes that a sealed record had before; `CHANGED` if it is not the record that was sealed."""
+        keys = record.find(_KEYS)
+        start = record.find(_DATA, keys) + len(_DATA)
+        end = record.find(_END, start)
+        text, tail = record[start:end], record[end + len(_END) :]
+        try:
+            sealed = a2b_base64(text)
+            payload = self.aes.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], record[:start] + tail)
+        except (ValueError, _invalid_tag()):
+            return CHANGED
+        if b2a_base64(sealed, newline=False) != text:  # the library ignores other characters, and the last bits
+            return CHANGED
+        return b"".join((_PLAIN, record[len(_SEALED) : keys], _PAYLOAD, payload, tail))
 
 
 def units_of(event: Event, policy: Policy = "subjects") -> list[Unit]:
     """The units that an event belongs to, by a fixed order: its subject, its entry, or else its space."""
-    if event.kind == ERASURE:
-        return []
-    units = [] if event.subject is None else [Unit(event.space, "subject", event.subject)]
-    entry = kinds.kind_of(event.kind).entry
-    if entry:
-        name = event.id if entry == "id" else event.payload.get(entry)
-        units += [Unit(event.space, "entry", str(name))]
-    return units or ([Unit(event.space, "space", "")] if policy == "all" else [])
+    return [] if event.kind == ERASURE else named_units(event.space, event.subject, entry_of(event), policy)
 
 
-def cipher_of(keys: Iterable[bytes]) -> Cipher:
+def entry_of(event: Event) -> str | None:
+    """The id of the entry that an event contains words of."""
+    field = kinds.kind_of(event.kind).entry
+    if not field:
+        return None
+    return event.id if field == "id" else str(event.payload.get(field))
+
+
+def named_units(space: str, subject: str | None, entry: str | None, policy: Policy) -> list[Unit]:
+    """`units_of` an event of this space with this subject and entry."""
+    units = [] if subject is None else [Unit(space, "subject", subject)]
+    units += [] if entry is None else [Unit(space, "entry", entry)]
+    return units or ([Unit(space, "space", "")] if policy == "all" else [])
+
+
+def cipher_of(ids: Iterable[str], keys: Iterable[bytes]) -> Cipher:
     """The cipher of events that belong to the units of all `keys`."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-    return AESSIV(HKDF(SHA256(), KEY_BYTES, None, b"recallog sealed record").derive(b"".join(keys)))
-
-
-def seal(event: Event, data: bytes, ids: Sequence[str], cipher: Cipher) -> bytes:
-    """The sealed record of an event with the canonical bytes `data`, by the cipher of the keys with these ids."""
-    start, end = data.index(_PAYLOAD), _end_of_payload(event, data)
-    head = b"".join((_SEALED, data[len(_PLAIN) : start], _KEYS, _SEPARATOR.join(ids).encode(), _DATA))
-    sealed = cipher.encrypt(data[start + len(_PAYLOAD) : end], [head, data[end:]])
-    return b"".join((head, binascii.b2a_base64(sealed, newline=False), _END, data[end:]))
+    derived = HKDF(SHA256(), 64, None, b"recallog sealed record").derive(b"".join(keys))
+    return Cipher(AESGCM(derived[:32]), derived[32:], _SEPARATOR.join(ids).encode())
 
 
 def _end_of_payload(event: Event, data: bytes) -> int:
@@ -97,41 +129,36 @@ def _end_of_payload(event: Event, data: bytes) -> int:
 
 def is_sealed(record: bytes) -> bool:
     """Whether these are the bytes of a sealed record."""
-    return record.startswith(_SEALED) and _KEYS in record
+    return bool(keys_in(record))
+
+
+def keys_in(record: bytes) -> bytes:
+    """The ids of the keys of a sealed record, as they are written in it; empty for another record."""
+    if not record.startswith(_SEALED):
+        return b""
+    start = record.find(_KEYS)
+    end = record.find(_DATA, start)
+    return record[start + len(_KEYS) : end] if 0 <= start < end else b""
 
 
 def key_ids(record: bytes) -> tuple[str, ...]:
-    """The ids of the keys of a sealed record. Raises `NotAuthentic`."""
-    head, _, _ = _parts(record)
-    return tuple(head[head.index(_KEYS) + len(_KEYS) : -len(_DATA)].decode(errors="replace").split(_SEPARATOR))
+    """The ids of the keys of a record; empty for one that is not sealed."""
+    return ids_of(keys_in(record))
 
 
-def opened(record: bytes, cipher: Cipher) -> bytes:
-    """The canonical bytes that a sealed record had before. Raises `NotAuthentic`."""
+def ids_of(keys: bytes) -> tuple[str, ...]:
+    """The ids that are written as `keys_in` a record."""
+    return tuple(keys.decode(errors="replace").split(_SEPARATOR)) if keys else ()
+
+
+def _invalid_tag() -> type[Exception]:
+    """Imported with the first error: whoever seals nothing does not load the library."""
     from cryptography.exceptions import InvalidTag
 
-    head, text, tail = _parts(record)
-    try:
-        sealed = binascii.a2b_base64(text, strict_mode=True)
-        payload = cipher.decrypt(sealed, [head, tail])
-    except (binascii.Error, InvalidTag, ValueError) as error:
-        raise NotAuthentic from error
-    if binascii.b2a_base64(sealed, newline=False) != text:  # the last digit has bits that nothing uses
-        raise NotAuthentic
-    return b"".join((_PLAIN, head[len(_SEALED) : head.index(_KEYS)], _PAYLOAD, payload, tail))
+    return InvalidTag
 
 
 def erased(record: bytes) -> bytes:
-    """What is left of a sealed record once its key is gone. Raises `NotAuthentic`."""
-    head, _, tail = _parts(record)
-    return b"".join((head[: head.index(_KEYS)], _PAYLOAD, b"{}", tail))
-
-
-def _parts(record: bytes) -> tuple[bytes, bytes, bytes]:
-    """The bytes before the ciphertext, the ciphertext, and the bytes after it."""
-    try:
-        start = record.index(_DATA, record.index(_KEYS)) + len(_DATA)
-        end = record.index(_END, start)
-    except ValueError:
-        raise NotAuthentic from None
-    return record[:start], record[start:end], record[end + len(_END) :]
+    """What is left of a sealed record once a key of it is destroyed."""
+    end = record.find(_END, record.find(_DATA))
+    return b"".join((record[: record.find(_KEYS)], _PAYLOAD, b"{}", record[end + len(_END) :]))

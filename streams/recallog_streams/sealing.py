@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 
 from recallog_schemas import Event, kinds, sealing
 from recallog_schemas.errors import InvariantViolation, SourcesErased
-from recallog_schemas.sealing import NotAuthentic, Policy, Unit
+from recallog_schemas.event import ERASED_VERSION
+from recallog_schemas.sealing import DESTROYED, Cipher, Policy
 
 if TYPE_CHECKING:
-    from recallog_streams.keys.sealing_keys import KeysState, SealingKey, SealingKeys
+    from recallog_streams.keys.sealing_keys import KeysState, SealingKeys
 
 _CACHED_KEYS = 65_536
 """They take about 20 MiB with their ciphers."""
 
+Belonging = tuple[str, str | None, str | None]
+"""The space of an event, its subject, and the id of its entry: they name its units."""
 Records = Sequence[tuple[int, bytes]]
 """Offsets and bytes."""
 Opener = Callable[[bytes], bytes]
@@ -57,7 +60,7 @@ class Sealing:
         self._make_keys, self._exist = keys, exist
         self._policy: Policy = policy
         self._state: KeysState | None = None
-        self._present: dict[Unit, SealingKey] = {}
+        self._ciphers: dict[Belonging, Cipher | None] = {}
         self._secrets: dict[str, bytes] = {}
 
     @cached_property
@@ -70,59 +73,69 @@ class Sealing:
         policy, entries, sources = self._policy, kinds.entry_kinds(), _sources.get()
         if policy == "off":
             return values
-        units = {
-            number: sealing.units_of(event, policy)
+        belongings = {
+            number: (event.space, event.subject, sealing.entry_of(event) if event.kind in entries else None)
             for number, event in enumerate(events)
             if event.subject is not None or event.kind in entries or policy == "all" or sources
         }
-        if not units:
+        if not belongings:
             return values
-        keys = await self._keys_to_write({unit for each in units.values() for unit in each})
-        derived = await self._keys_of_sources(sources)
+        ciphers = await self._ciphers_of({*belongings.values()}, sources)
         stored = [*values]
-        for number, of_event in units.items():
-            with_keys = {**dict(keys[unit] for unit in of_event), **derived}
-            if with_keys and not events[number].is_erased and events[number].kind != sealing.ERASURE:
-                cipher = _cipher_of(tuple(with_keys.values()))
-                stored[number] = sealing.seal(events[number], values[number], [*with_keys], cipher)
+        for number, belonging in belongings.items():
+            event, cipher = events[number], ciphers[belonging]
+            if cipher is not None and event.envelope != ERASED_VERSION and event.kind != sealing.ERASURE:
+                stored[number] = cipher.seal(event, values[number])
         return stored
 
-    async def _keys_to_write(self, units: Collection[Unit]) -> Mapping[Unit, "SealingKey"]:
+    async def _ciphers_of(
+        self, belongings: Collection[Belonging], sources: Collection[str]
+    ) -> Mapping[Belonging, Cipher | None]:
+        """What seals events that belong to these, and are made from events with the keys `sources`; None: nothing."""
         await self.refresh()
-        if len(self._present) > _CACHED_KEYS:
-            self._present.clear()
-        missing = [unit for unit in units if unit not in self._present]
-        keys = {unit: self._present[unit] for unit in units if unit in self._present}
-        if missing:
-            keys |= zip(missing, await self.keys.keys_of(missing), strict=True)
-            self._present |= keys
-        return keys
+        if len(self._ciphers) > _CACHED_KEYS:
+            self._ciphers.clear()
+        found = {each: self._ciphers[each] for each in belongings if each in self._ciphers and not sources}
+        units = {each: sealing.named_units(*each, self._policy) for each in belongings if each not in found}
+        needed = [*{unit for each in units.values() for unit in each}]
+        keys = dict(zip(needed, await self.keys.keys_of(needed) if needed else (), strict=True))
+        derived = await self._keys_of_sources(sources) if sources else {}
+        for belonging, of_event in units.items():
+            secrets = {**dict(keys[unit] for unit in of_event), **derived}
+            found[belonging] = sealing.cipher_of(secrets, secrets.values()) if secrets else None
+        if not sources:
+            self._ciphers |= found
+        return found
 
     async def _keys_of_sources(self, ids: Collection[str]) -> Mapping[str, bytes]:
-        secrets = await self._read(ids) if ids else {}
+        secrets = await self._read(ids)
         if any(not secrets.get(id_) for id_ in ids):
             raise SourcesErased("an event that this one is made from was erased meanwhile; make it again without it")
-        return secrets
+        return {id_: secrets[id_] for id_ in ids}
 
     async def opened(self, records: Records) -> Records:
         """The records with the clear bytes of those that are sealed; the same object if none is."""
         numbers = [number for number, (_, data) in enumerate(records) if data[12:13] == b"2"]
         if not numbers:
             return records
-        clear = [*records]
-        open_ = await self.opener([records[number][1] for number in numbers])
-        for number in numbers:
+        keys = [sealing.keys_in(records[number][1]) for number in numbers]
+        openers, clear = await self._openers(frozenset(keys)), [*records]
+        for number, of_record in zip(numbers, keys, strict=True):
             offset, data = records[number]
-            clear[number] = (offset, open_(data))
+            clear[number] = (offset, openers[of_record](data))
         return clear
 
     async def opener(self, values: Iterable[bytes]) -> Opener:
         """Opens sealed records that have the keys of those among `values`, in any thread."""
-        ids = {id_ for data in values if sealing.is_sealed(data) for id_ in _key_ids(data)}
-        secrets: Mapping[str, bytes] = {}
-        if ids and await self.refresh() is not None:
-            secrets = await self._read(ids)
-        return lambda data: _opened(data, secrets) if sealing.is_sealed(data) else data
+        openers = await self._openers({sealing.keys_in(data) for data in values})
+        return lambda data: openers.get(sealing.keys_in(data), _as_it_is)(data)
+
+    async def _openers(self, keys: Collection[bytes]) -> Mapping[bytes, Opener]:
+        """What opens the records that have these keys, which are named as in a record."""
+        ids = {of_record: sealing.ids_of(of_record) for of_record in keys}
+        wanted = {id_ for of_record in ids.values() for id_ in of_record}
+        secrets = await self._read(wanted) if wanted and await self.refresh() is not None else {}
+        return {of_record: _opener_of(ids[of_record], secrets) for of_record in keys}
 
     async def _read(self, ids: Collection[str]) -> dict[str, bytes]:
         """The keys with these ids; missing ones are left out."""
@@ -142,7 +155,7 @@ class Sealing:
             return None
         state = await self.keys.state()
         if state != self._state:
-            self._present, self._secrets, self._state = {}, {}, state
+            self._ciphers, self._secrets, self._state = {}, {}, state
             _cipher_of.cache_clear()
         return state
 
@@ -166,23 +179,16 @@ def may_be_sealed(records: Records) -> bool:
     return any(data[12:13] == b"2" for _, data in records)
 
 
-def _opened(data: bytes, secrets: Mapping[str, bytes]) -> bytes:
-    ids = _key_ids(data)
-    keys = tuple(secrets.get(id_) for id_ in ids)
-    try:
-        if b"" in keys:
-            return sealing.erased(data)
-        known = tuple(key for key in keys if key is not None)
-        return data if len(known) < len(ids) or not ids else sealing.opened(data, _cipher_of(known))
-    except NotAuthentic:
-        return sealing.CHANGED
+def _opener_of(ids: tuple[str, ...], secrets: Mapping[str, bytes]) -> Opener:
+    """Opens the records that have the keys with these ids."""
+    keys = tuple(secrets[id_] for id_ in ids if id_ in secrets)
+    if DESTROYED in keys:
+        return sealing.erased
+    return _as_it_is if not ids or len(keys) < len(ids) else _cipher_of(ids, keys).open
 
 
-def _key_ids(data: bytes) -> tuple[str, ...]:
-    try:
-        return sealing.key_ids(data)
-    except NotAuthentic:
-        return ()
+def _as_it_is(data: bytes) -> bytes:
+    return data
 
 
 def _no_keys() -> "SealingKeys":

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from recallog_schemas.sealing import Unit
-from recallog_streams.keys.sealing_keys import DESTROYED, MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
+from recallog_schemas.sealing import DESTROYED, Unit
+from recallog_streams.keys.sealing_keys import MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
 
 
 class MemoryKeys(SealingKeys):

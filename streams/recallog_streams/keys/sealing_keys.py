@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from recallog_schemas.sealing import KEY_BYTES, Unit
 
-DESTROYED = b""
-"""In place of the bytes of a key that was destroyed."""
 MARKS = 1 << 48
 _ID_BYTES = 12
 _BLOCK_KEYS_MAX = 256

@@ -9,8 +9,8 @@ from typing import Any
 from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.sqlite.format import FileFormat
 from recallog_schemas import limits
-from recallog_schemas.sealing import Unit
-from recallog_streams.keys.sealing_keys import DESTROYED, MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
+from recallog_schemas.sealing import DESTROYED, Unit
+from recallog_streams.keys.sealing_keys import MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
 
 _RETIRED = -1
 """The number of the count of retired keys, among those of partitions."""
