@@ -11,8 +11,15 @@ from contextvars import ContextVar
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+from recallog_projections.notices import warn_once
 from recallog_schemas import Event, kinds, sealing
-from recallog_schemas.errors import InvariantViolation, SourcesErased
+from recallog_schemas.errors import (
+    InvariantViolation,
+    SourcesErased,
+    StorageCorrupt,
+    StorageForeign,
+    StorageTooNew,
+)
 from recallog_schemas.event import ERASED_VERSION
 from recallog_schemas.sealing import DESTROYED, Cipher, Policy
 
@@ -60,6 +67,8 @@ class Sealing:
         self._make_keys, self._exist = keys, exist
         self._policy: Policy = policy
         self._state: KeysState | None = None
+        self.problem = ""
+        """What is wrong with the store of keys, as of its last use; "" if nothing is."""
         self._ciphers: dict[Belonging, Cipher | None] = {}
         self._secrets: dict[str, bytes] = {}
 
@@ -67,6 +76,11 @@ class Sealing:
     def keys(self) -> "SealingKeys":
         """The store of keys. It may be created by its first write."""
         return self._make_keys()
+
+    @property
+    def location(self) -> str:
+        """Where the keys are, for messages."""
+        return self.keys.location
 
     async def sealed(self, events: Sequence[Event], values: Sequence[bytes]) -> Sequence[bytes]:
         """What to store of events whose canonical bytes are `values`. Raises `SourcesErased`."""
@@ -141,7 +155,9 @@ class Sealing:
         """The keys with these ids; missing ones are left out."""
         secrets = {id_: self._secrets[id_] for id_ in ids if id_ in self._secrets}
         if len(secrets) < len(ids):
-            read = await self.keys.read([id_ for id_ in ids if id_ not in secrets])
+            read: Mapping[str, bytes] = {}
+            with self._damage_noted():
+                read = await self.keys.read([id_ for id_ in ids if id_ not in secrets])
             if len(self._secrets) > _CACHED_KEYS:
                 self._secrets.clear()
             self._secrets.update(read)
@@ -150,14 +166,30 @@ class Sealing:
 
     async def refresh(self) -> "KeysState | None":
         """Forget the cached keys if one was retired or destroyed since they were read. Returns the present state; None
-        while there are no keys."""
+        while there are no keys.
+
+        While the store of keys is damaged, the cached keys remain, and what is not sealed can be used.
+        """
         if not self._is_open and not self._exist():
             return None
-        state = await self.keys.state()
+        state = self._state
+        with self._damage_noted():
+            state = await self.keys.state()
         if state != self._state:
             self._ciphers, self._secrets, self._state = {}, {}, state
             _cipher_of.cache_clear()
         return state
+
+    @contextmanager
+    def _damage_noted(self) -> Iterator[None]:
+        """Go on without keys that cannot be read because their store is damaged. Where it does not answer now, a later
+        try may help, and its error is raised."""
+        self.problem = ""
+        try:
+            yield
+        except (StorageCorrupt, StorageForeign, StorageTooNew) as error:
+            self.problem = str(error)
+            warn_once("storage", ("keys", self.location), f"sealed events cannot be read: {error}")
 
     def destroyed(self, partition: int) -> int:
         """A number that changes whenever a key of events of the partition is destroyed, as of the last `refresh`; 0 if
