@@ -90,16 +90,17 @@ class Sealing:
         belongings = {
             number: (event.space, event.subject, sealing.entry_of(event) if event.kind in entries else None)
             for number, event in enumerate(events)
-            if event.subject is not None or event.kind in entries or policy == "all" or sources
+            if (event.subject is not None or event.kind in entries or policy == "all" or sources)
+            and event.envelope != ERASED_VERSION
+            and event.kind != sealing.ERASURE
         }
         if not belongings:
             return values
         ciphers = await self._ciphers_of({*belongings.values()}, sources)
         stored = [*values]
         for number, belonging in belongings.items():
-            event, cipher = events[number], ciphers[belonging]
-            if cipher is not None and event.envelope != ERASED_VERSION and event.kind != sealing.ERASURE:
-                stored[number] = cipher.seal(event, values[number])
+            cipher = ciphers[belonging]
+            stored[number] = values[number] if cipher is None else cipher.seal(events[number], values[number])
         return stored
 
     async def _ciphers_of(

@@ -17,7 +17,7 @@ _RETIRED = -1
 _AT_ONCE = 500
 
 KEYS = FileFormat(
-    what="keys",
+    what="store of keys",
     application_id=0x52634B73,  # "RcKs"
     version=1,
     remedy="Restore your copy of it: without it, the sealed events of the ledger cannot be read",
