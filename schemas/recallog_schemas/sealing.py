@@ -24,8 +24,9 @@ from recallog_schemas.event import Event
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-Policy = Literal["subjects", "all", "off"]
-"""Which events are sealed: those with a subject and those that contain an entry; all; or none."""
+Policy = Literal["subjects", "all", "each", "off"]
+"""Which events are sealed: those with a subject and those that contain an entry; all; all, each with a key of its own
+too; or none."""
 UnitKind = Literal["subject", "entry", "space"]
 
 ERASURE = "unit.erased"
@@ -89,14 +90,16 @@ class Cipher(NamedTuple):
 
 def units_of(event: Event, policy: Policy = "subjects") -> list[Unit]:
     """The units that an event belongs to, by a fixed order: its subject, its entry, or else its space."""
-    return [] if event.kind == ERASURE else named_units(event.space, event.subject, entry_of(event), policy)
+    if event.kind == ERASURE:
+        return []
+    return named_units(event.space, event.subject, entry_of(event, policy), policy)
 
 
-def entry_of(event: Event) -> str | None:
-    """The id of the entry that an event contains words of."""
+def entry_of(event: Event, policy: Policy = "subjects") -> str | None:
+    """The id of the entry that an event contains words of; of another event its own, if each has a key of its own."""
     field = kinds.kind_of(event.kind).entry
     if not field:
-        return None
+        return event.id if policy == "each" else None
     return event.id if field == "id" else str(event.payload.get(field))
 
 

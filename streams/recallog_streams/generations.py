@@ -38,7 +38,11 @@ class Rebuilt:
 
 
 async def current(
-    projector: Projector, partition: int, progress: Progress | None = None, backlog: Backlog | None = None
+    projector: Projector,
+    partition: int,
+    progress: Progress | None = None,
+    backlog: Backlog | None = None,
+    catch_up: "CatchUp" = Projector.catch_up,
 ) -> Generation:
     """The active generation, after catching up to the ledger's present end; it is built first if there is none.
 
@@ -59,11 +63,14 @@ async def current(
         active = pointer.active
         try:
             if active is not None and active != lost and await projector.fits(active):
-                await projector.catch_up(active, until, progress)
+                await catch_up(projector, active, until, progress)
                 return active
             begun = await _begin(projector, partition, pointer)
             if begun is not None:
-                await complete(projector, begun, progress, accept=False, tolerated=dead_letters.KEY_MISSING)
+                # What was erased must not stay because a record depends on it.
+                accept = active is not None and active.keys != begun.generation.keys
+                tolerated = dead_letters.KEY_MISSING
+                await complete(projector, begun, progress, accept=accept, tolerated=tolerated, catch_up=catch_up)
         except Rebuilding:
             # Another process cut over meanwhile, or the store has lost the generation, which is then built again.
             lost = active if active is not None and await projector.store.checkpoint(active) is None else None
@@ -116,9 +123,10 @@ async def _begin(projector: Projector, partition: int, pointer: Pointer) -> Buil
     await projector.ledger.sealing.refresh()
     wanted = projector.new_generation(partition, (await projector.ledger.ends())[partition])
     found = await store.create(wanted, replaces=pointer.active)
-    if found.active != pointer.active or found.building is None or found.building.code != mine:
+    building = found.building
+    if found.active != pointer.active or building is None or (building.code, building.keys) != (mine, wanted.keys):
         return None
-    return BuildInProgress(found.building, joined=found.building != wanted)
+    return BuildInProgress(building, joined=building != wanted)
 
 
 async def complete(
@@ -149,8 +157,11 @@ async def complete(
         # Up to the ledger's end, not to the active checkpoint, which moves on meanwhile.
         until = (await projector.ledger.ends())[partition]
         await _check_end(projector, building, replaced, until)
-        done = await catch_up(projector, building, until, progress)
-        if not await projector.has_keys(building):
+        try:
+            done = await catch_up(projector, building, until, progress)
+        except GenerationGone:
+            if await projector.has_keys(building):
+                raise
             await store.retire(building)
             begun = await begin(projector, partition)
             return await complete(projector, begun, progress, accept=accept, tolerated=tolerated, catch_up=catch_up)

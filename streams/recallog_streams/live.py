@@ -301,8 +301,7 @@ class LiveProjector:
             if not task.garbage_collected:
                 await projector.store.collect_garbage(task.partition)
                 task.garbage_collected = True
-            is_usable = await self._is_there(projector, task, generation, known)
-            if not (is_usable and await projector.has_keys(generation)) and task.generation is generation:
+            if not await self._is_there(projector, task, generation, known) and task.generation is generation:
                 self._suspect.add(task.partition)
 
     async def _is_there(

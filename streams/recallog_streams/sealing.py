@@ -29,25 +29,26 @@ if TYPE_CHECKING:
 _CACHED_KEYS = 65_536
 """They take about 20 MiB with their ciphers."""
 
-Belonging = tuple[str, str | None, str | None]
-"""The space of an event, its subject, and the id of its entry: they name its units."""
+Belonging = tuple[str, str | None, str | None, tuple[str, ...]]
+"""The space of an event, its subject, and the id of its entry, which name its units; and the keys of its sources."""
 Records = Sequence[tuple[int, bytes]]
 """Offsets and bytes."""
 Opener = Callable[[bytes], bytes]
 """Gives the clear bytes of a record: of a sealed one its event, or what is left of it if a key is destroyed. The bytes
 of one whose key is missing remain as they are: no event."""
 
-_sources: ContextVar[tuple[str, ...]] = ContextVar("sources", default=())
+_NOTHING: Mapping[str, Collection[str]] = {}
+_sources: ContextVar[Mapping[str, Collection[str]]] = ContextVar("sources", default=_NOTHING)
+"""By the id of an event that is appended: see `made_from`."""
 _cipher_of = lru_cache(_CACHED_KEYS)(sealing.cipher_of)
 
 
 @contextmanager
-def made_from(ids: Collection[str]) -> Iterator[None]:
-    """Events that are appended within are sealed with these keys too, which are those of the events they are made from.
-
-    They are erased when one of their sources is.
+def made_from(keys: Mapping[str, Collection[str]]) -> Iterator[None]:
+    """Events that are appended within are sealed with these keys too, by the ids of the events. They are those of the
+    events that each is made from: it is erased when one of its sources is.
     """
-    token = _sources.set(tuple(sorted({*ids})))
+    token = _sources.set(keys)
     try:
         yield
     finally:
@@ -87,39 +88,37 @@ class Sealing:
         policy, entries, sources = self._policy, kinds.entry_kinds(), _sources.get()
         if policy == "off":
             return values
+        is_for_all = policy in ("all", "each")
         belongings = {
-            number: (event.space, event.subject, sealing.entry_of(event) if event.kind in entries else None)
+            number: _belonging(event, policy, sources.get(event.id, ()))
             for number, event in enumerate(events)
-            if (event.subject is not None or event.kind in entries or policy == "all" or sources)
+            if (event.subject is not None or event.kind in entries or is_for_all or event.id in sources)
             and event.envelope != ERASED_VERSION
             and event.kind != sealing.ERASURE
         }
         if not belongings:
             return values
-        ciphers = await self._ciphers_of({*belongings.values()}, sources)
+        ciphers = await self._ciphers_of({*belongings.values()})
         stored = [*values]
         for number, belonging in belongings.items():
             cipher = ciphers[belonging]
             stored[number] = values[number] if cipher is None else cipher.seal(events[number], values[number])
         return stored
 
-    async def _ciphers_of(
-        self, belongings: Collection[Belonging], sources: Collection[str]
-    ) -> Mapping[Belonging, Cipher | None]:
-        """What seals events that belong to these, and are made from events with the keys `sources`; None: nothing."""
+    async def _ciphers_of(self, belongings: Collection[Belonging]) -> Mapping[Belonging, Cipher | None]:
+        """What seals events that belong to these; None: nothing."""
         await self.refresh()
         if len(self._ciphers) > _CACHED_KEYS:
             self._ciphers.clear()
-        found = {each: self._ciphers[each] for each in belongings if each in self._ciphers and not sources}
-        units = {each: sealing.named_units(*each, self._policy) for each in belongings if each not in found}
+        found = {each: self._ciphers[each] for each in belongings if each in self._ciphers}
+        units = {each: sealing.named_units(*each[:3], self._policy) for each in belongings if each not in found}
         needed = [*{unit for each in units.values() for unit in each}]
         keys = dict(zip(needed, await self.keys.keys_of(needed) if needed else (), strict=True))
-        derived = await self._keys_of_sources(sources) if sources else {}
         for belonging, of_event in units.items():
-            secrets = {**dict(keys[unit] for unit in of_event), **derived}
+            secrets = {**dict(keys[unit] for unit in of_event), **await self._keys_of_sources(belonging[3])}
             found[belonging] = sealing.cipher_of(secrets, secrets.values()) if secrets else None
-        if not sources:
-            self._ciphers |= found
+            if not belonging[3]:
+                self._ciphers[belonging] = found[belonging]
         return found
 
     async def _keys_of_sources(self, ids: Collection[str]) -> Mapping[str, bytes]:
@@ -205,6 +204,10 @@ class Sealing:
     @property
     def _is_open(self) -> bool:
         return "keys" in vars(self)
+
+
+def _belonging(event: Event, policy: Policy, sources: Collection[str]) -> Belonging:
+    return event.space, event.subject, sealing.entry_of(event, policy), tuple(sorted(sources))
 
 
 def may_be_sealed(records: Records) -> bool:

@@ -135,7 +135,8 @@ def test_an_event_of_nobody_belongs_to_no_unit_unless_all_are_sealed() -> None:
 
 
 def test_the_event_of_an_erasure_belongs_to_no_unit() -> None:
-    assert sealing.units_of(event(kind=sealing.ERASURE, payload={}, subject="ann"), "all") == []
+    erased = {"unit": "subject", "names": ["ann"], "keys": []}
+    assert sealing.units_of(event(kind=sealing.ERASURE, payload=erased, subject="ann"), "all") == []
 
 
 @pytest.mark.models("long_term")

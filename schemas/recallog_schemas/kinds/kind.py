@@ -68,6 +68,10 @@ class Kind:
     """The field with the id of the entry whose words its events contain: `id`, or a field of the payload. They can be
     erased together. "": they contain none."""
 
+    sources: str = ""
+    """The field of the payload with the ids of the events and entries that its events are made from. They are erased
+    with them. "": they name none."""
+
     @property
     def is_episode(self) -> bool:
         """Whether its events are episodes: they are in windows, salience, scenes, and counts of reflection."""

@@ -83,6 +83,11 @@ def calls_by_id(messages: Sequence[Message]) -> dict[str, ToolCall]:
     }
 
 
+def part_ids(id_: str, count: int) -> list[str]:
+    """The ids of the events with the parts of a message."""
+    return [f"{id_}/{number}" for number in range(1, count + 1)]
+
+
 def called_by(message: Message) -> str | None:
     """The id of the call that a message answers; None if it names none."""
     return nonempty(message.get("tool_call_id"))
@@ -198,13 +203,13 @@ def _in_parts(
         codec.make(
             {
                 **common,
-                "id": f"{fields['id']}/{number}",
+                "id": id_,
                 "agent": conversation.agent,
                 "kind": rendering.PART,
                 "payload": {"message": fields["id"], "number": number, "data": piece},
             }
         )
-        for number, piece in enumerate(pieces, 1)
+        for number, (id_, piece) in enumerate(zip(part_ids(fields["id"], len(pieces)), pieces, strict=True), 1)
     ]
     stated = {
         "count": len(pieces),
