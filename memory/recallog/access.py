@@ -20,9 +20,7 @@ from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, kinds, limits, rules
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError, StorageError
-from recallog_streams import erasing
 from recallog_streams.progress import Progress
-from recallog_streams.sealing import made_from
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -232,6 +230,8 @@ class MemoryAccess(Host):
         derived = [event for event in events if event.kind in with_sources]
         if not derived and not keys:
             return await self.components.append(with_rules, appended)
+        from recallog_streams.sealing import made_from  # a query that another process answers needs none of it
+
         of_events = {event.id: {*keys} for event in events} if keys else {}
         for event in derived:
             if found := await self._keys_of(event):
@@ -252,6 +252,8 @@ class MemoryAccess(Host):
     async def keys_at(self, space: str, offsets: Iterable[int]) -> set[str]:
         """The ids of the keys of the records of a space at some offsets. What is made from these is erased with them if
         it is appended with their keys."""
+        from recallog_streams import erasing
+
         ledger = self.components.ledger
         await ledger.open()
         return await erasing.keys_at(ledger, ledger.partition_of(space), offsets)
