@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
@@ -17,7 +17,7 @@ from recallog.operations.parameters import At
 from recallog.operations.pipeline import Call, Host
 from recallog_projections import notices
 from recallog_projections.tables import Log, Table
-from recallog_schemas import Event, Position, limits, rules
+from recallog_schemas import Event, Position, kinds, limits, rules
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError, StorageError
 from recallog_streams.progress import Progress
@@ -218,23 +218,57 @@ class MemoryAccess(Host):
         await self.tell_mistakes(events)
         return positions
 
-    async def append(self, events: Sequence[Event], appended: "Times" = None) -> list[Position]:
+    async def append(
+        self, events: Sequence[Event], appended: "Times" = None, keys: Collection[str] = ()
+    ) -> list[Position]:
         """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`.
 
-        `appended` as in `Ledger.append`. The caller is told about times that are ahead.
+        `appended` as in `Ledger.append`. `keys` are those of what all of them are made from, see `keys_at`. The caller
+        is told about times that are ahead.
         """
         await self.publish_reads()
-        positions = await self.append_silently(events, appended)
+        positions = await self.append_silently(events, appended, keys)
         self._published()
         mistakes.tell_ahead(events)
         return positions
 
-    async def append_silently(self, events: Sequence[Event], appended: "Times" = None) -> list[Position]:
+    async def append_silently(
+        self, events: Sequence[Event], appended: "Times" = None, keys: Collection[str] = ()
+    ) -> list[Position]:
         """Write events that an observer has made: it is not asked for others first, and no reactor is woken."""
-        ruled = [rules.with_newest_rule(event) for event in events]
-        return await self.components.append(
-            ruled if self.scrubber is None else self.scrubber.scrub_events(ruled), appended
-        )
+        with_rules, with_sources = [rules.with_newest_rule(event) for event in events], kinds.kinds_with_sources()
+        if self.scrubber is not None:
+            with_rules = self.scrubber.scrub_events(with_rules)
+        derived = [event for event in events if event.kind in with_sources]
+        if not derived and not keys:
+            return await self.components.append(with_rules, appended)
+        from recallog_streams.sealing import made_from  # a query that another process answers needs none of it
+
+        of_events = {event.id: {*keys} for event in events} if keys else {}
+        for event in derived:
+            if found := await self._keys_of(event):
+                of_events[event.id] = {*keys, *found}
+        with made_from(of_events):
+            return await self.components.append(with_rules, appended)
+
+    async def _keys_of(self, event: Event) -> set[str]:
+        """The ids of the keys of the events and entries that an event names as its sources."""
+        ledger, ids = self.components.ledger, event.payload.get(kinds.kind_of(event.kind).sources)
+        if not ids or await ledger.sealing.refresh() is None:
+            return set()
+        from recallog.queries import event_lookup
+
+        offsets = await self.of_space(event.space, At(), event_lookup.offsets_of, ledger, event.space, ids)
+        return await self.keys_at(event.space, offsets.values())
+
+    async def keys_at(self, space: str, offsets: Iterable[int]) -> set[str]:
+        """The ids of the keys of the records of a space at some offsets. What is made from these is erased with them if
+        it is appended with their keys."""
+        from recallog_streams import erasing
+
+        ledger = self.components.ledger
+        await ledger.open()
+        return await erasing.keys_at(ledger, ledger.partition_of(space), offsets)
 
     async def of_agent(
         self,

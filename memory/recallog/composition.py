@@ -34,8 +34,10 @@ from recallog_projections.stores.store import Outcome, Store
 from recallog_projections.views import builtin
 from recallog_schemas import extras, kinds, limits
 from recallog_schemas.errors import ProjectionError, SettingsError
+from recallog_schemas.sealing import Policy
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import ProcessedBatch, Projector
+from recallog_streams.sealing import Sealing
 
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.index.engines.engine import Engine
+    from recallog_streams.keys.sealing_keys import SealingKeys
     from recallog_streams.ledgers.kafka.address import KafkaAddress
     from recallog_streams.parallel.partitions import Opened
     from recallog_streams.tracing import Tracing
@@ -77,9 +80,9 @@ def compose(
     Raises `SettingsError`, or `ProjectionError` for a projection whose name is invalid or used twice.
     """
     _check_combination(settings)
-    ledger = ledger_at(settings.ledger or str(settings.home), settings)
-    tracing = settings.tracing()
     redis = _redis_breaker(settings)
+    ledger = ledger_at(settings.ledger or str(settings.home), settings, redis)
+    tracing = settings.tracing()
     stores = _stores(settings, redis)
     return assemble(
         ledger,
@@ -194,8 +197,14 @@ def _named(processed: Callable[[ProcessedBatch], None], views: str, batch: Proce
     processed(replace(batch, views=views))
 
 
-def ledger_at(url: str, settings: Settings) -> Ledger:
-    """The ledger at a URL, or in a folder. Raises `SettingsError`."""
+def ledger_at(url: str, settings: Settings, redis: "Breaker | None" = None) -> Ledger:
+    """The ledger at a URL, or in a folder, with its keys. Raises `SettingsError`."""
+    ledger = _ledger_at(url, settings)
+    ledger.sealing = sealing_at(url, settings, redis)
+    return ledger
+
+
+def _ledger_at(url: str, settings: Settings) -> Ledger:
     scheme = scheme_of(url) if "://" in url else ""
     if not scheme:
         from recallog_streams.ledgers.sqlite import SqliteLedger
@@ -225,15 +234,16 @@ def ledger_at(url: str, settings: Settings) -> Ledger:
     return ledger
 
 
-async def target_of_copy(url: str) -> Ledger:
-    """The ledger at a URL, or in a folder, to which another one is copied.
+async def target_of_copy(url: str, seal: Policy | None = None) -> Ledger:
+    """The ledger at a URL, or in a folder, to which another one is copied; `seal` instead of the setting of that name.
 
     Raises `SettingsError`, or `LedgerMismatch` if its views are ahead of it: those in the folder, or those of the
     environment's settings if they name the same ledger.
     """
-    settings = Settings.valid()
+    given: dict[str, Any] = {} if seal is None else {"seal": seal}
+    settings = Settings.valid(**given)
     if "://" not in url:
-        settings = Settings.valid(home=Path(url), ledger=None, views=None, index="off")
+        settings = Settings.valid(home=Path(url), ledger=None, views=None, index="off", **given)
     elif url != settings.ledger or settings.views is None:
         return ledger_at(url, settings)
     components = compose(settings.model_copy(update={"index": "off"}))
@@ -278,6 +288,48 @@ def _check_combination(settings: Settings) -> None:
             "RECALLOG_VIEWS: workers maintain the views of a ledger on Kafka, and they cannot share a folder; name a "
             "Redis: redis://host:6379/0"
         )
+
+
+def sealing_at(ledger: str, settings: Settings, redis: "Breaker | None" = None) -> Sealing:
+    """What seals and opens records of the ledger at a URL, or in a folder. Raises `SettingsError`."""
+    in_place = "://" not in ledger or scheme_of(ledger) == "memory"
+    url = settings.keys or (ledger if in_place else settings.views)
+    if url is None:
+        return Sealing(_no_place_of_keys, settings.seal, lambda: False)
+    scheme = scheme_of(url) if "://" in url else ""
+    if not scheme:
+        file = Path(url) / layout.SEALING_KEYS
+        return Sealing(partial(_sqlite_keys, file, settings), settings.seal, file.exists)
+    if scheme in _REDIS:
+        with extras.needed("cluster"):
+            from recallog_streams.keys.redis import RedisKeys
+
+        breaker = redis if url == settings.views else None
+        return Sealing(partial(RedisKeys, url, namespace=NAMESPACE, breaker=breaker), settings.seal)
+    if scheme == "memory":
+        from recallog_streams.keys.memory import MemoryKeys
+
+        return Sealing(MemoryKeys, settings.seal)
+    factory = plugins.load(plugins.KEYS, scheme)
+    if factory is None:
+        raise SettingsError(
+            f"RECALLOG_KEYS: no adapter for {scheme}://. It is a folder, redis://host:6379/0, memory://, or a scheme "
+            f"that an installed package registers in the entry points {plugins.KEYS}"
+        )
+    return Sealing(partial(factory, url), settings.seal)
+
+
+def _no_place_of_keys() -> "SealingKeys":
+    raise SettingsError(
+        "RECALLOG_KEYS: name where the keys of sealed events are, for example redis://host:6379/0; or seal nothing: "
+        "RECALLOG_SEAL=off"
+    )
+
+
+def _sqlite_keys(file: Path, settings: Settings) -> "SealingKeys":
+    from recallog_streams.keys.sqlite import SqliteKeys
+
+    return SqliteKeys(file, settings.lock_wait_seconds)
 
 
 def _redis_breaker(settings: Settings) -> "Breaker | None":

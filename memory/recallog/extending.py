@@ -76,11 +76,12 @@ if TYPE_CHECKING:
     from recallog_schemas.kinds.kind import entry as entry
     from recallog_schemas.kinds.kind import episode as episode
     from recallog_schemas.views import View as View
+    from recallog_streams.keys.sealing_keys import SealingKey as SealingKey
+    from recallog_streams.keys.sealing_keys import SealingKeys as SealingKeys
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.ledgers.ledger import Ledger as Ledger
     from recallog_streams.ledgers.ledger import Manifest as Manifest
     from recallog_streams.ledgers.ledger import check_repeat as check_repeat
-    from recallog_streams.ledgers.ledger import encode_events as encode_events
     from recallog_streams.ledgers.memory import MemoryLedger as MemoryLedger
     from recallog_streams.ledgers.sqlite import SqliteLedger as SqliteLedger
 else:

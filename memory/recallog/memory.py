@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Catalogue,
         EntriesView,
         EpisodicView,
+        ErasureReport,
         KindsView,
         PendingTrigger,
         PendingView,
@@ -422,6 +423,45 @@ class Memory(Parts):
         from recallog.commands import settings
 
         return await settings.configure_space(self._access, space, by, options, event_id)
+
+    # Erasing
+
+    @operation(
+        example='recallog erase village --subject alice --reason "asked to"',
+        scope=Scope.FORGET,
+        idempotent=True,
+        destructive=True,
+        gen_ai=GenAi.DELETE,
+        records=None,
+    )
+    async def erase(
+        self,
+        space: parameters.Space,
+        *,
+        subject: parameters.ErasedSubject = None,
+        entry: parameters.ErasedEntry = None,
+        all: parameters.ErasesAll = False,  # noqa: A002
+        reason: parameters.ErasureReason = None,
+        by: parameters.SpaceAuthor = "operator",
+        dry_run: parameters.TriesErasure = False,
+        progress: parameters.Report = None,
+    ) -> "ErasureReport":
+        """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
+        beliefs, compactions, lines of daily logs.
+
+        The events stay in the ledger with their times and positions, and nobody can read what they contained: their key
+        is destroyed. Views and index are built again, in which timelines show `[erased]` in their place, and which this
+        call waits for. With `dry_run` nothing is erased, and the answer says what would be. Repeating the call after an
+        interruption is safe; once all is erased, it answers 0.
+
+        Events that are not sealed cannot be erased. The answer counts them, and says what can be done.
+
+        Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
+        """
+        from recallog.commands import erasing
+
+        unit = erasing.unit_of(space, subject, entry, all_=all)
+        return await erasing.erase(self._access, [unit], by, reason, dry_run=dry_run, progress=progress)
 
     # Reactors
 

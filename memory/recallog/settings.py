@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument, SettingsError
+from recallog_schemas.sealing import Policy
 from recallog_schemas.validation import first_problem, is_text
 
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ class Settings(BaseSettings):
     option `timeout_seconds` (30) is how long publishing waits for the cluster before its outcome is unknown."""
     views: str | None = None
     """The store in which a cluster's workers maintain the views: `redis://host:6379/0`. Needs `ledger` too."""
+    seal: Policy = "subjects"
+    """Which events are encrypted in the ledger, so that they can be erased: `subjects` (those with a subject, and those
+    of entries), `all`, or `off`. What is sealed already is read with each."""
+    keys: str | None = None
+    """Where the keys of sealed events are: `redis://host:6379/0`, or the URL of an adapter. Default: a file in the
+    folder, the Redis of the views on a cluster."""
     projections: str | None = None
     """Projections of your own, in Python: `module:name`, separated by commas. The module may be in the working
     directory. All programs and commands that see this setting fold and show their views beside the built-in ones,

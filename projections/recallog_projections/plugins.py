@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LEDGERS = "recallog.ledgers"
 """`factory(url) -> Ledger`"""
+KEYS = "recallog.keys"
+"""`factory(url) -> SealingKeys`: where the keys of sealed records are."""
 STORES = "recallog.stores"
 """`factory(url, namespace) -> Store`: each namespace holds the views of one group of projections."""
 ENGINES = "recallog.engines"

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from pydantic import BaseModel
 
 from recallog_schemas import kinds, limits
-from recallog_schemas.event import ENVELOPE_VERSION, Event, check_payload
+from recallog_schemas.event import ENVELOPE_VERSION, ERASED_VERSION, Event, check_erased, check_payload
 from recallog_schemas.names import in_nfc, is_name
 from recallog_schemas.validation import KIND_PATTERN
 
@@ -25,7 +25,7 @@ _Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.ID_CHA
 class Fields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """The fields of `Event` in their order. Patterns of names are checked apart: a known name costs one look-up."""
 
-    envelope: Annotated[int, msgspec.Meta(ge=ENVELOPE_VERSION, le=ENVELOPE_VERSION)]
+    envelope: Annotated[int, msgspec.Meta(ge=ENVELOPE_VERSION, le=ERASED_VERSION)]
     id: _Identifier
     space: str
     session: _Identifier | None = None
@@ -112,7 +112,10 @@ def _check(fields: Fields, payload: dict[str, Any], data: bytes) -> None:
         _names[name]
     if fields.at.tzinfo != UTC:
         raise ValueError
-    check_payload(fields.kind, 1, payload)
+    if fields.envelope == ERASED_VERSION:
+        check_erased(payload)
+    else:
+        check_payload(fields.kind, 1, payload)
     if data.isascii():
         return
     for id_ in (fields.id, fields.session, fields.subject, fields.causation_id, fields.correlation_id):

@@ -17,7 +17,15 @@ from pydantic_core import PydanticCustomError, SchemaValidator, from_json
 
 from recallog_schemas import canonical, kinds, limits, names, upcasting
 from recallog_schemas.errors import EventTooLarge, FutureSchema, InvalidArgument, InvalidEvent
-from recallog_schemas.event import ENVELOPE_VERSION, Event, EventFields, check_payload, fields_of
+from recallog_schemas.event import (
+    ENVELOPE_VERSION,
+    ERASED_VERSION,
+    Event,
+    EventFields,
+    check_erased,
+    check_payload,
+    fields_of,
+)
 from recallog_schemas.validation import first_problem, not_text
 
 Parameters = ParamSpec("Parameters")
@@ -44,6 +52,7 @@ _MESSAGES = {
     "timezone_aware": "a time needs its zone: add Z, or an offset such as +02:00",
 }
 _REQUIRED = frozenset({"envelope", "id", "at"})
+_ABSENT = object()
 
 
 def with_enough_stack(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -125,10 +134,13 @@ def _decode_spelled_otherwise(data: bytes) -> Event:
     _check_size(data)
     try:
         event: Event = _validate_fields(data)
-        check_payload(event.kind, event.schema_version, event.payload)
+        if event.is_erased:
+            check_erased(event.payload)
+        else:
+            check_payload(event.kind, event.schema_version, event.payload)
     except (ValidationError, PydanticCustomError, RecursionError):
         return _decode_slowly(data)
-    is_in_nfc = kinds.in_nfc(event.kind, event.payload) is event.payload
+    is_in_nfc = event.is_erased or kinds.in_nfc(event.kind, event.payload) is event.payload
     if not is_in_nfc or event.schema_version > 1 or event.at.tzinfo != UTC or not event.model_fields_set >= _REQUIRED:
         return _decode_slowly(data)
     return event
@@ -139,6 +151,7 @@ def _decode_slowly(data: bytes) -> Event:
     """Decode what the fast validator rejects: an old or future envelope, or an invalid record, naming the error."""
     fields = _fields(data)
     _refuse_future(fields)
+    _refuse_sealed(fields)
     return _validated(upcasting.upcast(fields) if "envelope" not in fields else fields, _REQUIRED)
 
 
@@ -201,9 +214,9 @@ def _fields(data: bytes) -> dict[str, Any]:
 
 def _refuse_future(fields: dict[str, Any]) -> None:
     envelope, version, kind = fields.get("envelope", 0), fields.get("schema_version", 1), fields.get("kind")
-    if type(envelope) is int and envelope > ENVELOPE_VERSION:
+    if type(envelope) is int and envelope > ERASED_VERSION:
         raise FutureSchema(
-            f"envelope {envelope} is newer than {ENVELOPE_VERSION}, the newest that this version of Recallog reads; "
+            f"envelope {envelope} is newer than {ERASED_VERSION}, the newest that this version of Recallog reads; "
             "upgrade it",
             path="envelope",
             rule="future_schema",
@@ -216,6 +229,15 @@ def _refuse_future(fields: dict[str, Any]) -> None:
             path="schema_version",
             rule="future_schema",
         )
+
+
+def _refuse_sealed(fields: dict[str, Any]) -> None:
+    """Raise `InvalidEvent` for a sealed record, which a ledger has opened if it has the key."""
+    sealed = fields.get("sealed", _ABSENT) if fields.get("envelope") == ERASED_VERSION else _ABSENT
+    if isinstance(sealed, dict):
+        raise InvalidEvent("sealed: the key of this record is missing", path="sealed", rule="key_missing")
+    if sealed is None:
+        raise InvalidEvent("sealed: this record was changed after it was sealed", path="sealed", rule="not_authentic")
 
 
 def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:

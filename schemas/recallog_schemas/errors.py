@@ -100,6 +100,12 @@ class IdConflict(RecallogError):
         self.position = position
 
 
+class SourcesErased(RecallogError):
+    """An event is made from another one that was erased meanwhile. Nothing was written."""
+
+    retryable: ClassVar[bool] = True
+
+
 class Refused(RecallogError):
     """A rule of what agents keep does not allow the change, for example the most pinned entries. Nothing has changed.
 

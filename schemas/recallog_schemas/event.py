@@ -27,6 +27,9 @@ from recallog_schemas.names import IN_NFC, NAME
 from recallog_schemas.validation import KIND_PATTERN
 
 ENVELOPE_VERSION = 1
+ERASED_VERSION = 2
+"""The envelope of an event whose payload is erased, and of a sealed record, see `recallog_schemas.sealing`."""
+ERASED_TEXT = "[erased]"
 
 _AHEAD = timedelta(seconds=limits.AHEAD_SECONDS_MAX)
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -83,6 +86,12 @@ def check_payload(kind: str, schema_version: int, payload: Mapping[str, Any]) ->
         kinds.check(kind, payload)
 
 
+def check_erased(payload: Mapping[str, Any]) -> None:
+    """Raise `PydanticCustomError` if `payload` is not that of an erased event."""
+    if payload:
+        raise PydanticCustomError("erased", "envelope 2 is that of an erased event, whose payload is empty")
+
+
 def _check_json(value: object, path: str, depth: int = 0) -> None:
     """Raise if `value` is not JSON that every reader of the ledger decodes to the same value."""
     if isinstance(value, str | bool) or value is None:
@@ -116,8 +125,8 @@ class EventFields(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    envelope: Annotated[int, Field(ge=1, le=ENVELOPE_VERSION)] = ENVELOPE_VERSION
-    """Version of these fields."""
+    envelope: Annotated[int, Field(ge=1, le=ERASED_VERSION)] = ENVELOPE_VERSION
+    """Version of these fields; 2 of an event whose payload is erased."""
     id: Identifier = Field(default_factory=_new_id)
     """Unique within the space; the idempotency key. UUIDv7 by default."""
     space: Name
@@ -169,16 +178,24 @@ class Event(EventFields):
     @classmethod
     def _payload_of_its_kind(cls, payload: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
         kind = info.data.get("kind", "")
+        if info.data.get("envelope") == ERASED_VERSION:
+            check_erased(payload)
+            return payload
         check_payload(kind, info.data.get("schema_version", 1), payload)
         return kinds.in_nfc(kind, payload)
 
     @property
+    def is_erased(self) -> bool:
+        """Whether its payload was erased. All its other fields remain."""
+        return self.envelope == ERASED_VERSION
+
+    @property
     def text(self) -> str:
-        """The text of the event by the catalogue of kinds; "" if it has none.
+        """The text of the event by the catalogue of kinds; "" if it has none, "[erased]" if it was erased.
 
         Views show this text, or the one that the event's space declares for its kind.
         """
-        return kinds.text_of(self.kind, self.payload)
+        return ERASED_TEXT if self.envelope == ERASED_VERSION else kinds.text_of(self.kind, self.payload)
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -2,6 +2,7 @@
 
 # Events. A larger event is rejected when it is published; a larger record in the ledger becomes a dead letter.
 EVENT_BYTES_MAX = 256 * 1024
+RECORD_BYTES_MAX = EVENT_BYTES_MAX * 4 // 3 + 32 * 1024  # of a sealed event: in base64, with the ids of its keys
 ID_CHARS_MAX = 128
 NAME_BYTES_MAX = 256  # of a space or an agent
 NAME_CHARS_MAX = 128  # of what else has a name: an entity, a category, a tool
@@ -18,6 +19,7 @@ TOOL_TEXT_CHARS_MAX = 800  # of the text of a tool call: its name, its arguments
 TOOL_NAME_CHARS_MAX = 100  # of them for the name
 TOOL_ARGUMENTS_CHARS = 400  # of them for the arguments; they and the outcome may use what the other leaves
 TOOL_DETAILS_CHARS_MAX = 8_000  # of a tool call, whose exact strings are indexed
+ERASED_KEYS_MAX = 1_000  # keys that one event erases
 EVENT_IDS_MAX = 200  # ids of entries that one event names, and moves of one part of a plan
 REASON_CHARS_MAX = 500
 WEIGHT_MAX = 1_000.0  # weight of a term of salience: the sum of three terms stays finite and readable

@@ -44,8 +44,8 @@ class Answering(NamedTuple):
 
 
 def answering(event: Event) -> Answering | None:
-    """What an event says about the answer to a trigger; None if it says nothing."""
-    if event.causation_id is None:
+    """What an event says about the answer to a trigger; None if it says nothing, as an erased one."""
+    if event.causation_id is None or event.is_erased:
         return None
     closes = event.kind in triggers.CLOSINGS or (DIGEST in event.payload and event.kind in triggers.all_closings())
     if closes:

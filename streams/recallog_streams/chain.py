@@ -47,7 +47,7 @@ def linked(chain: bytes, records: Sequence[tuple[int, bytes]]) -> bytes:
 def extended(chain: bytes, batch: Batch) -> tuple[bytes, dict[tuple[str, str, str, str], bytes]]:
     """The value after `batch` if it was `chain` before it, and the rows of the blocks that end in the batch."""
     rows: dict[tuple[str, str, str, str], bytes] = {}
-    records, begin = batch.records, 0
+    records, begin = batch.stored, 0
     for last in block_ends(batch.start, batch.next):
         end = begin
         while end < len(records) and records[end][0] <= last:

@@ -7,6 +7,9 @@ from recallog_projections.stores.store import Generation, Store
 from recallog_projections.tables import Table
 from recallog_schemas import limits
 
+KEY_MISSING = "key_missing"
+"""The reason of a sealed record whose key is not in the store of keys, and was not destroyed there."""
+
 
 class DeadLetterRow(msgspec.Struct, frozen=True):
     """Why one record is in no view. Derived from record and code alone, so that every fold gives the same row."""
@@ -14,7 +17,7 @@ class DeadLetterRow(msgspec.Struct, frozen=True):
     offset: int
     reason: str
     """One stable word: unparsable, future_schema, too_large, invalid, wrong_partition, wrong_key, conflict,
-    projection_failed."""
+    projection_failed, key_missing."""
     detail: str
     space: str = ""
     id: str = ""

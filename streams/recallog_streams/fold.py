@@ -20,7 +20,7 @@ from recallog_projections.tables import Log, LogName, RowKey, Table
 from recallog_projections.views import builtin, settings
 from recallog_schemas import Record, codec, kinds, limits
 from recallog_schemas.errors import InvalidEvent, InvariantViolation, ProjectionError
-from recallog_schemas.event import ahead_of
+from recallog_schemas.event import ERASED_VERSION, ahead_of
 from recallog_schemas.kinds import BUILT_IN_KINDS
 from recallog_streams import answers, dead_letters, definitions, identity
 from recallog_streams import chain as hash_chain
@@ -50,7 +50,7 @@ VERSION = 6
 """Raised whenever the fold's own tables change: those of answers, dead letters, kinds and the chain. The views are then
 rebuilt."""
 
-_REASONS = {"unparsable", "future_schema", "too_large"}
+_REASONS = {"unparsable", "future_schema", "too_large", dead_letters.KEY_MISSING}
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
@@ -73,15 +73,18 @@ class Call:
         self.ignores: Callable[[Rows, Record], bool] = getattr(projection, "ignores", _never)
         self.tables = frozenset(table.name for table in projection.tables)
 
-    def takes(self, kind: str) -> bool:
-        return self.kinds is None or kind in self.kinds
+    def takes(self, kind: str, is_erased: bool = False) -> bool:
+        """Whether it takes events of this kind. For a projection that names kinds, an erased one has not happened."""
+        return self.kinds is None or (kind in self.kinds and not is_erased)
 
-    def ends_at(self, kind: str) -> bool:
+    def ends_at(self, kind: str, is_erased: bool) -> bool:
         """Whether a run ends with an event of this kind."""
-        return self.takes(kind) and (self.ends_runs is None or kind in self.ends_runs)
+        return self.takes(kind, is_erased) and (self.ends_runs is None or kind in self.ends_runs)
 
-    def taken(self, run: Sequence[Record]) -> Sequence[Record]:
+    def taken(self, run: Sequence[Record], has_erased: bool) -> Sequence[Record]:
         """The records that it takes of a run that is given to it."""
+        if has_erased and self.kinds is not None:
+            run = [record for record in run if not record.event.is_erased]
         if self.takes_last:
             return run[-1:]
         kinds_taken = self.kinds
@@ -104,10 +107,11 @@ class _RunEnd(NamedTuple):
 class _Space:
     """The records of a space in a batch, and how far they are folded."""
 
-    __slots__ = ("applied", "is_counted", "records")
+    __slots__ = ("applied", "has_erased", "is_counted", "records")
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.records, self.applied = records, 0
+        self.has_erased = bool([None for record in records if record.event.envelope == ERASED_VERSION])
         self.is_counted = False
         """Whether the independent projections have applied them."""
 
@@ -157,6 +161,7 @@ class Fold:
         self._in_runs = [each for each in others if not each.takes_last]
         ending = {kind for each in calls for kind in each.ends_runs or ()}
         self._by_kind = {kind: _run_end(kind, others) for kind in named | ending}
+        self._erased_by_kind = {kind: _run_end(kind, others, is_erased=True) for kind in named | ending}
         self._other_kind = _run_end("", others)
         self._calls = {kind: [each for each in calls if each.takes(kind)] for kind in named}
         self._calls_of_other = [each for each in calls if each.kinds is None]
@@ -389,30 +394,32 @@ class Fold:
         The records after it are applied too, and undone: they tell which other rows are to be loaded.
         """
         if not space.is_counted:
-            self._apply_run(self._independent, rows, space.records)
+            self._apply_run(self._independent, rows, space.records, space.has_erased)
             if not rows.is_wanting:
                 rows.finish_run()
                 space.is_counted = True
             rows.undo_run()
-        by_kind, other, records = self._by_kind, self._other_kind, space.records
+        by_kind, other, records, has_erased = self._by_kind, self._other_kind, space.records, space.has_erased
         begin = space.applied
         for end in range(begin + 1, len(records) + 1):
             record = records[end - 1]
             ending, calls = by_kind.get(record.event.kind, other)
+            if has_erased and record.event.is_erased:
+                ending, calls = self._erased_by_kind.get(record.event.kind, other)
             if ending and all(each.ignores(rows, record) for each in ending):
                 ending = ()
             if end < len(records) and not ending:
                 continue
-            self._apply_run(calls if ending else self._in_runs, rows, records[begin:end])
+            self._apply_run(calls if ending else self._in_runs, rows, records[begin:end], has_erased)
             rows.finish_run()
             begin = end
             if not rows.is_wanting:
                 space.applied = end
         rows.undo_run()
 
-    def _apply_run(self, calls: Iterable[Call], rows: Rows, run: Sequence[Record]) -> None:
+    def _apply_run(self, calls: Iterable[Call], rows: Rows, run: Sequence[Record], has_erased: bool) -> None:
         for call in calls:
-            if not (taken := call.taken(run)):
+            if not (taken := call.taken(run, has_erased)):
                 continue
             if rows.strict:
                 rows.writable = call.tables
@@ -472,7 +479,8 @@ class Fold:
         if event.kind not in BUILT_IN_KINDS:
             definitions.note(rows, event.kind)
         try:
-            self._apply_run(self._calls.get(event.kind, self._calls_of_other), rows, [record])
+            by_kind = {} if event.is_erased else self._calls
+            self._apply_run(by_kind.get(event.kind, self._calls_of_other), rows, [record], has_erased=False)
         except _Failed as failed:
             rows.undo_run()
             return _dead_letter(record, "projection_failed", str(failed))
@@ -483,10 +491,10 @@ def _is_independent(projection: Projection) -> bool:
     return getattr(projection, "independent", False)
 
 
-def _run_end(kind: str, calls: Sequence[Call]) -> _RunEnd:
+def _run_end(kind: str, calls: Sequence[Call], *, is_erased: bool = False) -> _RunEnd:
     """What happens to a run with an event of this kind; "" for a kind that no projection names."""
-    taking = [each for each in calls if not each.takes_last or each.takes(kind)]
-    return _RunEnd([each for each in calls if each.ends_at(kind)], taking)
+    taking = [each for each in calls if not each.takes_last or each.takes(kind, is_erased)]
+    return _RunEnd([each for each in calls if each.ends_at(kind, is_erased)], taking)
 
 
 def _load_wanted(rows: Rows) -> Steps[None]:

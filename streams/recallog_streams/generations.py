@@ -38,7 +38,11 @@ class Rebuilt:
 
 
 async def current(
-    projector: Projector, partition: int, progress: Progress | None = None, backlog: Backlog | None = None
+    projector: Projector,
+    partition: int,
+    progress: Progress | None = None,
+    backlog: Backlog | None = None,
+    catch_up: "CatchUp" = Projector.catch_up,
 ) -> Generation:
     """The active generation, after catching up to the ledger's present end; it is built first if there is none.
 
@@ -59,11 +63,14 @@ async def current(
         active = pointer.active
         try:
             if active is not None and active != lost and await projector.fits(active):
-                await projector.catch_up(active, until, progress)
+                await catch_up(projector, active, until, progress)
                 return active
             begun = await _begin(projector, partition, pointer)
             if begun is not None:
-                await complete(projector, begun, progress, accept=False)
+                # What was erased must not stay because a record depends on it.
+                accept = active is not None and active.keys != begun.generation.keys
+                tolerated = dead_letters.KEY_MISSING
+                await complete(projector, begun, progress, accept=accept, tolerated=tolerated, catch_up=catch_up)
         except Rebuilding:
             # Another process cut over meanwhile, or the store has lost the generation, which is then built again.
             lost = active if active is not None and await projector.store.checkpoint(active) is None else None
@@ -113,11 +120,13 @@ async def _begin(projector: Projector, partition: int, pointer: Pointer) -> Buil
             _refuse_newer(known.code, mine)
     if pointer.building is not None and await _is_useless(projector, pointer.building):
         await store.retire(pointer.building)
+    await projector.ledger.sealing.refresh()
     wanted = projector.new_generation(partition, (await projector.ledger.ends())[partition])
     found = await store.create(wanted, replaces=pointer.active)
-    if found.active != pointer.active or found.building is None or found.building.code != mine:
+    building = found.building
+    if found.active != pointer.active or building is None or (building.code, building.keys) != (mine, wanted.keys):
         return None
-    return BuildInProgress(found.building, joined=found.building != wanted)
+    return BuildInProgress(building, joined=building != wanted)
 
 
 async def complete(
@@ -126,9 +135,13 @@ async def complete(
     progress: Progress | None = None,
     *,
     accept: bool,
+    tolerated: str = "",
     catch_up: CatchUp = Projector.catch_up,
 ) -> Rebuilt:
     """Fold the building generation up to the ledger's end and cut over to it.
+
+    If keys of sealed records are destroyed meanwhile, it begins another generation: readers never get a mixture. New
+    dead letters with the reason `tolerated` do not stop it.
 
     Raises `NewDeadLetters` as `rebuild` does, `GenerationGone` if another process has retired it meanwhile, and
     `LedgerMismatch` if the live views, lost or not, have processed records that the ledger does not have.
@@ -144,10 +157,17 @@ async def complete(
         # Up to the ledger's end, not to the active checkpoint, which moves on meanwhile.
         until = (await projector.ledger.ends())[partition]
         await _check_end(projector, building, replaced, until)
-        done = await catch_up(projector, building, until, progress)
+        try:
+            done = await catch_up(projector, building, until, progress)
+        except GenerationGone:
+            if await projector.has_keys(building):
+                raise
+            await store.retire(building)
+            begun = await begin(projector, partition)
+            return await complete(projector, begun, progress, accept=accept, tolerated=tolerated, catch_up=catch_up)
         if replaced is not None and not accept:
             with suppress(Rebuilding):  # one of the two is gone; the next lines find out which
-                compared = await _compare_dead_letters(store, replaced, building, done, compared)
+                compared = await _compare_dead_letters(store, replaced, building, done, compared, tolerated)
         if await store.activate(building, unless_beyond=None if replaced is None or accept else compared):
             await store.collect_garbage(partition)
             return Rebuilt(replaced, building, begun.joined)
@@ -176,7 +196,7 @@ async def _is_useless(projector: Projector, building: Generation) -> bool:
 
 
 async def _compare_dead_letters(
-    store: Store, active: Generation, building: Generation, done: Checkpoint, compared: int
+    store: Store, active: Generation, building: Generation, done: Checkpoint, compared: int, tolerated: str
 ) -> int:
     """The offset up to which the active generation may be replaced by `building`, which has processed up to `done`.
 
@@ -186,7 +206,11 @@ async def _compare_dead_letters(
 
     Raises `NewDeadLetters`, or `GenerationGone`.
     """
-    letters = await dead_letters.all_dead_letters(store, building, beyond=compared)
+    letters = [
+        each
+        for each in await dead_letters.all_dead_letters(store, building, beyond=compared)
+        if each.reason != tolerated
+    ]
     if not letters:
         return done.offset
     live = await store.checkpoint(active)

@@ -23,6 +23,8 @@ for what is a repeat (`repeats.content_of`); the views are then rebuilt."""
 
 ID_BYTES, CONTENT_BYTES, OFFSET_BYTES = 16, 8, 6
 ENTRY_BYTES = ID_BYTES + CONTENT_BYTES + OFFSET_BYTES
+_ERASED = bytes(CONTENT_BYTES)
+"""In place of the digest of an erased event: every event of its id is a repeat of it."""
 BUCKET_EVENTS = 16
 _CACHED_DIGESTS = 2 * limits.CLUSTER_BATCH_RECORDS
 
@@ -64,11 +66,13 @@ class NewIds:
     def add(self, event: Event, offset: int) -> bool:
         """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
         id_ = _id_digest(event.id)
-        content = blake2b(repeats.content_of(event), digest_size=CONTENT_BYTES).digest()
+        content = _ERASED
+        if not event.is_erased:
+            content = blake2b(repeats.content_of(event), digest_size=CONTENT_BYTES).digest()
         known = self._new.get(id_) or _entry_in(self._entries(_bucket_of(id_, self._size.buckets)), id_)
         if known is None:
             self._new[id_] = id_ + content + offset.to_bytes(OFFSET_BYTES, "big")
-        elif known[ID_BYTES : ID_BYTES + CONTENT_BYTES] != content:
+        elif known[ID_BYTES : ID_BYTES + CONTENT_BYTES] not in (content, _ERASED) and content != _ERASED:
             raise Conflict(_offset_of(known))
         return known is None
 

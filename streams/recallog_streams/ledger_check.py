@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import attrgetter, itemgetter
 
 from recallog_projections.stores.store import CHAIN_START
-from recallog_schemas import Position, limits
+from recallog_schemas import Position, limits, sealing
 from recallog_schemas.errors import StorageCorrupt
 from recallog_streams import chain
 from recallog_streams.ledgers.ledger import Batch, Ledger
@@ -27,6 +27,8 @@ class Problem(Enum):
     """They can be read, and are not those that the kept values were computed from."""
     MISSING = "missing"
     """The ledger ends before them."""
+    KEY_MISSING = "key_missing"
+    """Some of them are sealed, and their keys are neither in the store of keys nor destroyed there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class RecordsProblem:
     first: int
     last: int
     reason: str = ""
-    """What the ledger says about damaged records, without a remedy."""
+    """What the ledger says about damaged records, without a remedy; how many records lack their keys."""
 
 
 async def check(ledger: Ledger, partition: int, kept: Sequence[KeptValue]) -> list[RecordsProblem]:
@@ -48,12 +50,15 @@ async def check(ledger: Ledger, partition: int, kept: Sequence[KeptValue]) -> li
     """
     start, end = 0, (await ledger.ends())[partition]
     comparison, problems, found = _Comparison(kept), list[RecordsProblem](), 0
+    unopened = list[int]()
     while start < end:
         try:
             async with aclosing(ledger.read(partition, start, end)) as batches:  # type: ignore[type-var]
                 async for batch in batches:
                     comparison.add(batch)
                     start = batch.next
+                    if batch.sealed is not None:
+                        unopened += [offset for offset, data in batch.records if sealing.is_sealed(data)]
         except StorageCorrupt as error:
             damaged, found = _damaged(error, start, end), found + 1
             if found == limits.VERIFY_DAMAGED_MAX:
@@ -62,6 +67,9 @@ async def check(ledger: Ledger, partition: int, kept: Sequence[KeptValue]) -> li
             problems.append(damaged)
             start = damaged.last + 1
             comparison.skip(start)
+    if unopened:
+        reason = f"the keys of {len(unopened):,} sealed records are missing in {ledger.sealing.location}"
+        problems.append(RecordsProblem(Problem.KEY_MISSING, unopened[0], unopened[-1], reason))
     problems += [RecordsProblem(Problem.CHANGED, first, last) for first, last in comparison.changed]
     if kept and kept[-1][0] >= end:
         problems.append(RecordsProblem(Problem.MISSING, end, kept[-1][0]))
@@ -78,9 +86,9 @@ async def values_at(ledger: Ledger, partition: int, offsets: Collection[int]) ->
                 begin = 0
                 while wanted and wanted[-1] < batch.next:
                     end = _end(batch, wanted[-1], begin)
-                    value = values[wanted.pop()] = chain.linked(value, batch.records[begin:end])
+                    value = values[wanted.pop()] = chain.linked(value, batch.stored[begin:end])
                     begin = end
-                value = chain.linked(value, batch.records[begin:])
+                value = chain.linked(value, batch.stored[begin:])
     except StorageCorrupt:
         pass  # `check` reports it
     return values
@@ -104,11 +112,11 @@ class _Comparison:
         begin = 0
         while self._ranges and self._ranges[-1][1] < batch.next:
             end = _end(batch, self._ranges[-1][1], begin)
-            self._link(batch.records[begin:end])
+            self._link(batch.stored[begin:end])
             self._close()
             begin = end
         if self._ranges:
-            self._link(batch.records[begin:])
+            self._link(batch.stored[begin:])
 
     def skip(self, until: int) -> None:
         """Continue at the offset `until`: the records before it cannot be read, and their ranges not be compared."""
@@ -143,7 +151,7 @@ class _Candidate:
 
 def _end(batch: Batch, last: int, begin: int) -> int:
     """The index of the first record after the offset `last`."""
-    return bisect_right(batch.records, last, lo=begin, key=itemgetter(0))
+    return bisect_right(batch.stored, last, lo=begin, key=itemgetter(0))
 
 
 def _damaged(error: StorageCorrupt, start: int, end: int) -> RecordsProblem:

@@ -182,7 +182,8 @@ class LiveProjector:
                 self._prepare(live[partition])
         if batches and not self._stopping:
             tasks = [live[batch.partition] for batch in batches]
-            done = await asyncio.gather(*map(self._process, tasks, batches), return_exceptions=True)
+            opened = [await self._ledger.opened(batch) for batch in batches]
+            done = await asyncio.gather(*map(self._process, tasks, opened), return_exceptions=True)
             for error in filter(None, done):
                 raise error
 

@@ -26,7 +26,7 @@ from recallog_projections.tables import LogName, RowKey
 from recallog_schemas import kinds, limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, LockTimeout, Rebuilding
 from recallog_streams import chain as hash_chain
-from recallog_streams import definitions, identity
+from recallog_streams import definitions, erasing, identity
 from recallog_streams.collector import uncollected
 from recallog_streams.definitions import KindRedefined
 from recallog_streams.fold import Fold, digest_of
@@ -123,15 +123,33 @@ class Projector:
         """By generation: how many registered kinds it was compared with."""
 
     def new_generation(self, partition: int, until: int) -> Generation:
-        """A generation of this code, not yet known to the store."""
-        return Generation(secrets.token_hex(8), partition, self.fold.code, until)
+        """A generation of this code and of the keys as they were seen last, not yet known to the store."""
+        keys = self.ledger.sealing.destroyed(partition)
+        return Generation(secrets.token_hex(8), partition, self.fold.code, until, keys)
 
     async def fits(self, generation: Generation) -> bool:
-        """Whether a generation is what this process would fold: by its code, and with its definitions of kinds.
+        """Whether a generation is what this process would fold: by its code, its keys, and its definitions of kinds.
 
         Raises `Rebuilding` if the generation is gone.
         """
-        return generation.code == self.fold.code and await self._has_definitions(generation)
+        if generation.code != self.fold.code:
+            return False
+        # The store of keys is asked only if they may differ: the keys that this process has seen last suffice, since no
+        # generation of other keys gets beyond the event that says that they are destroyed.
+        may_differ = self.ledger.sealing.destroyed(generation.partition) != generation.keys
+        if may_differ and not await self.has_keys(generation):
+            return False
+        return await self._has_definitions(generation)
+
+    async def has_keys(self, generation: Generation) -> bool:
+        """Whether no key was destroyed since the generation was begun: what it has sealed events of may be erased.
+
+        A store of keys in which none was destroyed is new: the old one is lost. The generation remains, since it has
+        what nobody can read again.
+        """
+        sealing = self.ledger.sealing
+        await sealing.refresh()
+        return sealing.destroyed(generation.partition) in (generation.keys, 0)
 
     async def _has_definitions(self, generation: Generation) -> bool:
         registered = kinds.registered()
@@ -146,6 +164,7 @@ class Projector:
 
     async def first_generation(self, partition: int, until: int) -> Generation:
         """The building generation of a store that has been empty, such as a new `MemoryStore`."""
+        await self.ledger.sealing.refresh()
         building = (await self.store.create(self.new_generation(partition, until))).building
         if building is None:
             raise InvariantViolation("a new store has no building generation")
@@ -301,11 +320,13 @@ class Projector:
     ) -> tuple[Checkpoint, Outcome]:
         """Commit the changes of a batch that follows the checkpoint. Returns the new checkpoint, and the outcome.
 
-        Raises `GenerationGone`. `began` is when the batch was taken, by the monotonic clock.
+        Raises `GenerationGone`, also if the batch has an erasure whose keys the generation was folded with. `began` is
+        when the batch was taken, by the monotonic clock.
         """
+        await self._destroy_erased(generation, batch)
         record, digest, chain = checkpoint.record, checkpoint.digest, checkpoint.chain
         if batch.records:
-            record, digest = batch.records[-1][0], digest_of(batch.records[-1][1])
+            record, digest = batch.stored[-1][0], digest_of(batch.stored[-1][1])
         if self._space is None:
             chain, block_ends = hash_chain.extended(chain, batch)
             changes = Changes({**changes.rows, **block_ends}, changes.logs, changes.keep) if block_ends else changes
@@ -317,6 +338,19 @@ class Projector:
         if outcome in (Outcome.RETIRED, Outcome.LOST):
             raise GenerationGone(f"the generation {generation.id} is {outcome.value}")
         return new, outcome
+
+    async def _destroy_erased(self, generation: Generation, batch: Batch) -> None:
+        """Destroy the keys that the records of a batch erase, if that is left to do.
+
+        Raises `GenerationGone` for a generation that was begun before: its rows may have what is erased, and no process
+        gets it beyond this batch.
+        """
+        sealing = self.ledger.sealing
+        if (ids := erasing.erased_keys(batch)) and await sealing.refresh() is not None:
+            if any((await sealing.keys.read(ids)).values()):  # a folder that may only be read has none of them left
+                await sealing.keys.destroy(ids, generation.partition)
+            if not await self.has_keys(generation):
+                raise GenerationGone(f"the generation {generation.id} was folded with keys that are destroyed")
 
     def _store_cache(self, generation: Generation, cache: _Cache) -> None:
         """Store the cache of a generation, and evict rows if all caches together exceed `limits.CACHED_ROWS_MAX`."""
@@ -342,7 +376,7 @@ class Projector:
             )
         if checkpoint.record < 0:
             return
-        data = await record_at(self.ledger, partition, checkpoint.record)
+        data = await record_at(self.ledger, partition, checkpoint.record, stored=True)
         if data is None or digest_of(data) != checkpoint.digest:
             gone = "is missing" if data is None else "is another one"
             raise self.mismatch(partition, checkpoint.record, gone)

@@ -194,8 +194,10 @@ def files(home: Path) -> Mapping[str, bytes]:
 
 
 def compare(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    assert found.keys() == expected.keys()
     for name, answer in expected.items():
-        assert found[name] == answer, name
+        if name != "admin.digest()":  # the keys of sealed events are random, and so are their records
+            assert found[name] == answer, name
 
 
 @pytest.mark.models("all")

@@ -59,5 +59,6 @@ LEAST: Mapping[str, Mapping[str, Any]] = {
     "turn.ended": {},
     "reaction.done": {"trigger": "t-1", "events": 0},
     "reaction.failed": {"trigger": "t-1", "reason": "the model was down"},
+    "unit.erased": {"unit": "subject", "names": ["alice"], "keys": ["k-1"]},
 }
 """By kind: its required fields, or the smallest choice of them."""

@@ -305,7 +305,7 @@ def test_what_a_killed_process_had_begun_to_read_is_read_by_the_next_one(home: P
     session = Session(projects, home)
     session.write("user", "Half read.")
     kill_service(home)
-    record = {"agent": "claude-code", "session": session.id, "transcripts": [str(session.transcript)], "ended": True}
+    record = {"agent": "claude-code", "session": session.id, "transcripts": [str(session.transcript)]}
     spool.put(str(home), record)
     assert spool.claim(str(home))
     start_service(home)

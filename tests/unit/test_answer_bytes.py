@@ -28,6 +28,7 @@ BOUNDED_BY_NUMBER = {
     **dict.fromkeys(["timeline", "long_term.list", "items.list"], "a page, which has room for as many bytes"),
     **dict.fromkeys(["long_term.erasures", "catalogue"], "a page of short items, at most 1,000"),
     **dict.fromkeys(["space", "kinds", "configure_space"], "short items, at most 1,000 of a sort"),
+    "erase": "numbers by kind",
     **dict.fromkeys(["admin.status", "admin.verify", "admin.digest"], "some short items for each partition"),
     "admin.repair": "as those",
     **dict.fromkeys(["admin.rebuild", "admin.plan_rebuild", "admin.reindex", "admin.copy"], "as those"),

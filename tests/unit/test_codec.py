@@ -487,7 +487,7 @@ def test_a_producer_s_event_without_envelope_is_a_current_event() -> None:
 
 @pytest.mark.parametrize("damage", [{}, {"turn": -1}, {"foo": 1}, {"kind": "nodot"}, {"payload": 7}, {"at": 1}])
 def test_a_future_envelope_is_unsupported_and_not_invalid(damage: dict[str, Any]) -> None:
-    for data in (wire(envelope=2, **damage), wire(envelope=10**30, **damage)):
+    for data in (wire(envelope=3, **damage), wire(envelope=10**30, **damage)):
         error = refusal(data)
         assert type(error) is FutureSchema
         assert error.path == "envelope"
@@ -510,7 +510,7 @@ def test_an_unknown_kind_may_have_any_schema_version() -> None:
 
 def test_events_of_producers_with_a_future_version_are_refused() -> None:
     with pytest.raises(FutureSchema):
-        codec.parse(wire(envelope=2))
+        codec.parse(wire(envelope=3))
 
 
 @pytest.mark.parametrize("envelope", [0, -1, True, 1.0, "1", None, [1]])

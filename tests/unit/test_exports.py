@@ -33,7 +33,7 @@ ERRORS = [
     "FutureSchema", "IdConflict", "IndexDamaged", "IndexLost", "IndexUnavailable", "InvalidArgument",
     "InvalidEvent", "InvalidInput", "InvariantViolation", "LedgerMismatch", "LockTimeout", "ModelFailed",
     "ModelMisconfigured", "NewDeadLetters", "NothingDue", "OutOfRange", "ProjectionError", "RateLimited",
-    "Rebuilding", "RecallogError", "Refused", "SettingsError", "StorageCorrupt", "StorageError",
+    "Rebuilding", "RecallogError", "Refused", "SettingsError", "SourcesErased", "StorageCorrupt", "StorageError",
     "StorageForeign", "StorageFull", "StorageReadOnly", "StorageReplaced", "StorageTooNew",
     "StorageUnavailable", "Unauthorized", "UnknownOutcome", "ViewsBehind", "ViewsTooNew",
 ]  # fmt: skip
@@ -76,12 +76,13 @@ EXTENDING = [
     "FactExtractor", "Filter", "Generation", "Hit", "Judge", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
     "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage",
     "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession", "Record", "ReflectionAnswer",
-    "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan", "Scope", "Search",
+    "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan", "Scope", "SealingKey",
+    "SealingKeys", "Search",
     "SpaceReading", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer",
     "Synthesizer",
     "Table", "Tail",
     "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict", "View", "assemble",
-    "bookkeeping", "check_repeat", "encode_events", "entry", "episode", "is_beyond", "log_of_refusals", "operation",
+    "bookkeeping", "check_repeat", "entry", "episode", "is_beyond", "log_of_refusals", "operation",
     "ordinal_key", "outcome_of", "parameters",
 ]  # fmt: skip
 

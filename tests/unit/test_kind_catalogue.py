@@ -20,7 +20,7 @@ BOOKKEEPING = {
     "memory.updated", "memory.retracted", "memory.archived", "memory.restored", "memory.erased", "memory.transferred",
     "memory.metered", "memory.accessed", "memory.outcome_reported", "memory.tier_changed", "memory.consolidated",
     "message.added", "message.part", "conversation.compacted", "message.removed", "turn.ended",
-    "reaction.done", "reaction.failed",
+    "reaction.done", "reaction.failed", "unit.erased",
 }  # fmt: skip
 NOT_EPISODES = sorted(ENTRIES | BOOKKEEPING)
 NEAREST = {"id": "e", "version": 1, "similarity": 1, "model": "m"}

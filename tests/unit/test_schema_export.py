@@ -167,7 +167,7 @@ VALUES = {
 
 
 NEED_MORE = frozenset({
-    "admin.abort_reindex", "configure_agent", "configure_space", "long_term.deduplicate", "long_term.forget",
+    "admin.abort_reindex", "configure_agent", "configure_space", "erase", "long_term.deduplicate", "long_term.forget",
     "long_term.update",
 })  # fmt: skip
 """Operations that need an index, or one of several parameters."""

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from recallog_agents import spool
-from recallog_agents.events import END, EVENTS, PROMPT, START, WITH_TRANSCRIPTS, folder_of, messages_of, session_of
+from recallog_agents.events import EVENTS, PROMPT, START, WITH_TRANSCRIPTS, folder_of, messages_of, session_of
 
 DEADLINE_SECONDS = 1.0
 _RECALL_SECONDS = 0.75

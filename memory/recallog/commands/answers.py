@@ -1,6 +1,6 @@
 """What publishing an answer needs of a memory: the answer that was begun, ids that are taken, and the ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -55,5 +55,8 @@ class AnsweredMemory:
             await self._catch_up(views, ledger.partition_of(space))
         return bool(own) and await self.standing(space, trigger) is not None
 
-    async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
-        return await self._access.append(events)
+    async def publish(self, events: Sequence[Event], keys: Collection[str] = ()) -> Sequence[Position]:
+        return await self._access.append(events, keys=keys)
+
+    async def keys_at(self, space: str, offsets: Iterable[int]) -> Collection[str]:
+        return await self._access.keys_at(space, offsets)

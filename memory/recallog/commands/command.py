@@ -5,7 +5,7 @@ own fold over the rows as they are. A caller that gives the id of the event may 
 always written; the verdict on the first one counts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -62,9 +62,14 @@ class Judge:
         log = (self.refusals.name, events[0].space, events[0].agent)
         return self._reasons(events, rows.changes().logs.get(log, ()))
 
-    async def publish(self, access: MemoryAccess, events: Sequence[Event], rows: Sequence[RowKey] = ()) -> Verdict:
-        """Append events, all or none, and read the verdict once the views have processed them, with some rows."""
-        positions = await access.append(events)
+    async def publish(
+        self, access: MemoryAccess, events: Sequence[Event], rows: Sequence[RowKey] = (), keys: Collection[str] = ()
+    ) -> Verdict:
+        """Append events, all or none, and read the verdict once the views have processed them, with some rows.
+
+        `keys` as in `MemoryAccess.append`.
+        """
+        positions = await access.append(events, keys=keys)
         log = LogName(self.refusals.name, events[0].space, events[0].agent)
 
         async def read(reading: "ReadSession") -> "Snapshot":

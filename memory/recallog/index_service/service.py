@@ -26,7 +26,7 @@ from dataclasses import replace
 import msgspec
 
 from recallog import layout, model
-from recallog.composition import compose
+from recallog.composition import compose, sealing_at
 from recallog.index import messages
 from recallog.index.indexer import Indexer
 from recallog.index.remote import WORKING_SECONDS
@@ -89,6 +89,7 @@ class Service:
         """By the number of events that their views retain."""
         key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
         self._ledger = SqliteLedger(home / layout.LEDGER, settings.lock_wait_seconds)
+        self._ledger.sealing = sealing_at(str(home), settings)
         self._indexer = Indexer(
             self._ledger,
             SqliteStore(home / layout.INDEX_ROWS, settings.lock_wait_seconds),

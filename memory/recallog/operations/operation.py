@@ -71,6 +71,13 @@ class _InBody:
 IN_BODY = _InBody()
 
 
+class _NeedsForget:
+    """Marks a parameter that only a caller with the permission `Scope.FORGET` may set."""
+
+
+NEEDS_FORGET = _NeedsForget()
+
+
 class _MakesRepeatable:
     """Marks a parameter with the id of what a call writes, or with events, which have ids: with the same ids the call
     can be repeated. A client that may have to repeat a call fills a missing id in."""
@@ -116,6 +123,15 @@ class CheckedMethod:
     def positional(self) -> Sequence[str]:
         """The names of the parameters that may be given by their place."""
         return [name for name, each in self.signature.parameters.items() if each.kind is not each.KEYWORD_ONLY]
+
+    @cached_property
+    def needing_forget(self) -> Sequence[str]:
+        """The parameters that only a caller with the permission `Scope.FORGET` may set."""
+        return [
+            name
+            for name, each in self.parameters.items()
+            if NEEDS_FORGET in getattr(each.annotation, "__metadata__", ())
+        ]
 
     @cached_property
     def arguments(self) -> type[BaseModel]:

@@ -14,7 +14,7 @@ import msgspec
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from recallog.operations.operation import IN_BODY, IN_PROCESS, MAKES_REPEATABLE
+from recallog.operations.operation import IN_BODY, IN_PROCESS, MAKES_REPEATABLE, NEEDS_FORGET
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
@@ -332,6 +332,21 @@ WrittenTurn = Annotated[int, Field(ge=0, le=limits.TURN_MAX, description="Turn o
 WrittenSession = Annotated[str, identified("Session that begins or ends."), IN_NFC]
 SessionTitle = Annotated[str | None, Field(description="Title of the session.")]
 SpaceAuthor = Annotated[str, NAME, Field(description="Name of the agent whose event it is.")]
+
+# Erasures
+
+ErasedSubject = Annotated[str | None, identified("All that is about this person."), IN_NFC]
+ErasedEntry = Annotated[str | None, identified("This entry, with all its texts."), IN_NFC]
+ErasesAll = Annotated[bool, Field(description="Everything in the space.")]
+ErasureReason = Annotated[
+    str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record, so name nobody in it.")
+]
+ErasesToo = Annotated[
+    bool,
+    Field(description="Erase it from the ledger too, which needs RECALLOG_SEAL=each when it was written."),
+    NEEDS_FORGET,
+]
+TriesErasure = Annotated[bool, Field(description="Erase nothing, and say what would be erased.")]
 
 # Pages
 

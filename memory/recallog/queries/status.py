@@ -14,7 +14,7 @@ from recallog.reading.read_session import ReadSession
 from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, clock
-from recallog_schemas import Position, limits
+from recallog_schemas import Position, limits, sealing
 from recallog_schemas.errors import (
     IndexUnavailable,
     Rebuilding,
@@ -47,7 +47,7 @@ async def status(components: Components) -> Status:
     pending: list[PendingTrigger] = []
     unreflected: list[Unreflected] = []
     faults = [LedgerFault(**fault._asdict()) for fault in await components.ledger.faults()]
-
+    faults += await _of_keys(components.ledger, ends)
     for views in components.groups():
         if views is components.views:
             of_views, waiting, silent, ahead = await _of_built_in(views, ends)
@@ -89,6 +89,23 @@ class NotReady(RecallogError):
 
     retryable: ClassVar[bool] = True
     exit_code: ClassVar[int] = StorageUnavailable.exit_code
+
+
+async def _of_keys(ledger: Ledger, ends: Sequence[int]) -> list[LedgerFault]:
+    """What is wrong with the keys of sealed records: with their store, and with those of the newest records."""
+    await ledger.sealing.refresh()
+    newest = [
+        offset
+        for partition, end in enumerate(ends if not ledger.folded_by_workers else ())
+        async for batch in ledger.read(partition, max(0, end - limits.READ_BATCH_RECORDS), end)
+        for offset, data in batch.records
+        if sealing.is_sealed(data)
+    ]
+    problem = ledger.sealing.problem
+    if newest and not problem:
+        problem = f"{ledger.sealing.location} lacks keys of sealed events, the newest at 0:{newest[-1]}"
+    remedy = "These events are dead letters until the keys are there again; then: recallog dead-letters retry"
+    return [LedgerFault(problem=problem.rstrip("."), remedy=remedy, severe=False)] if problem else []
 
 
 async def check_ready(components: Components) -> None:

@@ -327,7 +327,7 @@ async def digests(components: Components) -> LedgerDigests:
         last, value = await _processed(components, partition)
         if last + 1 < end:
             async for batch in components.ledger.read(partition, last + 1, end):
-                value = chain.linked(value, batch.records)
+                value = chain.linked(value, batch.stored)
                 last = batch.records[-1][0] if batch.records else last
         if last >= 0:
             found.append(LedgerDigest(position=Position(partition, last), digest=value.hex()))

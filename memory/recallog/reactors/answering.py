@@ -9,7 +9,7 @@ was written.
 import asyncio
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 from recallog.reactors.misconfigured import Misconfigured
@@ -44,8 +44,14 @@ class AnswerMemory(Protocol):
     async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
         """Whether a trigger is due although an event has the id of one that closes it: such an event has not."""
 
-    async def publish(self, events: Sequence[Event]) -> Sequence[Position]:
-        """Write events, all or none, and return their positions once they are durable. Raises `IdConflict`."""
+    async def publish(self, events: Sequence[Event], keys: Collection[str] = ()) -> Sequence[Position]:
+        """Write events, all or none, and return their positions once they are durable. They are sealed with `keys` too.
+
+        Raises `IdConflict`, and `SourcesErased` if one of the keys was destroyed.
+        """
+
+    async def keys_at(self, space: str, offsets: Iterable[int]) -> Collection[str]:
+        """The ids of the keys of the records at some offsets."""
 
 
 Rank = tuple[int, bool]
@@ -107,11 +113,13 @@ class Answers:
             return None
         if begun is not None and not reactor.pure:
             return await self._closed(_rest_of(begun, trigger, parsed, reactor), parsed)
+        keys: Collection[str] = ()
         try:
             events = await self._asked(reactor, trigger)
             if events is None:
                 return None
-            answer = answer_of(trigger, parsed, reactor, events)
+            keys = await self._keys_of(trigger)
+            answer = answer_of(trigger, parsed, reactor, events, keys)
             if triggers.named_by(answer[-1]) is None:
                 raise InvalidEvent(
                     f"{answer[-1].kind} does not close {trigger.kind}: the last event that answers it is "
@@ -125,15 +133,17 @@ class Answers:
             raise
         except Exception as error:  # noqa: BLE001 - code of users: what it cannot answer must not stop the others
             answer = _failed(trigger, parsed, reactor, f"{type(error).__name__}: {error}")
+        keys = keys or await self._keys_of(trigger)
         if begun is not None and answer[-1].payload.get(DIGEST) != begun.digest:
             answer = _rest_of(begun, trigger, parsed, reactor)
         try:
-            return await self._closed(answer, parsed)
+            return await self._closed(answer, parsed, keys)
         except InvalidEvent as error:  # an event that is too large
-            return await self._closed(_failed(trigger, parsed, reactor, str(error)), parsed)
+            return await self._closed(_failed(trigger, parsed, reactor, str(error)), parsed, keys)
 
-    async def _closed(self, answer: Sequence[Event], trigger: triggers.Trigger) -> Reaction:
-        """Publish an answer, under another id of its last event if a foreign event has the one that closes the trigger.
+    async def _closed(self, answer: Sequence[Event], trigger: triggers.Trigger, keys: Collection[str] = ()) -> Reaction:
+        """Publish an answer, under another id of its last event if a foreign event has the one that closes the trigger,
+        or an answer that is erased.
 
         A ledger with unique ids refuses such an event. On any other one the views take it for a repeat, and the trigger
         would never be closed. The other ids follow from the trigger too, so that one answer counts.
@@ -146,12 +156,14 @@ class Answers:
             if not self._ledger.unique_ids and await self._is_taken(closing, trigger):
                 continue
             try:
-                position = await self._publish([*parts, closing])
+                position = await self._publish([*parts, closing], keys)
             except IdConflict:
                 if await self._is_taken(closing, trigger):
                     continue
                 raise
             counts = await self._at(position) if self._ledger.unique_ids else closing
+            if counts.is_erased:
+                continue
             reaction = Reaction.of(counts, position)
             # If another process answered first, the position is that of its answer, which is the one that counts,
             # unless it belongs to an answer that was not the first.
@@ -169,11 +181,15 @@ class Answers:
             raise InvariantViolation(f"there is no record at {position}, where an answer was published")
         return codec.decode(data)
 
-    async def _publish(self, answer: Sequence[Event]) -> Position:
+    async def _keys_of(self, trigger: DueTrigger) -> Collection[str]:
+        """The keys of what an answer is made from."""
+        return await self._memory.keys_at(trigger.space, trigger.read | {trigger.offset} - {-1})
+
+    async def _publish(self, answer: Sequence[Event], keys: Collection[str]) -> Position:
         """Write an answer; the position of its last event, which closes the trigger."""
         position = None
         for start in range(0, len(answer), limits.APPEND_EVENTS_MAX):
-            position = (await self._memory.publish(answer[start : start + limits.APPEND_EVENTS_MAX]))[-1]
+            position = (await self._memory.publish(answer[start : start + limits.APPEND_EVENTS_MAX], keys))[-1]
         if position is None:
             raise InvariantViolation("an answer has no events")
         return position
@@ -251,12 +267,18 @@ def of_work(work: Work, *, skip_loops: bool) -> DueTrigger:
     )
 
 
-def answer_of(trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, events: Sequence[Event]) -> list[Event]:
-    """The events of an answer with their ids, the closing one last."""
+def answer_of(
+    trigger: DueTrigger,
+    parsed: triggers.Trigger,
+    reactor: Reactor,
+    events: Sequence[Event],
+    keys: Collection[str] = (),
+) -> list[Event]:
+    """The events of an answer with their ids, the closing one last. `keys` are those of what it is made from."""
     last, kind = events[-1] if events else None, triggers.kind_of(trigger.kind)
     closes = last is not None and (last.id == parsed.answer_id or (kind.has_own_answer and last.kind in kind.closings))
     parts = [_of_trigger(event, trigger, reactor) for event in (events[:-1] if closes else events)]
-    digest = _digest_of(parts)
+    digest = _digest_of(parts, keys)
     parts = [part.model_copy(update={"id": parsed.part_id(digest, n)}) for n, part in enumerate(parts, start=1)]
     if last is None or not closes:
         done = {"trigger": trigger.id, "events": len(parts), DIGEST: digest}
@@ -267,9 +289,12 @@ def answer_of(trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor, e
     return [*parts, closing]
 
 
-def _digest_of(parts: Sequence[Event]) -> str:
-    """The digest of an answer: equal answers have the same, whenever and by whomever they are given."""
-    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+def _digest_of(parts: Sequence[Event], keys: Collection[str]) -> str:
+    """The digest of an answer: equal answers have the same, whenever and by whomever they are given.
+
+    So that the ids of an answer that is erased are not those of the next one, it covers the ids of keys.
+    """
+    digest = hashlib.blake2b("".join(sorted(keys)).encode(), digest_size=_DIGEST_BYTES)
     for number, part in enumerate(parts):
         digest.update(repeats.content_of(part.model_copy(update={"id": str(number)})))
     return digest.hexdigest()
@@ -320,7 +345,7 @@ def _failed(
     payload = {"trigger": trigger.id, "reason": said}
     kind = triggers.kind_of(trigger.kind)
     if digest is None and not kind.has_own_answer:
-        digest = _digest_of([])
+        digest = _digest_of([], ())
     more = {} if digest is None else {DIGEST: digest}
     return [_closing(trigger, parsed, reactor, kind.failure, payload | more)]
 

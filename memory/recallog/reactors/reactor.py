@@ -6,7 +6,7 @@ events their ids, publishes them, and closes the trigger.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -39,6 +39,9 @@ class DueTrigger:
     since: int = -1
     offset: int = -1
     """The offset of the event that made it due; -1 without one."""
+    read: set[int] = field(default_factory=set, compare=False)
+    """The offsets of the events that the answer is made from, which the reactor adds. With one of them the answer is
+    erased, and the trigger is due again. The event at `offset` need not be added."""
 
 
 class Reactor(ABC):

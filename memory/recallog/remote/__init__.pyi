@@ -275,6 +275,20 @@ class Remote:
     Raises `Refused` if the space would declare more than 64 kinds; nothing has changed then.
     """
 
+    erase = _Called(_Memory.erase)
+    """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
+    beliefs, compactions, lines of daily logs.
+
+    The events stay in the ledger with their times and positions, and nobody can read what they contained: their key
+    is destroyed. Views and index are built again, in which timelines show `[erased]` in their place, and which this
+    call waits for. With `dry_run` nothing is erased, and the answer says what would be. Repeating the call after an
+    interruption is safe; once all is erased, it answers 0.
+
+    Events that are not sealed cannot be erased. The answer counts them, and says what can be done.
+
+    Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
+    """
+
     react = _Called(_Memory.react)
     """Answer the triggers that are due now, in one space or in all, each once.
 

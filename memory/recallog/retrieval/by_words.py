@@ -169,7 +169,8 @@ def _weights_of_text(text: str, at: int, *, is_part: bool) -> dict[str, float]:
 def _terms_of(memory: RememberedEvent, generation: str, cache: TermCache) -> MemoryTerms:
     event = codec.decode(memory.data)
     kind = kinds.kind_of(event.kind)
-    text = documents.clean(memory.text if memory.text is not None else event.text) if kind.recalled else ""
+    is_found = kind.recalled and not event.is_erased
+    text = documents.clean(memory.text if memory.text is not None else event.text) if is_found else ""
     at = micros(event.at)
     weights = None
     if text:

@@ -276,7 +276,8 @@ class Items:
     delete = _Called(_Items.delete)
     """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
 
-    The ledger still has its value, and so has the past of the views.
+    The ledger still has its values, and so has the past of the views. With `erase` nobody can read them any more,
+    see `Memory.erase`.
 
     Raises `Conflict`; nothing has changed then.
     """
@@ -328,14 +329,16 @@ class Conversation:
     """Take messages out of a conversation, by the ids of their events or their own.
 
     They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-    of them, nothing is written.
+    of them, nothing is written. With `erase` nobody can read them any more, see `Memory.erase`.
     """
 
     pop = _Called(_Conversation.pop)
-    """Take the newest messages out of a conversation, and answer them."""
+    """Take the newest messages out of a conversation, and answer them. With `erase` as `remove`."""
 
     clear = _Called(_Conversation.clear)
-    """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
+    """Take all messages out of a conversation, its summary and what that stands for too, and answer them. With
+    `erase` as `remove`.
+    """
 
     end_turn = _Called(_Conversation.end_turn)
     """Say that an agent has finished its turn of a session, by an event `turn.ended`.
@@ -792,6 +795,20 @@ class _MemoryShared:
     HTTP null takes a setting back to its default. What was published before keeps its readers and its text.
 
     Raises `Refused` if the space would declare more than 64 kinds; nothing has changed then.
+    """
+
+    erase = _Called(_Memory.erase)
+    """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
+    beliefs, compactions, lines of daily logs.
+
+    The events stay in the ledger with their times and positions, and nobody can read what they contained: their key
+    is destroyed. Views and index are built again, in which timelines show `[erased]` in their place, and which this
+    call waits for. With `dry_run` nothing is erased, and the answer says what would be. Repeating the call after an
+    interruption is safe; once all is erased, it answers 0.
+
+    Events that are not sealed cannot be erased. The answer counts them, and says what can be done.
+
+    Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
     """
 
     react = _Called(_Memory.react)

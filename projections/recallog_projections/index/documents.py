@@ -225,6 +225,9 @@ class Index:
         plans = settings.plans(rows, space)
         sessions: dict[str, Session] = {}
         for record in run:
+            if record.event.is_erased:
+                self._leave_out(rows, record, plans[record.event.kind], sessions)
+                continue
             self._apply_makers(rows, record)
             if record.memorable:
                 self._add_event(rows, record, plans[record.event.kind], sessions)
@@ -237,6 +240,13 @@ class Index:
             known = rows.get(COUNTS, record.event.space) or DocumentCount(0)
             rows.put(COUNTS, DocumentCount(known.documents + more), record.event.space)
 
+    def _leave_out(self, rows: Rows, record: Record, plan: Plan, sessions: dict[str, Session]) -> None:
+        """Count an erased event in its session, so that the points after it keep their ids, and thus their vectors."""
+        if record.memorable and plan.kind.recalled:
+            name = record.event.session or ""
+            session = _session(rows, record, sessions)
+            sessions[name] = Session(session.documents + 1, session.shared, session.others)
+
     def _add_event(self, rows: Rows, record: Record, plan: Plan, sessions: dict[str, Session]) -> None:
         """Add the document of an event, if it has a text that recall may find; `sessions` are those of the run."""
         event, kind = record.event, plan.kind
@@ -245,7 +255,7 @@ class Index:
             return
         readers = SHARED if plan.shared and event.audience is None else tuple(sorted(visibility.readers(event)))
         name = event.session or ""
-        session = sessions.get(name) or rows.get(SESSIONS, event.space, name) or Session(0, None, ())
+        session = _session(rows, record, sessions)
         document = Document(
             space=event.space,
             agent=event.agent,
@@ -268,6 +278,12 @@ class Index:
         rows.put(DOCUMENTS, document, "", key=point_id(event.space, name, session.documents))
         end = f"{event.agent}: {words[-limits.INDEX_BEFORE_CHARS :]}"[-limits.INDEX_BEFORE_CHARS :]
         sessions[name] = _next(session, Excerpt(session.documents, readers, end))
+
+
+def _session(rows: Rows, record: Record, sessions: Mapping[str, Session]) -> Session:
+    """The session of an event before it."""
+    name = record.event.session or ""
+    return sessions.get(name) or rows.get(SESSIONS, record.event.space, name) or Session(0, None, ())
 
 
 def clean(text: str) -> str:

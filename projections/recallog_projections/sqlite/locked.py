@@ -166,6 +166,12 @@ class LockedFile:
         if not self._is_in_place():
             self._confirm()
 
+    def empty_log(self) -> None:
+        """Move the log into the file, and empty it, unless others use it for longer than a write waits."""
+        if self._connection is not None and self._is_in_place():
+            _checkpointed(self._connection, self._waits.write_seconds)
+            set_wait(self._connection, self._waits.write_seconds)
+
     def finish(self) -> None:
         """Close the file for good. A deleted log is moved into the file first, as far as that is possible."""
         if self._connection is not None and inode_of(self._name) == self._inode:

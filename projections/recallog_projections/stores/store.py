@@ -53,7 +53,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """The value of the ledger's hash chain (16 bytes) after that record: it stands for all records processed."""
 
 
-class Generation(msgspec.Struct, frozen=True):
+class Generation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One complete copy of the tables of a group of projections for one partition."""
 
     id: str
@@ -63,6 +63,8 @@ class Generation(msgspec.Struct, frozen=True):
     """The names and versions of its projections and of the catalogue, as JSON. Only the same code writes to it."""
     until: int
     """The ledger's end when it was created. It becomes active when it has reached at least this offset."""
+    keys: int = 0
+    """What was destroyed of the keys of sealed records when it was begun, see `KeysState.destroyed`."""
 
 
 class Pointer(msgspec.Struct, frozen=True):

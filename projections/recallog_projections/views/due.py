@@ -129,7 +129,7 @@ class DueProjection:
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
-            if not record.reached:
+            if not record.reached or record.event.is_erased:
                 continue
             kind = record.event.kind
             if kind in triggers.CLOSINGS:

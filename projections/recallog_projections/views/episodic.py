@@ -15,6 +15,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, LogName, Tail
 from recallog_projections.views import settings, visibility
 from recallog_schemas import Record, limits
+from recallog_schemas.event import ERASED_TEXT, ERASED_VERSION
 
 
 class RememberedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -62,7 +63,7 @@ class Episodic:
                 continue
             event = record.event
             plan = plans[event.kind]
-            text = plan.kind.text(event.payload)
+            text = plan.kind.text(event.payload) if event.envelope != ERASED_VERSION else ERASED_TEXT
             ready = text if len(text) <= limits.STORED_TEXT_CHARS_MAX else None
             memory = RememberedEvent(record.offset, record.data, event.turn, plan.kind.importance, ready)
             if event.audience is not None:

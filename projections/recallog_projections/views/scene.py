@@ -54,7 +54,7 @@ class Scene:
             shared = plan.shared and event.audience is None
             if not record.memorable or not (shared or plan.is_visitor):
                 continue
-            text = plan.kind.text(event.payload) if plan.declares_text else None
+            text = plan.kind.text(event.payload) if plan.declares_text and not event.is_erased else None
             shown = Shown(record.offset, record.data, text)
             if shared:
                 newest[event.kind] = shown

@@ -26,6 +26,7 @@ from recallog_schemas.kinds.episodes import (
     ToolUsed,
     Verdict,
 )
+from recallog_schemas.kinds.erasures import UnitErased
 from recallog_schemas.kinds.kind import (
     ACTION,
     DEFAULT_IMPORTANCE,
@@ -138,6 +139,8 @@ _OF_THE_KERNEL = (
     bookkeeping("clock.ticked", "Time passed: the turn of the space moves.", Payload),
     bookkeeping("reaction.done", "A trigger was answered.", ReactionDone),
     bookkeeping("reaction.failed", "A trigger was not answered.", ReactionFailed, "reason"),
+    # Its keys may be those of any space: who publishes it by hand can erase all.
+    bookkeeping("unit.erased", "What a unit contained is erased.", UnitErased, "names reason", needs="operate"),
 )
 
 
@@ -209,6 +212,18 @@ def model_of(name: str) -> str:
 def shared_kinds() -> frozenset[str]:
     """The kinds that all agents of a space see, unless the space sets others."""
     return frozenset(name for name, kind in CATALOGUE.items() if kind.shared)
+
+
+@cached
+def entry_kinds() -> frozenset[str]:
+    """The kinds whose events contain words of an entry."""
+    return frozenset(name for name, kind in CATALOGUE.items() if kind.entry)
+
+
+@cached
+def kinds_with_sources() -> frozenset[str]:
+    """The kinds whose events name what they are made from."""
+    return frozenset(name for name, kind in CATALOGUE.items() if kind.sources)
 
 
 def kind_of(name: str) -> Kind:

@@ -64,6 +64,13 @@ class Kind:
     an event that names one."""
     uncompared: frozenset[str] = frozenset()
     """The payload fields in which two events of one id may differ: the second is a repeat all the same."""
+    entry: str = ""
+    """The field with the id of the entry whose words its events contain: `id`, or a field of the payload. They can be
+    erased together. "": they contain none."""
+
+    sources: str = ""
+    """The field of the payload with the ids of the events and entries that its events are made from. They are erased
+    with them. "": they name none."""
 
     @property
     def is_episode(self) -> bool:

@@ -11,6 +11,7 @@ from recallog_schemas.views.base import ComputedAt, ListView, View, counted, one
 _INDEX = "index"
 _RESTORE = "Keep a copy of the folder, then restore your backup of the ledger"
 _REMEDIES: Mapping[str, str] = {
+    "key_missing": "Put the keys back from your copy of them; then: recallog dead-letters retry",
     "damaged": f"{_RESTORE}; without one, recallog export --keep-going writes the records that can still be read",
     "missing": f"{_RESTORE}. If this ledger is right, delete what was computed from the other: recallog rebuild --drop",
     "changed": (
@@ -29,11 +30,12 @@ _COMPARE = "Compare the range with a backup from before that digest was kept; mo
 
 
 class LedgerFinding(View):
-    """Records of the ledger that are damaged, missing, or not those that views were computed from."""
+    """Records of the ledger that are damaged, missing, without keys, or not those that views were computed from."""
 
-    problem: Literal["damaged", "missing", "changed"]
+    problem: Literal["damaged", "missing", "changed", "key_missing"]
     """damaged: they cannot be read. missing: the ledger ends before them. changed: they are not the records that the
-    views were computed from; at least one of the range is another one."""
+    views were computed from; at least one of the range is another one. key_missing: some are sealed, and their keys are
+    missing."""
     first: Position
     """The first record of the range."""
     last: Position
@@ -41,7 +43,7 @@ class LedgerFinding(View):
     views: str
     """The group of views whose comparison found it."""
     reason: str
-    """What the ledger says about damaged records; "" for others."""
+    """What the ledger says about damaged records, and how many lack their keys; "" for others."""
 
     def summary(self) -> str:
         """What is wrong, in one line."""

@@ -66,6 +66,8 @@ class Guarded:
     def bounded(self, operation: Operation, valid: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, with the agent that the grant fixes. Raises `Forbidden`."""
         grant, bounded = self.grant, dict(valid)
+        if Verb.FORGET not in grant.verbs and any(valid.get(name) for name in operation.needing_forget):
+            raise Forbidden
         events = list(_events(valid))
         for needed, where, author in {(_verb_of(event), event.space, event.agent) for event in events}:
             grant.check(Verb.PUBLISH, where, author)

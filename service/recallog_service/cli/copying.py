@@ -7,11 +7,13 @@ import typer
 from recallog import Settings
 from recallog.composition import ledger_at, target_of_copy
 from recallog_projections.patience import patient
+from recallog_schemas.sealing import Policy
 from recallog_schemas.views import CopyReport
 from recallog_service.cli import terminal
 from recallog_service.cli.terminal import Json
 from recallog_streams.migration import copy
 
+Seal = Annotated[Policy | None, typer.Option(help="Which events the target encrypts. Default: RECALLOG_SEAL.")]
 LedgerAddress = Annotated[str, typer.Argument(help="A folder, or kafka://host:9092/topic.")]
 
 
@@ -19,7 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command("copy", epilog="Example: recallog copy ./memory kafka://127.0.0.1:9092/recallog.events")(copy_command)
 
 
-def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = False) -> None:
+def copy_command(source: LedgerAddress, target: LedgerAddress, seal: Seal = None, as_json: Json = False) -> None:
     """Append every event of one ledger to another with its id, for example of a folder to a cluster.
 
     It can be interrupted and run again. The views of the target are updated by its
@@ -31,7 +33,7 @@ def copy_command(source: LedgerAddress, target: LedgerAddress, as_json: Json = F
         origin = ledger_at(source, settings)
         try:
             with patient():
-                destination = await target_of_copy(target)
+                destination = await target_of_copy(target, seal)
                 try:
                     with terminal.bar("copying") as advance:
                         return await copy(origin, destination, advance)

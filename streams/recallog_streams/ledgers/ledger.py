@@ -12,6 +12,7 @@ import msgspec
 
 from recallog_schemas import Event, Position, codec, limits, repeats
 from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
+from recallog_streams.sealing import UNSEALED, Opener, Sealing
 
 
 class Guard(Protocol):
@@ -75,6 +76,13 @@ class Batch(msgspec.Struct, frozen=True):
     the batch is of one space."""
     appended: Sequence[int] | None = None
     """When each record was first appended, in milliseconds since 1970; 0, or None for all, if that is not known."""
+    sealed: Sequence[tuple[int, bytes]] | None = None
+    """The records as they are stored, if some of them are sealed: `records` has what they say. None: as `records`."""
+
+    @property
+    def stored(self) -> Sequence[tuple[int, bytes]]:
+        """The records as they are stored, which never change."""
+        return self.records if self.sealed is None else self.sealed
 
     def cut(self, begin: int, end: int) -> "Batch":
         """The batch of some consecutive records, which are named by their indices, with the holes behind them."""
@@ -89,6 +97,7 @@ class Batch(msgspec.Struct, frozen=True):
             None if self.traceparents is None else self.traceparents[begin:end],
             None if self.spaces is None else self.spaces[begin:end],
             None if self.appended is None else self.appended[begin:end],
+            None if self.sealed is None else self.sealed[begin:end],
         )
 
     def time_of(self, number: int) -> int:
@@ -135,6 +144,8 @@ class Ledger(ABC):
     """Whether its batches have the numbers of spaces."""
     folded_by_workers: ClassVar[bool] = False
     """Whether worker processes fold its views; if not, each query first folds new records."""
+    sealing: Sealing = UNSEALED
+    """What seals the events that are appended, and opens the records that are read."""
 
     @property
     def location(self) -> str:
@@ -212,6 +223,34 @@ class Ledger(ABC):
         past the end.
         """
 
+    async def encoded(self, events: Sequence[Event], appended: Times = None) -> list[tuple[bytes, int]]:
+        """What `append` stores of the events of one call: their bytes, sealed where the policy says so, and when each
+        was first appended, in milliseconds since 1970.
+
+        Raises `InvalidEvent`, whose path begins with the index of the event if there are several, `RecallogError` for
+        more than `limits.APPEND_EVENTS_MAX` events, or `SourcesErased`.
+        """
+        if len(events) > limits.APPEND_EVENTS_MAX:
+            raise RecallogError(
+                f"{len(events):,} events in one call, the limit is {limits.APPEND_EVENTS_MAX:,}; publish them in parts"
+            )
+        values = []
+        for index, event in enumerate(events):
+            try:
+                values.append(codec.encode(event))
+            except InvalidEvent as error:
+                raise error if len(events) == 1 else error.under(str(index)) from None
+        stored = await self.sealing.sealed(events, values)
+        now = time.time_ns() // 1_000_000
+        times = [now] * len(values) if appended is None else [min(each, now) for each in appended]
+        return [*zip(stored, times, strict=True)]
+
+    async def opened(self, batch: Batch) -> Batch:
+        """The batch with the clear bytes of its sealed records. `read` yields no batch without it."""
+        stored = batch.records
+        records = await self.sealing.opened(stored)
+        return batch if records is stored else msgspec.structs.replace(batch, records=records, sealed=stored)
+
     async def find_problems(self) -> list[PartProblem]:
         """What is wrong with its storage apart from the values of records, which reading them finds."""
         return []
@@ -240,27 +279,6 @@ class Ledger(ABC):
         """Close files and connections."""
 
 
-def encode_events(events: Sequence[Event], appended: Times = None) -> list[tuple[bytes, int]]:
-    """The bytes of the events of one call, and when each was first appended, in milliseconds since 1970.
-
-    Raises `InvalidEvent`, whose path begins with the index of the event if there are several, or `RecallogError` for
-    more than `limits.APPEND_EVENTS_MAX` events.
-    """
-    if len(events) > limits.APPEND_EVENTS_MAX:
-        raise RecallogError(
-            f"{len(events):,} events in one call, the limit is {limits.APPEND_EVENTS_MAX:,}; publish them in parts"
-        )
-    values = []
-    for index, event in enumerate(events):
-        try:
-            values.append(codec.encode(event))
-        except InvalidEvent as error:
-            raise error if len(events) == 1 else error.under(str(index)) from None
-    now = time.time_ns() // 1_000_000
-    times = [now] * len(values) if appended is None else [min(each, now) for each in appended]
-    return [*zip(values, times, strict=True)]
-
-
 def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -> list[Batch]:
     """`batch` in consecutive parts of at most `records` records and `size_bytes` bytes, or one larger record.
 
@@ -280,21 +298,25 @@ def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -
     return [batch.cut(begin, end) for begin, end in pairwise([0, *ends, len(batch.records)])]
 
 
-def check_repeat(event: Event, data: bytes, first: bytes, position: Position | None) -> None:
-    """Raise `IdConflict` unless `event`, encoded as `data`, repeats the record `first` of the same id.
+def check_repeat(event: Event, data: bytes, first: bytes, position: Position | None, opened: Opener = bytes) -> None:
+    """Raise `IdConflict` unless `event`, stored as `data`, repeats the record `first` of the same id.
 
-    `position` is that of the first record; None if it is in the same call.
+    `position` is that of the first record; None if it is in the same call. `opened` opens both if they are
+    sealed. An event repeats one that was erased, or whose key is missing, whatever it contains.
     """
     if first == data:
         return
+    data, first = opened(data), opened(first)
     what = f"the id {event.id!r} of space {event.space!r}"
     try:
         known = codec.decode(first)
-    except InvalidEvent:  # another program wrote it
+    except InvalidEvent as error:  # another program wrote it
+        if error.rule == "key_missing":
+            return
         path = ""
         message = f"{what} already names the record at {position}, which is not a valid event"
     else:
-        path = repeats.first_difference(known, codec.decode(data))
+        path = "" if known.is_erased else repeats.first_difference(known, codec.decode(data))
         if not path:
             return
         if position is None:
@@ -309,11 +331,11 @@ def check_repeat(event: Event, data: bytes, first: bytes, position: Position | N
     )
 
 
-async def record_at(ledger: Ledger, partition: int, offset: int) -> bytes | None:
-    """The bytes of one record; None if there is none at that offset."""
+async def record_at(ledger: Ledger, partition: int, offset: int, *, stored: bool = False) -> bytes | None:
+    """The bytes of one record, or those that are `stored`; None if there is none at that offset."""
     if not 0 <= offset < (await ledger.ends())[partition]:
         return None
     async for batch in ledger.read(partition, offset, offset + 1):
-        for _, data in batch.records:
+        for _, data in batch.stored if stored else batch.records:
             return data
     return None

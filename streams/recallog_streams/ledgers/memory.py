@@ -7,9 +7,9 @@ import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
-from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas import Event, Position, codec, limits, sealing
 from recallog_schemas.errors import IdConflict, InvalidEvent
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, Times, check_repeat, encode_events
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, Times, check_repeat
 
 
 class MemoryLedger(Ledger):
@@ -30,14 +30,16 @@ class MemoryLedger(Ledger):
         return Manifest(ledger=f"memory:{self._id}", partitions=1, partitioner="one")
 
     async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
-        values = encode_events(events, appended)
+        values = await self.encoded(events, appended)
+        opened = await self.sealing.opener([*(data for data, _ in values), *self._firsts(events)])
         before = len(self._values)
         positions = []
         for event, (data, time) in zip(events, values, strict=True):
             first = self._offsets.get((event.space, event.id)) if self.unique_ids else None
             if first is not None:
                 try:
-                    check_repeat(event, data, self._values[first][1], Position(0, first) if first < before else None)
+                    at = Position(0, first) if first < before else None
+                    check_repeat(event, data, self._values[first][1], at, opened)
                 except IdConflict:
                     del self._values[before:], self._appended[before:]
                     self._offsets = {key: offset for key, offset in self._offsets.items() if offset < before}
@@ -48,6 +50,11 @@ class MemoryLedger(Ledger):
                 self._values.append((event.space, data))
                 self._appended.append(time)
         return positions
+
+    def _firsts(self, events: Sequence[Event]) -> list[bytes]:
+        """The records that have ids of `events`."""
+        offsets = [self._offsets.get((event.space, event.id)) for event in events] if self.unique_ids else []
+        return [self._values[offset][1] for offset in offsets if offset is not None]
 
     def append_bytes(self, data: bytes, space: str | None = None, appended: int = 0) -> Position:
         """Append raw bytes, as a producer without this library can; `appended` as in `Batch`."""
@@ -78,13 +85,14 @@ class MemoryLedger(Ledger):
                         following = offset
                         break
                     records.append((offset, data))
-            yield Batch(partition, start, following, records, appended=[self._appended[at] for at, _ in records])
+            appended = [self._appended[at] for at, _ in records]
+            yield await self.opened(Batch(partition, start, following, records, appended=appended))
             start = following
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
         for offset, (_, data) in enumerate(self._values):
             with suppress(InvalidEvent):
-                event = codec.decode(data)
+                event = codec.decode(sealing.erased(data) if sealing.is_sealed(data) else data)
                 if (event.space, event.id) == (space, id):
                     return Position(0, offset)
         return None
@@ -96,4 +104,4 @@ class MemoryLedger(Ledger):
         return sum(len(data) for _, data in self._values)
 
     async def close(self) -> None:
-        return None
+        await self.sealing.close()

@@ -28,8 +28,8 @@ from recallog_streams.ledgers.ledger import (
     PartProblem,
     Times,
     check_repeat,
-    encode_events,
 )
+from recallog_streams.sealing import Opener, may_be_sealed
 
 _LARGE_EVENTS = 100_000
 """The upgrade of a ledger with at least as many takes more than a few seconds."""
@@ -157,7 +157,8 @@ class SqliteLedger(Ledger):
 
     async def _append(self, events: Sequence[Event], appended: Times, opening: object) -> list[Position]:
         """`append`, to the file of that opening alone, unless it is None. Raises `_OtherOpening`."""
-        values = encode_events(events, appended)
+        values = await self.encoded(events, appended)
+        opened: Opener = bytes
 
         def work(connection: sqlite3.Connection, one_by_one: bool) -> Sequence[int]:
             start = self._seen_end(connection)
@@ -166,7 +167,7 @@ class SqliteLedger(Ledger):
             spaces = {name: _space(connection, name) for name in {event.space for event in events}}
             written = [(event, spaces[event.space], *each) for event, each in zip(events, values, strict=True)]
             if one_by_one:
-                return [_append_one(connection, *row, start) for row in written]
+                return [_append_one(connection, *row, start, opened) for row in written]
             checksum = records.event_checksum
             _insert(
                 connection,
@@ -180,6 +181,8 @@ class SqliteLedger(Ledger):
         try:  # usually all ids are new
             offsets = await self._file.run(partial(work, one_by_one=False), write=True)
         except _Repeats:
+            firsts = await self._file.run(partial(_firsts, events=events))
+            opened = await self.sealing.opener([*firsts, *(data for data, _ in values)])
             offsets = await self._file.run(partial(work, one_by_one=True), write=True)
         self._end = max([self._end, *(offset + 1 for offset in offsets[-1:])])
         return [Position(0, offset) for offset in offsets]
@@ -198,7 +201,8 @@ class SqliteLedger(Ledger):
         return self._file.run_here(self._seen_end)
 
     def read_here(self, partition: int, start: int, until: int) -> Batch | None:
-        return self._file.run_here(partial(records.read, start=start, until=until, select=records.ALL_RECORDS))
+        batch = self._file.run_here(partial(records.read, start=start, until=until, select=records.ALL_RECORDS))
+        return None if batch is None or may_be_sealed(batch.records) else batch
 
     async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         select = records.ALL_RECORDS
@@ -208,7 +212,7 @@ class SqliteLedger(Ledger):
                 self._warn_of_index()
         while start < until:
             batch = await self._file.run(partial(records.read, start=start, until=until, select=select))
-            yield batch
+            yield await self.opened(batch)
             start = batch.next
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
@@ -258,6 +262,7 @@ class SqliteLedger(Ledger):
 
     async def close(self) -> None:
         await self._file.close()
+        await self.sealing.close()
 
 
 def _nothing(connection: sqlite3.Connection) -> None:
@@ -292,7 +297,18 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str, 
         raise _Repeats from None
 
 
-def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: bytes, time: int, start: int) -> int:
+def _firsts(connection: sqlite3.Connection, events: Sequence[Event]) -> list[bytes]:
+    """The records that have ids of `events`."""
+    numbers = {space: records.number_of(connection, space) for space in {event.space for event in events}}
+    found = [
+        records.find(connection, number, event.id) for event in events if (number := numbers[event.space]) is not None
+    ]
+    return [each[1] for each in found if each is not None]
+
+
+def _append_one(
+    connection: sqlite3.Connection, event: Event, space: int, data: bytes, time: int, start: int, opened: Opener
+) -> int:
     """The offset of the event, or that of the first event with its id. The events of this call begin at `start`."""
     found = records.find(connection, space, event.id)
     if found is None:
@@ -301,5 +317,5 @@ def _append_one(connection: sqlite3.Connection, event: Event, space: int, data: 
         connection.execute(_INSERT, (offset, space, event.id, data, crc, time))
         return offset
     offset, first = found
-    check_repeat(event, data, first, Position(0, offset) if offset < start else None)
+    check_repeat(event, data, first, Position(0, offset) if offset < start else None, opened)
     return offset

@@ -38,14 +38,18 @@ class ReflectionReactor(Reactor):
         if trigger.skip_loops and all(shown.event.kind == "agent.reflected" for shown in due.on):
             return None
         try:
-            answer = await ask(self._reflector, await self._request(due), sleep=self._sleep)
+            answer = await ask(self._reflector, await self._request(due, trigger.read), sleep=self._sleep)
         except ModelFailed as failed:
             return [_failed(due, failed.reason)]
         return [due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)]
 
-    async def _request(self, due: ReflectionView) -> ReflectionRequest:
+    async def _request(self, due: ReflectionView, read: set[int]) -> ReflectionRequest:
+        """What the reflector is asked; `read` gets the offsets of what that is made from."""
         settings: AgentSettingsView = await self._access.memory.agent_settings(due.space, due.agent)
         held: BeliefsView = await self._access.memory.beliefs(due.space, due.agent)
+        beliefs = held.beliefs[-beliefs_limits.PROMPT_BELIEFS :]
+        evidence = [shown for shown in due.on if not shown.event.is_erased]
+        read.update(shown.position.offset for shown in (*beliefs, *evidence))
         dated = are_dated((shown.at for shown in due.on), due.dates)
         return ReflectionRequest(
             trigger=due.trigger or "",
@@ -53,7 +57,7 @@ class ReflectionReactor(Reactor):
             agent=due.agent,
             persona=settings.persona,
             goal=settings.goal,
-            beliefs=[belief.text for belief in held.beliefs[-beliefs_limits.PROMPT_BELIEFS :]],
+            beliefs=[belief.text for belief in beliefs],
             evidence=[
                 Evidence(
                     id=shown.event.id,
@@ -64,7 +68,7 @@ class ReflectionReactor(Reactor):
                     importance=shown.importance,
                     date=shown_date(shown.at, dated=dated),
                 )
-                for shown in due.on
+                for shown in evidence
             ],
         )
 

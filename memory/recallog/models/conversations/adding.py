@@ -88,6 +88,11 @@ def calls_by_id(messages: Sequence[Message]) -> dict[str, ToolCall]:
     }
 
 
+def part_ids(id_: str, count: int) -> list[str]:
+    """The ids of the events with the parts of a message."""
+    return [f"{id_}/{number}" for number in range(1, count + 1)]
+
+
 def called_by(message: Message) -> set[str]:
     """The ids of the calls that a message answers."""
     return {result.call_id for result in _results_in(message) if result.call_id is not None}
@@ -251,13 +256,13 @@ def _in_parts(
         codec.make(
             {
                 **common,
-                "id": f"{fields['id']}/{number}",
+                "id": id_,
                 "agent": conversation.agent,
                 "kind": rendering.PART,
                 "payload": {"message": fields["id"], "number": number, "data": piece},
             }
         )
-        for number, piece in enumerate(pieces, 1)
+        for number, (id_, piece) in enumerate(zip(part_ids(fields["id"], len(pieces)), pieces, strict=True), 1)
     ]
     stated = {
         "count": len(pieces),

@@ -7,7 +7,7 @@ from typing import Any
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge
 from recallog.commands.making import made
-from recallog.messages.blocks import ToolCall
+from recallog.messages.blocks import ToolCall, nonempty
 from recallog.messages.mapping import own_id
 from recallog.models import conversations
 from recallog.models.conversations import adding, compaction
@@ -85,6 +85,7 @@ class Addition:
     """Whether messages without an id are new, also if they repeat earlier ones."""
     turn: int | None
     subject: str | None
+    """The person whose data all of it is; None: a message of a user is that of the `name` in it."""
 
 
 async def add(
@@ -169,10 +170,15 @@ def _events(
         id_ = adding.id_of(conversation, *key, *_salted(salt))
         if id_ in ids:  # of two given messages with one id the first counts
             continue
-        event = adding.MessageEvent(conversation, each.message, id_, now, addition.subject)
+        event = adding.MessageEvent(conversation, each.message, id_, now, addition.subject or _subject_of(each.message))
         events += adding.events_of(event, calls, each.path)
         ids[id_] = None
     return events, list(ids)
+
+
+def _subject_of(message: Mapping[str, Any]) -> str | None:
+    """The person whose data a message is, if nobody says so: the user that it names as its author."""
+    return nonempty(message.get("name")) if message["role"] == USER else None
 
 
 async def _present(
@@ -312,7 +318,7 @@ async def _calls_in(
 
 async def remove(
     access: MemoryAccess, conversation: ConversationKey, ids: Sequence[str], after: Position | None
-) -> MessagesRemoved:
+) -> "Removed":
     """Take messages out of a conversation, by the ids of their events or their own. Others are left out."""
     wanted = {*ids, *_of_own_ids(conversation, ids)}
 
@@ -324,7 +330,7 @@ async def remove(
 
 async def pop(
     access: MemoryAccess, conversation: ConversationKey, newest: int | None, after: Position | None
-) -> MessagesRemoved:
+) -> "Removed":
     """Take the newest messages out of a conversation; None: all of them.
 
     Of several callers, the first in the ledger has a message, and the others have the messages before it.
@@ -349,11 +355,21 @@ async def pop(
 
 
 @dataclass(frozen=True, slots=True)
+class Removed:
+    """The answer about messages that were taken out of a conversation, and the ids of all events that contain them."""
+
+    answer: MessagesRemoved
+    events: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Taken:
     """Messages that one call has taken out of a conversation, oldest first."""
 
     ids: Sequence[str]
     """Of their events."""
+    events: Sequence[str]
+    """The ids of their events, and of the parts of large messages."""
     messages: Sequence[Shown]
     position: Position | None
     """Of the last event; None if the conversation has no such messages."""
@@ -367,8 +383,12 @@ async def _take(
 ) -> _Taken:
     """Take the chosen messages out of a conversation, without those that another call takes out before."""
 
+    parts: dict[str, int] = {}
+
     async def read(session: AgentReading) -> list[Shown]:
-        return await stored.shown(session, conversation, await chosen(session))
+        rows = await chosen(session)
+        parts.update((row.id, row.parts) for row in rows)
+        return await stored.shown(session, conversation, rows)
 
     at = At(after=after)
     found = await access.of_agent(conversation.space, conversation.agent, at, AgentReading.steady, read)
@@ -380,17 +400,20 @@ async def _take(
         verdict = await JUDGE.publish(access, events)
         taken |= {id_ for id_, reasons in zip(part, verdict.reasons, strict=True) if not reasons}
         position = verdict.position
-    return _Taken([id_ for id_ in ids if id_ in taken], [each for each in found if each.id in taken], position)
+    ids = [id_ for id_ in ids if id_ in taken]
+    of_events = [id_ for message in ids for id_ in (message, *adding.part_ids(message, parts[message]))]
+    return _Taken(ids, of_events, [each for each in found if each.id in taken], position)
 
 
-def _removed(parts: Sequence[_Taken]) -> MessagesRemoved:
+def _removed(parts: Sequence[_Taken]) -> Removed:
     """The answer to a call that has taken messages out in several parts, the newest messages first."""
     oldest_first = [part for part in reversed(parts) if part.ids]
-    return MessagesRemoved(
+    answer = MessagesRemoved(
         removed=tuple(id_ for part in oldest_first for id_ in part.ids),
         messages=tuple(dict(each.message) for part in oldest_first for each in part.messages),
         position=next((part.position for part in reversed(parts) if part.position is not None), None),
     )
+    return Removed(answer, [id_ for part in oldest_first for id_ in part.events])
 
 
 def _event(conversation: ConversationKey, kind: str, payload: Mapping[str, Any], **envelope: Any) -> Event:
@@ -414,7 +437,8 @@ async def compact(
     summary, by, failed = await reactor.summarised(plan, summarizer)
     payload = reactor.payload_of(conversation.session, planned, summary, by)
     about = {} if planned.subject is None else {"subject": planned.subject}
-    verdict = await JUDGE.publish(access, [_event(conversation, rendering.COMPACTION, payload, **about)])
+    keys = await access.keys_at(conversation.space, planned.offsets)
+    verdict = await JUDGE.publish(access, [_event(conversation, rendering.COMPACTION, payload, **about)], keys=keys)
     position = verdict.position
     if verdict.reasons[0]:  # another one came first, or a message was taken out
         return CompactionView(compacted=0, kept=len(plan.kept), summary=None, by=None, failed=failed, position=position)

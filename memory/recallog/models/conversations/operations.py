@@ -14,6 +14,7 @@ from recallog_schemas import Position
 from recallog_schemas.models.conversations import limits as conversations_limits
 
 if TYPE_CHECKING:
+    from recallog.models.conversations.commands import Removed
     from recallog_schemas.models.conversations.views import (
         CompactionView,
         ConversationView,
@@ -152,16 +153,17 @@ class Conversation(FacadePart):
         agent: parameters.Agent,
         session: conversations_parameters.ConversationSession,
         ids: conversations_parameters.MessageIds,
+        *,
+        erase: parameters.ErasesToo = False,
     ) -> "MessagesRemoved":
         """Take messages out of a conversation, by the ids of their events or their own.
 
         They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-        of them, nothing is written.
+        of them, nothing is written. With `erase` nobody can read them any more, see `Memory.erase`.
         """
         conversation = conversations.ConversationKey(space, agent, session)
-        return await self._noted(
-            await conversations.commands.remove(self._access, conversation, ids, await self._newest(space))
-        )
+        removed = await conversations.commands.remove(self._access, conversation, ids, await self._newest(space))
+        return await self._removed(space, agent, removed, erase=erase)
 
     @operation(
         example="recallog conversation pop village baker s-1",
@@ -176,12 +178,12 @@ class Conversation(FacadePart):
         session: conversations_parameters.ConversationSession,
         *,
         count: conversations_parameters.PoppedMessages = 1,
+        erase: parameters.ErasesToo = False,
     ) -> "MessagesRemoved":
-        """Take the newest messages out of a conversation, and answer them."""
+        """Take the newest messages out of a conversation, and answer them. With `erase` as `remove`."""
         conversation = conversations.ConversationKey(space, agent, session)
-        return await self._noted(
-            await conversations.commands.pop(self._access, conversation, count, await self._newest(space))
-        )
+        removed = await conversations.commands.pop(self._access, conversation, count, await self._newest(space))
+        return await self._removed(space, agent, removed, erase=erase)
 
     @operation(
         example="recallog conversation clear village baker s-1",
@@ -191,13 +193,18 @@ class Conversation(FacadePart):
         records="removed",
     )
     async def clear(
-        self, space: parameters.Space, agent: parameters.Agent, session: conversations_parameters.ConversationSession
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        session: conversations_parameters.ConversationSession,
+        *,
+        erase: parameters.ErasesToo = False,
     ) -> "MessagesRemoved":
-        """Take all messages out of a conversation, its summary and what that stands for too, and answer them."""
+        """Take all messages out of a conversation, its summary and what that stands for too, and answer them. With
+        `erase` as `remove`."""
         conversation = conversations.ConversationKey(space, agent, session)
-        return await self._noted(
-            await conversations.commands.pop(self._access, conversation, None, await self._newest(space))
-        )
+        removed = await conversations.commands.pop(self._access, conversation, None, await self._newest(space))
+        return await self._removed(space, agent, removed, erase=erase)
 
     @operation(
         example="recallog conversation end-turn village baker s-1",
@@ -225,6 +232,16 @@ class Conversation(FacadePart):
     async def _newest(self, space: str) -> Position | None:
         await self._access.components.ledger.open()
         return self._written.get(self._access.components.ledger.partition_of(space))
+
+    async def _removed(self, space: str, agent: str, removed: "Removed", *, erase: bool) -> "MessagesRemoved":
+        """The answer about messages that were taken out, which are erased if they are to be."""
+        answer = await self._noted(removed.answer)
+        if not erase or not removed.events:
+            return answer
+        from recallog.commands import erasing
+
+        erasure = await erasing.erase_events(self._access, space, removed.events, agent)
+        return answer.model_copy(update={"erasure": erasure})
 
     async def _noted(self, answer: Written) -> Written:
         """Remember the position of an answer: on a cluster the views may be behind it at the next call."""

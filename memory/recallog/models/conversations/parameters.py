@@ -73,7 +73,9 @@ MessageTurn = Annotated[
         description="Turn of the messages; default: each message of the user begins the next one.",
     ),
 ]
-MessageSubject = Annotated[str | None, identified("The person whose data they are."), IN_NFC]
+MessageSubject = Annotated[
+    str | None, identified("The person whose data they are; default: of a message of a user the name in it."), IN_NFC
+]
 Whole = Annotated[bool, Field(description="With what a compaction has replaced, and without its summary.")]
 MessageBefore = Annotated[
     str | None, Field(description="Only messages before the one with this id: the first of `ids` of an answer.")

@@ -30,6 +30,8 @@ class Planned:
     """The person whose data all of it is."""
     removals: int
     """How many messages were taken out of the conversation so far."""
+    offsets: frozenset[int]
+    """The offsets of what it replaces: messages, and the compaction before."""
 
 
 async def messages(
@@ -80,6 +82,9 @@ async def planned(reading: AgentReading, conversation: ConversationKey, threshol
             replaced[-1].id if plan.head else None,
             next(iter(subjects)) if len(subjects) == 1 else None,
             state.removals,
+            frozenset(
+                each.offset if compacted is None or each.id != compacted.id else compacted.offset for each in replaced
+            ),
         )
 
     return await reading.steady(read)

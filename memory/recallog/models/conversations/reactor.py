@@ -44,6 +44,7 @@ class Compaction(Reactor):
         planned = await self._planned(ConversationKey(trigger.space, trigger.agent, trigger.session))
         if planned.upto is None:
             return []
+        trigger.read.update(planned.offsets)
         summary, by, failed = await summarised(planned.plan, self._summarizer, self._sleep)
         common: dict[str, Any] = {
             "space": trigger.space,

@@ -36,6 +36,7 @@ class Extraction(Reactor):
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
         turn = await turns.of_trigger(self._access, trigger)
+        trigger.read.update(shown.position.offset for shown in turn)
         seen = {shown.event.id: shown.event for shown in turn}
         utterances = extractors.bounded([_utterance(shown) for shown in turn])
         request = ExtractionRequest(trigger.space, trigger.agent, utterances)

@@ -41,6 +41,8 @@ class Turn:
             if memory.offset < self.end:
                 shown = snapshot.remembered(memory.offset, memory.data, memory.text)
                 kind = kinds.kind_of(shown.event.kind)
+                if shown.event.is_erased:
+                    continue
                 if shown.event.session == self.session and kind.recalled and kind.name != _REFLECTED and shown.text:
                     found.append(shown)
         return found[::-1]

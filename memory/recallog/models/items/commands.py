@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import to_json
+
 from recallog.access import MemoryAccess
 from recallog.commands.command import Judge
 from recallog.commands.making import made
@@ -16,6 +18,8 @@ from recallog_schemas.errors import Conflict, InvalidArgument, Refused
 from recallog_schemas.models.items import limits as items_limits
 from recallog_schemas.models.items.views import ItemChange
 from recallog_schemas.validation import json_of
+from recallog_streams import erasing
+from recallog_streams.ledgers.ledger import Ledger
 
 _WHY = {
     items.FULL: f"{{namespace}} has as many keys as it may have, {limits.WORKING_BLOCKS_MAX} in working memory and "
@@ -98,6 +102,26 @@ async def change(access: MemoryAccess, address: Address, kind: str, event_id: st
         return await _refused(access, address, changed, verdict.reasons[0][""], verdict.position)
     item = queries.present(verdict.snapshot, address.space, address.agent, address.namespace, key)
     return ItemChange(changed=True, id=changed.id, position=verdict.position, item=item)
+
+
+async def erase(access: MemoryAccess, address: Address, deleted: ItemChange) -> ItemChange:
+    """Erase all values that an item has had, and answer with its deletion."""
+    from recallog.commands.erasing import erase_events
+
+    ids = await _changes_of(access.components.ledger, address)
+    erasure = await erase_events(access, address.space, ids, address.agent) if ids else None
+    return deleted.model_copy(update={"erasure": erasure})
+
+
+async def _changes_of(ledger: Ledger, address: Address) -> list[str]:
+    """The ids of the events that have given an item its values."""
+    found = []
+    async for event in erasing.find_events(ledger, address.space, to_json(address.key)):
+        payload = event.payload
+        is_here = event.agent == address.agent and payload.get("namespace") == [*address.namespace]
+        if is_here and event.kind in Items.kinds and address.key in (payload.get("key"), payload.get("to")):
+            found.append(event.id)
+    return found
 
 
 def _check_keys(address: Address, keys: Mapping[str, str]) -> None:

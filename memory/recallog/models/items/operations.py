@@ -132,15 +132,18 @@ class Items(FacadePart):
         *,
         base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
+        erase: parameters.ErasesToo = False,
     ) -> "ItemChange":
         """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
 
-        The ledger still has its value, and so has the past of the views.
+        The ledger still has its values, and so has the past of the views. With `erase` nobody can read them any more,
+        see `Memory.erase`.
 
         Raises `Conflict`; nothing has changed then.
         """
         address = items.commands.Address(space, agent, items_parameters.names(namespace), key)
-        return await items.commands.change(self._access, address, "deleted", event_id, base=base)
+        changed = await items.commands.change(self._access, address, "deleted", event_id, base=base)
+        return await items.commands.erase(self._access, address, changed) if erase else changed
 
     @operation(
         example="recallog items list village baker notes --newest-first",

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from recallog.access import MemoryAccess
+from recallog.operations.parameters import At
 from recallog.reactors.reactor import DueTrigger, Reactor
+from recallog.reading.readings import AgentReading
+from recallog_projections.models.items import projection as items
 from recallog_projections.models.long_term import migration
 from recallog_schemas import Event
 from recallog_schemas.models.long_term.triggers import MIGRATION
@@ -18,7 +22,14 @@ class Migration(Reactor):
     kinds: ClassVar[frozenset[str]] = frozenset({MIGRATION})
     pure: ClassVar[bool] = True
 
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
+
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
+        keys = migration.rows_of(trigger.space, trigger.agent, trigger.session, [path for path, _ in trigger.texts])
+        found = await self._access.of_agent(trigger.space, trigger.agent, At(), AgentReading.snapshot, keys)
+        rows = (found.row(items.ROWS, *key[1:]) for key in keys)
+        trigger.read.update(row.offset for row in rows if row is not None)
         return [
             Event(
                 space=trigger.space,

@@ -19,7 +19,7 @@ def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
     from recallog.models.long_term.migration import Migration
     from recallog.models.long_term.retraction import Retraction
 
-    return [Migration(), Retraction(), Deduplication(access)]
+    return [Migration(access), Retraction(), Deduplication(access)]
 
 
 async def _erase(past: "ReadSession", present: "ReadSession", space: str) -> "Sequence[Event]":

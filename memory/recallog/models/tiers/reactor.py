@@ -58,6 +58,7 @@ class Summaries(Reactor):
 
     async def answer(self, trigger: DueTrigger) -> Sequence[Event]:
         rows = await self._access.of_agent(trigger.space, trigger.agent, At(), queries.archived, trigger.entries)
+        trigger.read.update(offset for row in rows for offset in (row.offset, row.since))
         if len(rows) < 2:
             return []
         left = {row.id for row in rows}

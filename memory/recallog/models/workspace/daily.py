@@ -38,7 +38,8 @@ class Daily(Reactor):
             return []
         session = await daily_queries.of_trigger(self._access, trigger, trigger.session)
         found: dict[str, Event] = {}
-        for said in session.said:
+        trigger.read.update(session.said)
+        for said in session.said.values():
             # What others say is a message of a user for this agent.
             speaker: Speaker = "agent" if said.kind == _SPOKEN and said.agent == trigger.agent else "user"
             line = daily_cues.line_of(speaker, said.text, session.language)

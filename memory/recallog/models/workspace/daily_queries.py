@@ -1,6 +1,6 @@
 """What the daily log of an agent is written from: what was said in a session, and its settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recallog.access import MemoryAccess
@@ -25,8 +25,8 @@ _SPEAKERS = frozenset({USER, ASSISTANT})
 class Session(NamedTuple):
     """What a daily log is written from."""
 
-    said: Sequence[Event]
-    """What was said last in the session and the log has not looked at, oldest first."""
+    said: Mapping[int, Event]
+    """What was said last in the session and the log has not looked at, by offset, oldest first."""
     language: CueLanguage
     """The language of the lines."""
 
@@ -52,10 +52,12 @@ async def of_trigger(access: MemoryAccess, trigger: DueTrigger, session: str) ->
     return await access.of_agent(trigger.space, trigger.agent, At(), session_of, of, trigger.since, trigger.offset)
 
 
-async def _newest_said(reading: AgentReading, conversation: ConversationKey, since: int, until: int) -> list[Event]:
+async def _newest_said(
+    reading: AgentReading, conversation: ConversationKey, since: int, until: int
+) -> Mapping[int, Event]:
     """The newest `workspace_limits.DAILY_SCANNED` of the events, oldest first."""
     most = workspace_limits.DAILY_SCANNED
-    found: list[Event] = []
+    found: list[tuple[int, Event]] = []
     rows: list[MessageRow] = []
     async for row in stored.rows_of(reading, conversation, newest_first=True, page=2 * most):
         if row.offset <= since:
@@ -68,9 +70,12 @@ async def _newest_said(reading: AgentReading, conversation: ConversationKey, sin
             if len(found) >= most:
                 break
     found += await _said(reading, conversation, rows)
-    return found[:most][::-1]
+    return dict(found[:most][::-1])
 
 
-async def _said(reading: AgentReading, conversation: ConversationKey, rows: Sequence[MessageRow]) -> list[Event]:
+async def _said(
+    reading: AgentReading, conversation: ConversationKey, rows: Sequence[MessageRow]
+) -> list[tuple[int, Event]]:
     """The events of `rows` in which somebody says something: not those that only call tools."""
-    return [each for each in await stored.events_of(reading, conversation, rows) if each.kind in _SAID]
+    events = await stored.events_of(reading, conversation, rows)
+    return [(row.offset, each) for row, each in zip(rows, events, strict=True) if each.kind in _SAID]

@@ -11,6 +11,7 @@ from typing import Any
 
 from recallog_projections.models.items import projection as items
 from recallog_projections.rows import Rows
+from recallog_projections.tables import RowKey
 from recallog_schemas import limits
 from recallog_schemas.models.long_term import limits as long_term_limits
 
@@ -31,6 +32,16 @@ def texts_in(rows: Rows, space: str, agent: str, session: str | None) -> Iterato
 def _namespaces(session: str | None) -> list[Sequence[str]]:
     working: list[Sequence[str]] = [(items.WORKING,)]
     return working if session is None else [*working, items.session_namespace(session)]
+
+
+def rows_of(space: str, agent: str, session: str | None, paths: Iterable[str]) -> list[RowKey]:
+    """The addresses of the items in which texts at these paths may be. A key may contain dots."""
+    keys = {path[:end] for path in paths for end in (*(dot.start() for dot in re.finditer(r"\.", path)), None)}
+    return [
+        RowKey(items.ROWS.name, space, agent, items.path_of(namespace, key))
+        for namespace in _namespaces(session)
+        for key in sorted(keys)
+    ]
 
 
 def _items(rows: Rows, space: str, agent: str, session: str | None) -> Iterator[tuple[Sequence[str], str]]:

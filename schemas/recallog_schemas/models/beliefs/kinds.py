@@ -13,6 +13,7 @@ KINDS = (
         0.85,
         "belief text insights",
         shared=True,
+        sources="based_on",
     ),
     bookkeeping("reflection.failed", "A due reflection was not written.", ReflectionFailed, "reason"),
 )

@@ -8,6 +8,7 @@ from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
 from recallog_schemas.views.base import Bounded, OfAgent, View, counted, indented, one_line, shown_json
+from recallog_schemas.views.erasures import ErasureReport
 
 
 def _line(message: dict[str, Any]) -> str:
@@ -85,6 +86,8 @@ class MessagesRemoved(Bounded):
     """The messages, in their order."""
     position: Position | None
     """The position of the last event that was written. None: nothing was written."""
+    erasure: ErasureReport | None = Field(default=None, exclude_if=lambda erasure: erasure is None)
+    """What of them was erased; left out if nothing was to be."""
 
     @property
     def ok(self) -> bool:
@@ -93,7 +96,8 @@ class MessagesRemoved(Bounded):
 
     def format(self) -> str:
         """One line for each message; `(nothing)` if there was none."""
-        return "\n".join(_line(message) for message in self.messages) or "(nothing)"
+        lines = [_line(message) for message in self.messages] or ["(nothing)"]
+        return "\n".join([*lines, *([] if self.erasure is None else [self.erasure.format()])])
 
 
 class CompactionView(View):

@@ -3,10 +3,13 @@
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
+
 from recallog_schemas import limits
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
 from recallog_schemas.views.base import OfAgent, View, one_line, shown_json
+from recallog_schemas.views.erasures import ErasureReport
 
 
 class ItemView(View):
@@ -78,6 +81,8 @@ class ItemChange(View):
     """The position of the event. None: nothing was written."""
     item: ItemView | None
     """The item as it is now; None if there is none. Where its position is another one, it has changed again since."""
+    erasure: ErasureReport | None = Field(default=None, exclude_if=lambda erasure: erasure is None)
+    """What of it was erased; left out if nothing was to be."""
 
     @property
     def ok(self) -> bool:

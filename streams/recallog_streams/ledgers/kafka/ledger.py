@@ -17,7 +17,7 @@ from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import Topic, Topics
 from recallog_streams.ledgers.kafka.topic_settings import RECORD_OVERHEAD_BYTES
 from recallog_streams.ledgers.kafka.writing import Message, Writer
-from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, StorageFault, Times, encode_events
+from recallog_streams.ledgers.ledger import Batch, Guard, Ledger, Manifest, StorageFault, Times
 from recallog_streams.tracing import Tracing
 
 PARTITIONER: Final = "murmur2"
@@ -82,7 +82,7 @@ class KafkaLedger(Ledger):
         return await self._append(events, appended, guard)
 
     async def _append(self, events: Sequence[Event], appended: Times, guard: Guard | None) -> list[Position]:
-        values = encode_events(events, appended)
+        values = await self.encoded(events, appended)
         if not events:
             return []
         give_up = asyncio.get_running_loop().time() + self.address.timeout_seconds
@@ -144,9 +144,12 @@ class KafkaLedger(Ledger):
         topic = await self._topics.same()
         return await self._reader.ends(topic.partitions)
 
-    def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
+    async def read(self, partition: int, start: int, until: int, *, space: str | None = None) -> AsyncIterator[Batch]:
         """As in `Ledger.read`. Raises `LedgerMismatch` if records from `start` on were deleted."""
-        return self._reader.read(partition, start, until, None if space is None else space.encode())
+        found = self._reader.read(partition, start, until, None if space is None else space.encode())
+        async with aclosing(found) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                yield await self.opened(batch)
 
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002
         """As in `Ledger.find`. Kafka has no index: it reads the space's partition up to the event."""
@@ -179,7 +182,7 @@ class KafkaLedger(Ledger):
 
     async def close(self) -> None:
         """As in `Ledger`. Takes at most twice the deadline, also if the cluster does not answer."""
-        await asyncio.gather(self._connection.close(), self._writer.close())
+        await asyncio.gather(self._connection.close(), self._writer.close(), self.sealing.close())
         await self._topics.close()
 
 

@@ -103,7 +103,7 @@ def _losing(address: KafkaAddress, settings: Mapping[str, str | None]) -> list[T
 
 def _refusing(address: KafkaAddress, settings: Mapping[str, str | None], copies: int) -> list[TopicFault]:
     found = []
-    needed = limits.EVENT_BYTES_MAX + RECORD_OVERHEAD_BYTES
+    needed = limits.RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES
     if _number(settings, "max.message.bytes", needed) < needed:
         found.append(("max.message.bytes", MESSAGE_BYTES, "large events would be refused"))
     if _number(settings, "min.insync.replicas", 1) > copies:

@@ -1,0 +1,68 @@
+"""The answer to an erasure: what it takes away, and what it cannot reach."""
+
+from recallog_schemas.event import Position
+from recallog_schemas.views.base import View, counted, one_line
+
+_NOT_SEALED = (
+    "not sealed, and still in the ledger",
+    "write a sealed copy of the ledger (recallog copy TARGET --seal all), erase there, and delete this one",
+)
+_NO_OWN_KEY = (
+    "without keys of their own, and still in the ledger",
+    "erase their subject; or write a copy in which each event has a key (recallog copy TARGET --seal each), erase "
+    "there, and delete this one. RECALLOG_SEAL=each gives later events such keys",
+)
+
+
+class KindCount(View):
+    """How many events of a kind."""
+
+    kind: str
+    """The kind."""
+    events: int
+    """The number of events."""
+
+    def format(self) -> str:
+        """Number and kind."""
+        return f"{self.events:,} {self.kind}"
+
+
+class ErasureReport(View):
+    """What an erasure has taken away or, of a trial, would take away."""
+
+    space: str
+    """The name of the space."""
+    unit: str
+    """What is erased as a whole: subject, entry or space."""
+    names: tuple[str, ...]
+    """The subject, or the ids of the entries; none for a space."""
+    dry_run: bool
+    """Whether it was only a trial: nothing is erased then."""
+    erased: int
+    """How many events are erased, those among them that were made from others. 0 if nothing was left to erase."""
+    kinds: tuple[KindCount, ...]
+    """The erased events of the unit itself, by kind."""
+    made_from: tuple[KindCount, ...]
+    """The erased events that were made from those, by kind: facts, summaries, beliefs, compactions, lines of logs."""
+    unsealed: tuple[KindCount, ...]
+    """The events of the unit that are not sealed with a key of it, by kind. They stay readable in the ledger."""
+    position: Position | None
+    """The position of the event that records the erasure; None if nothing was written."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing of the unit is left in the ledger."""
+        return not self.unsealed
+
+    def format(self) -> str:
+        """What is erased, what was made from it, and what stays, with what can be done about that."""
+        what = f"{self.unit} {one_line(', '.join(self.names))}".strip() + f" of {one_line(self.space)}"
+        done = "would erase" if self.dry_run else "erased"
+        lines = [f"{what}: {done} {counted(self.erased, 'event')}"]
+        lines += [f"  {each.format()}" for each in self.kinds]
+        lines += [f"  {each.format()}, made from them" for each in self.made_from]
+        if self.unsealed:
+            kinds = ", ".join(each.format() for each in self.unsealed)
+            why, remedy = _NO_OWN_KEY if self.unit == "entry" else _NOT_SEALED
+            lines.append(f"{why}: {kinds}. To erase them too, {remedy}")
+        return "\n".join(lines)

@@ -1,0 +1,54 @@
+"""Stores of keys in memory and in a folder: the contract, and what the file has after a key is destroyed."""
+
+import stat
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from contract.sealing_keys_contract import ANN, BEN, SealingKeysContract, key_of
+from recallog_streams.keys.memory import MemoryKeys
+from recallog_streams.keys.sealing_keys import SealingKeys
+from recallog_streams.keys.sqlite import SqliteKeys
+from support.events import run
+
+
+class TestMemoryKeys(SealingKeysContract):
+    @pytest.fixture(autouse=True)
+    def _folders(self) -> None:
+        self.folders = defaultdict[Path, list[MemoryKeys]](list)
+
+    def make(self, folder: Path) -> MemoryKeys:
+        keys = MemoryKeys()
+        for first in self.folders[folder][:1]:
+            keys._secrets, keys._present, keys._destroyed = first._secrets, first._present, first._destroyed
+        self.folders[folder].append(keys)
+        return keys
+
+
+class TestSqliteKeys(SealingKeysContract):
+    def make(self, folder: Path) -> SqliteKeys:
+        return SqliteKeys(folder / "sealing.db")
+
+    def test_the_file_is_created_with_the_first_key(self, keys: SealingKeys, tmp_path: Path) -> None:
+        run(keys.state())
+        run(keys.read(["unknown"]))
+        run(keys.retire([ANN]))
+        assert not (tmp_path / "sealing.db").exists()
+        key_of(keys, ANN)
+        assert (tmp_path / "sealing.db").exists()
+
+    def test_only_its_owner_can_read_the_file(self, keys: SealingKeys, tmp_path: Path) -> None:
+        key_of(keys, ANN)
+        assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in tmp_path.glob("sealing.db*"))
+
+    def test_no_file_has_the_bytes_of_a_destroyed_key(self, keys: SealingKeys, tmp_path: Path) -> None:
+        ann, ben = run(keys.keys_of([ANN, BEN]))
+        assert any(ann.secret in file.read_bytes() for file in tmp_path.iterdir())
+        run(keys.destroy([ann.id], 0))
+        assert not any(ann.secret in file.read_bytes() for file in tmp_path.iterdir())
+        assert any(ben.secret in file.read_bytes() for file in tmp_path.iterdir())
+
+    def test_no_file_has_the_name_of_a_unit(self, keys: SealingKeys, tmp_path: Path) -> None:
+        key_of(keys, ANN._replace(name="Annabella"))
+        assert not any(b"Annabella" in file.read_bytes() for file in tmp_path.iterdir())

@@ -1,0 +1,18 @@
+"""Keys of sealed events in Redis meet the contract of stores of keys."""
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from contract.sealing_keys_contract import SealingKeysContract
+from recallog_streams.keys.redis import RedisKeys
+
+
+class TestRedisKeys(SealingKeysContract):
+    @pytest.fixture(autouse=True)
+    def _namespace(self, redis_url: str) -> None:
+        self.url, self.namespace = redis_url, f"sealing-{secrets.token_hex(4)}"
+
+    def make(self, folder: Path) -> RedisKeys:
+        return RedisKeys(self.url, namespace=self.namespace)
