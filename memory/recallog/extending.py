@@ -84,5 +84,6 @@ if TYPE_CHECKING:
     from recallog_streams.ledgers.ledger import check_repeat as check_repeat
     from recallog_streams.ledgers.memory import MemoryLedger as MemoryLedger
     from recallog_streams.ledgers.sqlite import SqliteLedger as SqliteLedger
+    from recallog_streams.sealing import may_be_sealed as may_be_sealed
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

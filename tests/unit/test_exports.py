@@ -82,7 +82,7 @@ EXTENDING = [
     "Synthesizer",
     "Table", "Tail",
     "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict", "View", "assemble",
-    "bookkeeping", "check_repeat", "entry", "episode", "is_beyond", "log_of_refusals", "operation",
+    "bookkeeping", "check_repeat", "entry", "episode", "is_beyond", "log_of_refusals", "may_be_sealed", "operation",
     "ordinal_key", "outcome_of", "parameters",
 ]  # fmt: skip
 
