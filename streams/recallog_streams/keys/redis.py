@@ -9,6 +9,7 @@ The views in a Redis can be computed again, and keys cannot: the server needs it
 tell (`WAITAOF`, since 7.2), a new key is on its disk before it is used.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ class RedisKeys(SealingKeys):
 
     async def assign(self, keys: Mapping[str, SealingKey]) -> Mapping[str, SealingKey]:
         units = ("HSET", self._units, *(part for unit, key in keys.items() for part in (key.id, unit)))
-        await self._server.commands([units, *(("HSETNX", self._present, unit, key.id) for unit, key in keys.items())])
+        await self._together(units, *(("HSETNX", self._present, unit, key.id) for unit, key in keys.items()))
         return await self.present([*keys])
 
     async def retire(self, units: Sequence[Unit]) -> list[str]:
@@ -83,9 +84,14 @@ class RedisKeys(SealingKeys):
         """Run commands, and wait until the server's append-only file has what was written."""
         if self._waits is None:
             self._waits = await self._waiting()
-        answers = await self._server.commands([*commands, *self._waits])
+        answers = await self._together(*commands, *self._waits)
         if self._waits and not answers[-1][0]:
             raise StorageUnavailable(f"{self.location} has not written keys to its disk in time. Try again")
+
+    async def _together(self, *commands: tuple[Any, ...]) -> list[Any]:
+        """Run commands in one turn of the event loop, so that they share a connection: `WAITAOF` waits for
+        the writes of its own."""
+        return list(await asyncio.gather(*(self._command(*words) for words in commands)))
 
     async def _waiting(self) -> Sequence[tuple[Any, ...]]:
         persistence = await self._command("INFO", "persistence")
