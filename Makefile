@@ -99,8 +99,8 @@ cluster: install ## start a real Kafka and Redis on this machine and print the s
 
 SEEDS ?= 2400
 
-simulate: install ## simulate failing storage and dying processes: make simulate SEEDS=10000; SEED=7 repeats one
-	@PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+simulate: install ## simulate failing storage, dying processes, WORLD=erasures: make simulate SEEDS=10000; SEED=7 repeats one
+	@PYTHONPATH=tests $(BIN)/python -m simulation $(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 chaos: install ## kill and stop workers, Redis and the broker at random under load, then check: make chaos KILLS=300
 	@PYTHONPATH=tests $(BIN)/python -m chaos $(if $(KILLS),--kills $(KILLS)) $(ARGS)

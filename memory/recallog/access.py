@@ -19,7 +19,7 @@ from recallog_projections import notices
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Event, Position, kinds, limits, rules
 from recallog_schemas.docstrings import paragraphs
-from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError, StorageError
+from recallog_schemas.errors import InvalidArgument, ProjectionError, RecallogError, SourcesErased, StorageError
 from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
@@ -248,8 +248,18 @@ class MemoryAccess(Host):
         for event in derived:
             if found := await self._keys_of(event):
                 of_events[event.id] = {*keys, *found}
-        with made_from(of_events):
+        try:
+            with made_from(of_events):
+                return await self.components.append(with_rules, appended)
+        except SourcesErased:
+            if not (repeated := await self._repeated(derived)):
+                raise
+        with made_from({id_: of_event for id_, of_event in of_events.items() if id_ not in repeated}):
             return await self.components.append(with_rules, appended)
+
+    async def _repeated(self, events: Iterable[Event]) -> set[str]:
+        """The ids of the events that are in the ledger: one that was erased with its sources may be sent again."""
+        return {each.id for each in events if await self.components.ledger.find(each.space, each.id) is not None}
 
     async def _keys_of(self, event: Event) -> set[str]:
         """The ids of the keys of the events and entries that an event names as its sources."""

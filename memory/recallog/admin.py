@@ -32,10 +32,13 @@ if TYPE_CHECKING:
         RebuildReports,
         RepairReport,
         RetryReport,
+        ScanReport,
         Status,
         VerifyReport,
     )
     from recallog_streams.ledgers.ledger import Batch
+
+_INDEX_UNUSABLE = (IndexUnavailable, Rebuilding, SettingsError, StorageError, ViewsTooNew)
 
 
 class Admin(Facade):
@@ -157,7 +160,7 @@ class Admin(Facade):
         if self._components.index is not None and self._components.index.exists():
             try:
                 reports.append(await self.verify("index", throttle=throttle, progress=progress))
-            except (IndexUnavailable, Rebuilding, SettingsError, StorageError, ViewsTooNew) as error:
+            except _INDEX_UNUSABLE as error:
                 missing = views.NotCompared(views="index", partition=None, reason=str(error))
                 reports[0] = reports[0].model_copy(update={"not_compared": (*reports[0].not_compared, missing)})
         return queries.verification.combined(reports)
@@ -181,6 +184,37 @@ class Admin(Facade):
         Raises `LedgerMismatch` if the ledger is not the one that the views were computed from.
         """
         return await queries.verification.digests(self._components)
+
+    @operation(
+        example='recallog erase --proof "Alice Smith" --proof "her secret"',
+        scope=Scope.OPERATE,
+        read_only=True,
+        command="erase --proof",
+        maintains_index=True,
+    )
+    async def scan(
+        self, markers: parameters.Markers, *, what: parameters.Scanned = None, digests: parameters.Digests = None
+    ) -> "ScanReport":
+        """Look for words in everything that the memory stores, to prove that an erasure has left nothing of them.
+
+        It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
+        and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
+        and in lower and upper case. The exit code of the command is 1 if something was found, or could not be read.
+
+        Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
+        """
+        from recallog.scanning import scan
+
+        if what is not None:
+            return await scan.scan_points(self._components, markers)
+        report = await scan.scan(self._components, self._access.settings, markers, digests or ())
+        if self._components.index is None or not self._components.index.exists():
+            return report
+        try:
+            points = (await self.scan(markers, what="index")).places
+        except _INDEX_UNUSABLE as error:
+            points = (views.ScannedPlace(place="the points of the index", bytes=0, problem=str(error)),)
+        return report.with_places(points)
 
     @operation(example="recallog rebuild --workers 4 --throttle 0.5", scope=Scope.OPERATE, maintains_index=True)
     async def rebuild(

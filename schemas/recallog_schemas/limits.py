@@ -138,3 +138,8 @@ WORKING_DOCUMENT_BYTES = 4_000
 # Settings of agents.
 CAPTURE_TOOLS_MAX = 256
 PRICES_MAX = 64
+
+# A scan for words.
+MARKER_CHARS_MIN = 4  # shorter words are found by chance in any large file
+MARKER_CHARS_MAX = 1_000
+MARKERS_MAX = 100

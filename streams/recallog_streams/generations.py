@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
-from recallog_schemas.errors import NewDeadLetters, Rebuilding, ViewsTooNew
+from recallog_schemas.errors import NewDeadLetters, Rebuilding, StorageError, ViewsTooNew
 from recallog_streams import dead_letters
 from recallog_streams.progress import Progress
 from recallog_streams.projector import Backlog, CatchUp, GenerationGone, Projector
@@ -64,6 +64,8 @@ async def current(
         try:
             if active is not None and active != lost and await projector.fits(active):
                 await catch_up(projector, active, until, progress)
+                with suppress(StorageError):  # another process may have ended after a cutover, before this
+                    await projector.store.collect_garbage(partition)
                 return active
             begun = await _begin(projector, partition, pointer)
             if begun is not None:

@@ -79,6 +79,11 @@ async def _export_space(memory: Memory, folder: Path) -> Any:
     return [[offset, value.decode()] async for batch in found for offset, value in batch.records]
 
 
+async def _scan(memory: Memory, folder: Path) -> Any:
+    """Whether a word that is in no file is found. What is read depends on what is left of the files."""
+    return [each.found for each in (await memory.admin.scan(["quicksilver is in no text"])).found]
+
+
 async def _copy(memory: Memory, folder: Path) -> Any:
     target = folder / "copied"
     report = await memory.admin.copy(str(target))
@@ -146,6 +151,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("admin.status", {}),
     *_of("admin.verify", {}, {"what": "views"}),
     *_of("admin.digest", {}),
+    Question("admin.scan", ask=_scan),
     *_of("admin.plan_rebuild", {}, {"what": "index"}),
     *_of("admin.abort_rebuild", {}),
     *_of("admin.abort_reindex", {}),

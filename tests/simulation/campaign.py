@@ -27,7 +27,7 @@ class Failure(NamedTuple):
     trace: str
 
 
-def results(first: int, seeds: int, processes: int) -> Iterator[tuple[int, list[Failure]]]:
+def results(first: int, seeds: int, processes: int, world: str = "") -> Iterator[tuple[int, list[Failure]]]:
     """The number of seeds and the failures of each block, as they are done."""
     blocks = (range(start, min(start + _BLOCK, first + seeds)) for start in range(first, first + seeds, _BLOCK))
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin) as pool:
@@ -35,7 +35,7 @@ def results(first: int, seeds: int, processes: int) -> Iterator[tuple[int, list[
         try:
             while True:
                 for block in islice(blocks, 2 * processes - len(running)):
-                    running[pool.submit(_run, block)] = len(block)
+                    running[pool.submit(_run, block, world)] = len(block)
                 if not running:
                     return
                 for ended in wait(running, return_when=FIRST_COMPLETED).done:
@@ -54,12 +54,12 @@ def _hangs(_signal: int, _frame: FrameType | None) -> None:
     raise AssertionError(f"it has not ended after {_SECONDS_MAX} s")
 
 
-def _run(block: range) -> list[Failure]:
+def _run(block: range, world: str) -> list[Failure]:
     failures = []
     for seed in block:
         signal.alarm(_SECONDS_MAX)
         try:
-            simulate(seed)
+            simulate(seed, world)
         except BaseException as error:  # noqa: BLE001 - the report shows it
             trace = "".join(traceback.format_exception(error))
             failures.append(Failure(seed, f"{type(error).__name__}: {error}".splitlines()[0], trace))

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from support.erasing_world import ErasingWorld
 from support.folder_world import FolderWorld
 from support.worker_world import WorkerWorld
 from support.world import World
@@ -28,6 +29,12 @@ def run_folder(seed: int) -> None:
         FolderWorld(seed, Path(folder) / "memory").run()
 
 
+def run_erasures(seed: int) -> None:
+    """Histories in a folder from which persons, entries and spaces are erased."""
+    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
+        ErasingWorld(seed, Path(folder) / "memory").run()
+
+
 Run = Callable[[int], None]
 
 _KINDS: tuple[tuple[str, Run], ...] = (
@@ -37,23 +44,28 @@ _KINDS: tuple[tuple[str, Run], ...] = (
 )
 
 
-def kind_of(seed: int) -> str:
-    """The kind of the world of a seed."""
-    return _KINDS[seed % len(_KINDS)][0]
+ERASURES = "erasures"
+"""The worlds that no seed stands for: they are named."""
 
 
-def simulate(seed: int) -> None:
-    """Run the world of a seed. An error says how to repeat it."""
+def kind_of(seed: int, world: str = "") -> str:
+    """The kind of the world of a seed, unless it is named."""
+    return world or _KINDS[seed % len(_KINDS)][0]
+
+
+def simulate(seed: int, world: str = "") -> None:
+    """Run the world of a seed, or the named one. An error says how to repeat it."""
     before = random.getstate()
     try:
-        _KINDS[seed % len(_KINDS)][1](seed)
+        run = run_erasures if world == ERASURES else _KINDS[seed % len(_KINDS)][1]
+        run(seed)
     except BaseException as error:
-        error.add_note(f"seed {seed}. Again: {command(seed)}")
+        error.add_note(f"seed {seed}. Again: {command(seed, world)}")
         raise
     finally:
         random.setstate(before)
 
 
-def command(seed: int) -> str:
+def command(seed: int, world: str = "") -> str:
     """The command that repeats a seed."""
-    return f"make simulate SEED={seed}"
+    return f"make simulate{f' WORLD={world}' if world else ''} SEED={seed}"

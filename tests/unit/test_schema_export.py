@@ -176,7 +176,7 @@ NEED_MORE = frozenset({
 @pytest.mark.models("all")
 def test_most_operations_can_be_called_with_the_values_of_this_test() -> None:
     missing = {name for each in OPERATIONS.values() for name in required(each)} - VALUES.keys()
-    assert missing == {"model", "target", "position", "type", "consensus_id", "by"}
+    assert missing == {"markers", "model", "target", "position", "type", "consensus_id", "by"}
 
 
 @pytest.mark.models("long_term")

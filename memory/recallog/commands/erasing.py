@@ -29,10 +29,13 @@ from recallog_streams.progress import Progress
 
 if TYPE_CHECKING:
     from recallog.reading.projection_group import ProjectionGroup
+    from recallog_projections.stores.store import Store
 
 _POLL_SECONDS = 0.1
 WORKER_SECONDS = 60.0
 """How long an erasure waits for workers that make no progress."""
+COLLECTED_SECONDS = 60.0
+"""How long an erasure waits until former views are deleted."""
 
 
 def unit_of(space: str, subject: str | None, entry: str | None, *, all_: bool) -> Unit:
@@ -63,12 +66,16 @@ async def erase(
         present = await store.present([name_of(unit) for unit in units])
         known = [key.id for key in present.values()] if dry_run else await store.retire(units)
     found = await erasing.find_traces(ledger, units, known, progress)
-    if dry_run or store is None or not found.events:
+    if dry_run or store is None:
         return _report(units, found, None, dry_run=dry_run)
-    keys = [*dict.fromkeys([*found.keys, *await store.retire([*found.units])])]
-    position = (await access.append(_events(units, keys, found, by, reason)))[-1]
-    await store.destroy(keys, position.partition)
-    await fold_again(access, position, progress)
+    position = None
+    if found.events:
+        keys = [*dict.fromkeys([*found.keys, *await store.retire([*found.units])])]
+        position = (await access.append(_events(units, keys, found, by, reason)))[-1]
+        await store.destroy(keys, position.partition)
+    partition = ledger.partition_of(units[0].space)
+    if end := (await ledger.ends())[partition]:  # also if nothing was found: another call may have been interrupted
+        await fold_again(access, position or Position(partition, end - 1), progress)
     return _report(units, found, position, dry_run=False)
 
 
@@ -122,8 +129,22 @@ async def fold_again(access: MemoryAccess, erased: Position, progress: Progress 
             async with group.catching_up(None, 0.0) as catch_up:
                 await generations.current(group.builder, erased.partition, progress, catch_up=catch_up)
             await group.store.collect_garbage(erased.partition)
+        await _wait_until_collected(group.store, erased.partition)
     if components.index is not None and components.index.exists():
         await access.memory.catch_up_index(progress, partition=erased.partition)
+        await _wait_until_collected(components.index.rows, erased.partition)
+
+
+async def _wait_until_collected(store: "Store", partition: int) -> None:
+    """Wait until nothing is left of former generations, also in the bytes of files."""
+    give_up = time.monotonic() + COLLECTED_SECONDS
+    while await store.has_garbage(partition):
+        if time.monotonic() > give_up:
+            raise ViewsBehind(
+                f"the keys are destroyed, and {store.location} still has bytes of former views, which another process "
+                "reads, or for whose deletion the disk has no space. Erase the same again"
+            )
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _wait_for_workers(group: "ProjectionGroup", erased: Position, progress: Progress | None) -> None:

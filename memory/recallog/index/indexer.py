@@ -114,6 +114,8 @@ class Indexer:
         self._checked_at = -CHECK_SECONDS
         self._examined: set[str] = set()
         """The generations whose collections have been examined for damage."""
+        self._collected: set[str] = set()
+        """The generations beside which no former ones are left."""
         self._damage: dict[int, str] = {}
         """By partition: what is damaged in its active generation, which is rebuilt beside it."""
         self._repaired_at: dict[int, float] = {}
@@ -248,6 +250,7 @@ class Indexer:
         try:
             if active is not None and await projector.fits(active):
                 await self._examine(partition, active)
+                await self._collect_once(projector.store, active)
                 store = projector.store if check_engine else self.rows
                 done = await store.checkpoint(active)
                 if done is not None and done.offset + 1 >= end and partition not in self._damage:
@@ -264,6 +267,13 @@ class Indexer:
         except (IndexLost, Rebuilding):
             pass  # a cutover, or the collection was set aside: the next round continues in another generation
         return True
+
+    async def _collect_once(self, store: Store, active: Generation) -> None:
+        """Delete what a process has left that ended after a cutover to this generation."""
+        if active.id not in self._collected:
+            async with self.lock(active.partition):
+                await store.collect_garbage(active.partition)
+            self._collected.add(active.id)
 
     async def _examine(self, partition: int, active: Generation) -> None:
         """Look for damage, and for another ledger, the first time that the collection of a generation is used here.

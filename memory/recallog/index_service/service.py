@@ -228,7 +228,7 @@ class Service:
             if isinstance(error, IndexDamaged):
                 self._index.note_damage(0, str(error))  # the ledger of a folder has one partition
             if not isinstance(error, RecallogError):
-                _log.exception("%s failed", call)
+                _log.exception("%s failed", getattr(call, "operation", type(call).__name__))  # arguments have words
             return messages.failure(error)
 
     def _check_models(self, of_client: Sequence[str]) -> None:

@@ -119,6 +119,14 @@ def _has_words(text: str) -> str:
     return text
 
 
+def _markers(words: Sequence[str]) -> Sequence[str]:
+    for index, word in enumerate(words):
+        if not limits.MARKER_CHARS_MIN <= len(word) <= limits.MARKER_CHARS_MAX:
+            path, least, most = f"markers.{index}", limits.MARKER_CHARS_MIN, limits.MARKER_CHARS_MAX
+            raise InvalidArgument(f"{path}: should have {least} to {most:,} characters", path=path, rule="length")
+    return words
+
+
 def _digests(lines: Sequence[str] | None) -> Sequence[str] | None:
     for index, line in enumerate(lines or ()):
         if not re.fullmatch(_DIGEST_PATTERN, line):
@@ -393,6 +401,12 @@ Digests = Annotated[
         }
     ),
 ]
+Markers = Annotated[
+    Sequence[str],
+    Field(min_length=1, max_length=limits.MARKERS_MAX, description="Words to look for, each of 4 characters or more."),
+    AfterValidator(_markers),
+]
+Scanned = Annotated[Literal["index"] | None, Field(description="Scan the points of the index alone.")]
 Accept = Annotated[bool, Field(description="Cut over even if there are new dead letters.")]
 Drop = Annotated[
     bool,

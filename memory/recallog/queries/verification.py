@@ -75,9 +75,7 @@ async def verify(
     Raises `OutOfRange` if the ledger ends before a digest's position.
     """
     ends = await components.ledger.ends()
-    kept = [_Kept.parse(text) for text in digests]
-    for index, each in enumerate(kept):
-        _check_range(ends, each.position, f"digests.{index}")
+    kept = _kept(digests, ends)
     checks: list[TableCheck] = []
     findings: list[LedgerFinding] = []
     not_compared: list[NotCompared] = []
@@ -283,6 +281,19 @@ def _check_range(ends: Sequence[int], at: Position, path: str) -> None:
             "another ledger. recallog verify without --digest says what else is known",
             path=path,
         )
+
+
+def _kept(digests: Sequence[str], ends: Sequence[int]) -> list[_Kept]:
+    """The digests that were kept elsewhere. Raises `OutOfRange` if the ledger ends before one of them."""
+    kept = [_Kept.parse(text) for text in digests]
+    for index, each in enumerate(kept):
+        _check_range(ends, each.position, f"digests.{index}")
+    return kept
+
+
+async def compared_digests(components: Components, digests: Sequence[str]) -> list[DigestCheck]:
+    """Digests that were kept elsewhere, compared with the ledger. Raises `OutOfRange` as `verify` does."""
+    return await _compared_digests(components, _kept(digests, await components.ledger.ends()), ())
 
 
 async def _compared_digests(

@@ -56,6 +56,16 @@ class RemoteAdmin:
     Raises `LedgerMismatch` if the ledger is not the one that the views were computed from.
     """
 
+    scan = _Called(_Admin.scan)
+    """Look for words in everything that the memory stores, to prove that an erasure has left nothing of them.
+
+    It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
+    and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
+    and in lower and upper case. The exit code of the command is 1 if something was found, or could not be read.
+
+    Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
+    """
+
     rebuild = _Called(_Admin.rebuild)
     """Rebuild the views or the index from offset zero beside the live ones, then cut over.
 

@@ -129,7 +129,8 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DocumentCount(msgspec.Struct, frozen=True, array_like=True):
-    """The number of documents that models have of a space, of present and of ended forms."""
+    """The number of documents that models have of a space, of present and of ended forms, less the erased events: their
+    sessions count these, and they have no document."""
 
     documents: int
 
@@ -237,8 +238,11 @@ class Index:
     def _apply_makers(self, rows: Rows, record: Record) -> None:
         makers = self._by_kind.get(record.event.kind, ())
         if more := sum(maker.apply(rows, record) for maker in makers):
-            known = rows.get(COUNTS, record.event.space) or DocumentCount(0)
-            rows.put(COUNTS, DocumentCount(known.documents + more), record.event.space)
+            self._count(rows, record, more)
+
+    def _count(self, rows: Rows, record: Record, more: int) -> None:
+        known = rows.get(COUNTS, record.event.space) or DocumentCount(0)
+        rows.put(COUNTS, DocumentCount(known.documents + more), record.event.space)
 
     def _leave_out(self, rows: Rows, record: Record, plan: Plan, sessions: dict[str, Session]) -> None:
         """Count an erased event in its session, so that the points after it keep their ids, and thus their vectors."""
@@ -246,6 +250,7 @@ class Index:
             name = record.event.session or ""
             session = _session(rows, record, sessions)
             sessions[name] = Session(session.documents + 1, session.shared, session.others)
+            self._count(rows, record, -1)
 
     def _add_event(self, rows: Rows, record: Record, plan: Plan, sessions: dict[str, Session]) -> None:
         """Add the document of an event, if it has a text that recall may find; `sessions` are those of the run."""

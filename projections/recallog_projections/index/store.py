@@ -13,7 +13,7 @@ out the points that are noted.
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -121,6 +121,15 @@ class IndexStore(Store):
         for name in await self._engine.collections():
             await self._engine.drop(name)
 
+    async def contents(self) -> AsyncIterator[tuple[str, bytes]]:
+        """The payloads of all points: the engine compresses them in its files."""
+        for name in sorted(await self._engine.collections()):
+            after: str | None = None
+            while page := await self._engine.scroll(name, after, _CHUNK_ROWS):
+                for point in page:
+                    yield f"the point {point.id} of {name}", msgspec.json.encode(point.payload)
+                after = page[-1].id
+
     async def remember_manifest(self, manifest: bytes) -> bytes:
         return await self._rows.remember_manifest(manifest)
 
@@ -143,12 +152,17 @@ class IndexStore(Store):
         return await self._rows.retire(generation)
 
     async def collect_garbage(self, partition: int) -> None:
+        for name in await self._unreferenced(partition):
+            await self._engine.drop(name)
         await self._rows.collect_garbage(partition)
+
+    async def has_garbage(self, partition: int) -> bool:
+        return bool(await self._unreferenced(partition)) or await self._rows.has_garbage(partition)
+
+    async def _unreferenced(self, partition: int) -> list[str]:
         pointer = await self._rows.pointer(partition)
         referenced = {collection_of(known) for known in (pointer.active, pointer.building) if known is not None}
-        for name in await self.collections(partition):
-            if name not in referenced:
-                await self._engine.drop(name)
+        return [name for name in await self.collections(partition) if name not in referenced]
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
         if collection_of(generation) not in await self._engine.collections():

@@ -117,18 +117,18 @@ class SqliteFile:
                 raise self._errors.changing()
             self._file.rewrite()
 
-    async def empty_log(self) -> None:
+    async def empty_log(self) -> bool:
         """Move the write-ahead log into the file, and empty it: what was overwritten is in neither any more.
 
-        Waits for readers and writers of other processes as long as a write does; what they hold is moved later.
+        Waits for readers and writers of other processes as long as a write does. Returns whether the log is empty; if
+        not, what they hold is moved later.
         """
         await self.run(lambda connection: None)
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._empty_log)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._empty_log)
 
-    def _empty_log(self) -> None:
+    def _empty_log(self) -> bool:
         with self._in_use, self._errors.translated(lambda: self._waits.write_seconds):
-            if isinstance(self._file, LockedFile) and not self._file.is_closed:
-                self._file.empty_log()
+            return isinstance(self._file, LockedFile) and not self._file.is_closed and self._file.empty_log()
 
     async def replace(self) -> None:
         """Put a new, empty file in place of the present one, if there is one. Only for a disposable format."""

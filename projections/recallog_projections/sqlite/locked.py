@@ -166,11 +166,13 @@ class LockedFile:
         if not self._is_in_place():
             self._confirm()
 
-    def empty_log(self) -> None:
+    def empty_log(self) -> bool:
         """Move the log into the file, and empty it, unless others use it for longer than a write waits."""
-        if self._connection is not None and self._is_in_place():
-            _checkpointed(self._connection, self._waits.write_seconds)
-            set_wait(self._connection, self._waits.write_seconds)
+        if self._connection is None or not self._is_in_place():
+            return False
+        _, emptied = _checkpointed(self._connection, self._waits.write_seconds)
+        set_wait(self._connection, self._waits.write_seconds)
+        return emptied
 
     def finish(self) -> None:
         """Close the file for good. A deleted log is moved into the file first, as far as that is possible."""

@@ -26,10 +26,11 @@ views again. The counts of dropped entries have no checksum, since the server ch
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import ClassVar, cast
+from pathlib import Path
+from typing import Any, ClassVar, cast
 from zlib import crc32
 
 import msgspec
@@ -60,7 +61,7 @@ from recallog_projections.stores.store import (
     ordinal_key,
 )
 from recallog_projections.tables import LogName, RowKey, Tail
-from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageUnavailable
+from recallog_schemas.errors import InvariantViolation, Rebuilding, SettingsError, StorageError, StorageUnavailable
 
 COMMIT_CHANGES_MAX = 3_000
 """The most rows and log entries of a commit, so that its Lua call takes less than 20 ms.
@@ -77,6 +78,10 @@ WAITING_MAX = 20
 """How many readers wait at a time: each of them takes a connection. Others look again and again."""
 READ_ROWS_MAX = 2_000
 READ_ATTEMPTS_MAX = 10
+SCAN_KEYS = 500
+_SCANS = {"hash": "HSCAN", "set": "SSCAN", "zset": "ZSCAN"}
+_WHOLE = {"string": ("GET",), "list": ("LRANGE", 0, -1), "stream": ("XRANGE", "-", "+")}
+"""By the type of a key, how its values are read: in parts, or as a whole."""
 SCAN_BYTES = 4 * 1024 * 1024
 GARBAGE_LOGS = 200
 SIZE_SAMPLES = 64
@@ -218,6 +223,11 @@ class RedisStore(Store):
         for id_ in await self._delete_checkpoints(partition):
             await self._drop(f"{prefix}{id_.decode()}:")
             await self._server.command("SREM", prefix + "generations", id_)
+
+    async def has_garbage(self, partition: int) -> bool:
+        prefix = self._partition(partition)
+        known = await self._server.command("HMGET", prefix + "pointer", "active", "building")
+        return not {*await self._server.command("SMEMBERS", prefix + "generations")} <= {*known}
 
     async def _delete_checkpoints(self, partition: int) -> Sequence[bytes]:
         """Delete the checkpoints of the generations that the pointer does not name, and return their ids."""
@@ -446,8 +456,49 @@ class RedisStore(Store):
         calls = [self._server.command("MEMORY", "USAGE", key, "SAMPLES", SIZE_SAMPLES) for key in keys]
         return sum(answer or 0 for answer in await asyncio.gather(*calls))
 
+    async def contents(self) -> AsyncIterator[tuple[str, bytes]]:
+        """All keys of the namespace and of those in it, also of locks and keys of other parts, with their values."""
+        async for keys in self._pages("SCAN", match=f"{{{self._namespace}[}}:]*"):
+            for key in keys:
+                name = key.decode(errors="backslashreplace")
+                yield name, key
+                kind = (await self._server.command("TYPE", key)).decode()
+                if kind in _SCANS:
+                    async for found in self._pages(_SCANS[kind], key):
+                        yield name, _joined(found)
+                elif kind in _WHOLE:
+                    yield name, _joined(await self._server.command(_WHOLE[kind][0], key, *_WHOLE[kind][1:]))
+
+    async def _pages(self, *words: Any, match: str = "*") -> AsyncIterator[Any]:
+        """The pages that a command with a cursor answers."""
+        cursor: int | bytes = 0
+        while True:
+            cursor, found = await self._server.command(*words, cursor, "MATCH", match, "COUNT", SCAN_KEYS)
+            yield found
+            if int(cursor) == 0:
+                return
+
+    async def files(self) -> Sequence[Path]:
+        """The append-only file and the dump, if the server runs on this machine and may be asked."""
+        try:
+            words = await self._server.command("CONFIG", "GET", "dir", "dbfilename", "appenddirname")
+        except StorageError:
+            return ()
+        found = {name.decode(): value.decode() for name, value in zip(words[::2], words[1::2], strict=True)}
+        folder = Path(found["dir"])
+        return [folder / found[name] for name in ("dbfilename", "appenddirname") if found.get(name)]
+
     async def close(self) -> None:
         await self._server.close()
+
+
+def _joined(value: Any) -> bytes:
+    """The texts in an answer, as redis-py gives it: lists, tuples, dicts and numbers may be in it."""
+    if isinstance(value, dict):
+        value = [*value.items()]
+    if isinstance(value, list | tuple):
+        return b"\n".join(map(_joined, value))
+    return value if isinstance(value, bytes) else b""
 
 
 _EMPTY = Tail([], 0)

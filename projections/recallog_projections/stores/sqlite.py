@@ -159,8 +159,22 @@ class SqliteStore(Store):
         return await self._run(work, write=True)
 
     async def collect_garbage(self, partition: int) -> None:
-        while await self._run(lambda connection: _collect_some_garbage(connection, partition), write=True):
+        """As in `Store`. SQLite leaves in its pages what was deleted, so that the file is then written anew.
+
+        The numbers of the generations are deleted last. If readers of other processes still use the former pages, a
+        later call continues.
+        """
+        retired = await self._run(lambda connection: _retired(connection, partition))
+        if not retired:
+            return
+        while await self._run(lambda connection: _collect_some_garbage(connection, retired), write=True):
             pass
+        await self._file.rewrite()
+        if await self._file.empty_log():
+            await self._run(lambda connection: _forget(connection, retired), write=True)
+
+    async def has_garbage(self, partition: int) -> bool:
+        return bool(await self._run(lambda connection: _retired(connection, partition)))
 
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
         return await self._run(lambda connection: _checkpoint(connection, generation))
@@ -433,26 +447,29 @@ def _neighbour(
     return row
 
 
-def _collect_some_garbage(connection: sqlite3.Connection, partition: int) -> bool:
-    """Delete a bounded part of the generations that no pointer names; whether there may be more."""
+def _retired(connection: sqlite3.Connection, partition: int) -> list[int]:
+    """The numbers of the generations that no pointer names."""
     pointer = _pointer(connection, partition)
     known = {generation.id for generation in (pointer.active, pointer.building) if generation is not None}
-    for number, id_, checkpoint in connection.execute(
-        "SELECT number, id, checkpoint FROM generations WHERE partition = ?", (partition,)
-    ).fetchall():
-        if id_ in known:
-            continue
-        if checkpoint is not None:
-            connection.execute("UPDATE generations SET checkpoint = NULL WHERE number = ?", (number,))
-            return True
-        if sqlite_logs.collect_garbage(connection, number):
+    found = connection.execute("SELECT number, id FROM generations WHERE partition = ?", (partition,)).fetchall()
+    return [number for number, id_ in found if id_ not in known]
+
+
+def _collect_some_garbage(connection: sqlite3.Connection, retired: Sequence[int]) -> bool:
+    """Delete a bounded part of these generations; whether there may be more."""
+    for number in retired:
+        has_checkpoint = "UPDATE generations SET checkpoint = NULL WHERE number = ? AND checkpoint IS NOT NULL"
+        if connection.execute(has_checkpoint, (number,)).rowcount or sqlite_logs.collect_garbage(connection, number):
             return True
         deleted = connection.execute(
             "DELETE FROM rows WHERE generation = ? AND (name, space, owner, key) IN "
             "(SELECT name, space, owner, key FROM rows WHERE generation = ? LIMIT 5000)",
             (number, number),
         ).rowcount
-        if not deleted:
-            connection.execute("DELETE FROM generations WHERE number = ?", (number,))
-        return True
+        if deleted:
+            return True
     return False
+
+
+def _forget(connection: sqlite3.Connection, retired: Sequence[int]) -> None:
+    connection.executemany("DELETE FROM generations WHERE number = ?", [(number,) for number in retired])

@@ -11,9 +11,10 @@ A commit makes these checks in order. They fence stale writers:
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import ClassVar, NamedTuple, TypeVar
 
 import msgspec
@@ -168,8 +169,13 @@ class Store(ABC):
     async def collect_garbage(self, partition: int) -> None:
         """Delete all generations that the pointer does not name, checkpoint rows first.
 
-        Until then retired generations, and their checkpoints, can be read but not written.
+        Until then retired generations, and their checkpoints, can be read but not written. After an interruption, a
+        later call continues.
         """
+
+    async def has_garbage(self, partition: int) -> bool:
+        """Whether something of generations that the pointer does not name is left, if only in the bytes of a file."""
+        return False
 
     @abstractmethod
     async def checkpoint(self, generation: Generation) -> Checkpoint | None:
@@ -259,6 +265,16 @@ class Store(ABC):
         self, generation: Generation, scan: "Scan", damaged: list[tuple[str, str, str]] | None
     ) -> Chunk:
         """The chunk that `scan` describes."""
+
+    async def contents(self) -> AsyncIterator[tuple[str, bytes]]:
+        """All that it holds elsewhere than in the memory's folder, also what no pointer names: where, and bytes."""
+        nothing: Sequence[tuple[str, bytes]] = ()
+        for each in nothing:
+            yield each
+
+    async def files(self) -> Sequence[Path]:
+        """The files and folders outside of the memory's folder, on this machine, in which its server keeps a copy."""
+        return ()
 
     async def find_problems(self) -> list[str]:
         """What is wrong with its storage apart from the values of rows, which reading them finds. Repairs nothing."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.reactions import *
     from recallog_schemas.views.recall import *
     from recallog_schemas.views.salience import *
+    from recallog_schemas.views.scanning import *
     from recallog_schemas.views.scene import *
     from recallog_schemas.views.settings import *
     from recallog_schemas.views.spaces import *

@@ -22,7 +22,7 @@ from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_schemas.models import import_parts
 from recallog_service.cli import rendering, terminal, unknown_names
-from recallog_service.cli.parameters import flag, made, parameter, spoken, written
+from recallog_service.cli.parameters import flag, is_repeated, made, parameter, spoken, written
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
 """Summaries of groups of commands that are no facade's. That of a facade is the first line of its documentation."""
@@ -134,8 +134,8 @@ class _Command:
             for name, each in operation.parameters.items():
                 if name not in {*found, *taken, _WAIT}:
                     # Where an option selects another operation, what only this one requires need not be given.
-                    by_name = bool(line.instead) and name not in operation.positional
-                    found[name] = parameter(operation, name, required=each.default is each.empty and not by_name)
+                    is_shared = all(name in one.parameters for one in line.operations)
+                    found[name] = parameter(operation, name, required=each.default is each.empty and is_shared)
         found |= {option: self._selecting(option) for option in line.instead}
         if _WAIT in line.operation.parameters:
             found["wait"] = made("wait", terminal.Wait, False)
@@ -151,8 +151,9 @@ class _Command:
         text = spoken(operation.summary, operation)
         if name is None:
             return made(option, Annotated[bool, typer.Option(flag(option), help=text)], False)
-        metavar = name.rsplit("_", 1)[-1].upper()
-        return made(option, Annotated[str | None, typer.Option(flag(option), metavar=metavar, help=text)], None)
+        kind = list[str] if is_repeated(operation, name) else str
+        metavar = name.rsplit("_", 1)[-1].upper().removesuffix("S" if kind is not str else "")
+        return made(option, Annotated[kind | None, typer.Option(flag(option), metavar=metavar, help=text)], None)
 
     def _run(self, given: dict[str, Any]) -> None:
         """Print the answer; the exit code says whether what was requested was found or done."""
@@ -189,7 +190,7 @@ class _Command:
         chosen, by = self._line.operation, ""
         for option, operation in self._line.instead.items():
             value = given.pop(option)
-            if value is None or value is False:
+            if not value:
                 continue
             if by:
                 raise typer.BadParameter(f"cannot be combined with {flag(by)}", param_hint=flag(option))

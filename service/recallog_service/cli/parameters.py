@@ -52,8 +52,13 @@ def written(operation: Operation, name: str) -> str:
     """The name of a parameter on the command line: an argument's own, else its option; `--kind` for `kinds`."""
     if name in operation.positional:
         return name
+    return flag(_singular(name) if is_repeated(operation, name) else name)
+
+
+def is_repeated(operation: Operation, name: str) -> bool:
+    """Whether a parameter is a sequence: its option may be given several times."""
     _, repeated = _kind(operation.arguments.model_fields[name].annotation)
-    return flag(_singular(name) if repeated else name)
+    return repeated
 
 
 def _singular(name: str) -> str:
