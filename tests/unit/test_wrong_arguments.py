@@ -60,7 +60,8 @@ GOOD: dict[str, Any] = {
     "label": "Goals", "content": "x", "session": "s-1", "text": "{}", "entry_id": "e", "entry_ids": ["e"],
     "action_type": "bake", "summary": "x", "question": "bread", "topic": "bread prices", "type": "risk_warning",
     "consensus_id": "e-0", "by": "e-1", "conclusion": "x", "confidence": 0.5, "participating": ["baker"],
-    "agreeing": ["baker"], "markers": ["a word"], "units": 1.0, "tier": "slow", "messages": [{"role": "user", "content": "x"}],
+    "agreeing": ["baker"], "markers": ["a word"], "units": 1.0, "tier": "slow",
+    "messages": [{"role": "user", "content": "x"}],
 }  # fmt: skip
 """A value of each parameter that must be given."""
 
