@@ -38,7 +38,7 @@ def indexer_of(home: Path, embedder: ToyEmbedder | None = None) -> Indexer:
 @asynccontextmanager
 async def in_process(home: Path, *, follow: bool = True, embedder: ToyEmbedder | None = None) -> AsyncIterator[Memory]:
     """A memory in a folder whose index follows the ledger in this process, unless `follow` is false."""
-    components = compose(Settings(home=home, index="off", lock_wait_seconds=LOCK_WAIT_SECONDS), [Topics()])
+    components = compose(Settings(home=home, index="off", seal="off", lock_wait_seconds=LOCK_WAIT_SECONDS), [Topics()])
     indexer, stopping = indexer_of(home, embedder), StopSignal()
     memory = Memory(replace(components, index=IndexInProcess(lambda: indexer)), count_accesses=False)
     following = asyncio.create_task(indexer.run(stopping)) if follow else None
@@ -58,6 +58,7 @@ async def served(home: Path, model: Path) -> AsyncIterator[Memory]:
     settings = Settings(
         home=home,
         index="embedded",
+        seal="off",  # the bytes of sealed records, and so the digests, are others in each folder
         embedder=f"onnx:{model}",
         index_idle_seconds=0,
         lock_wait_seconds=LOCK_WAIT_SECONDS,
@@ -84,7 +85,7 @@ def _unusable() -> Indexer:
 @asynccontextmanager
 async def without_folder(events: Sequence[Event]) -> AsyncIterator[Memory]:
     """A memory in this process that has the events: nothing of it was ever in a file. Its index cannot be used."""
-    settings = Settings(ledger="memory://", views="memory://", index="off")
+    settings = Settings(ledger="memory://", views="memory://", index="off", seal="off")
     components = replace(compose(settings, [Topics()]), index=AbsentIndex())
     async with Memory(components, count_accesses=False) as memory:
         if events:
