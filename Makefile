@@ -78,6 +78,9 @@ types-of-adapters: install $(VENVS)/types/.installed
 
 test-adapters: types-of-adapters $(FRAMEWORKS:adapters/%=test-%) ## run the tests of adapters for frameworks, each against the real package
 
+test-packages: install ## build all packages, and use the wheel in a fresh venv of each Python that is here
+	PYTHONPATH=tools $(BIN)/python -m recallog_tools.packages
+
 test-typescript: install ## run the tests of the client for TypeScript in node, against a real server
 	@if command -v npm >/dev/null; then \
 		cd clients/typescript && npm ci --silent --no-audit --no-fund && RECALLOG=$(CURDIR)/$(BIN)/recallog npm test --silent; \

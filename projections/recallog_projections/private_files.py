@@ -3,7 +3,6 @@
 Only new ones are made so: what exists keeps the rights that its owner gave it.
 """
 
-import fcntl
 import os
 import stat
 import time
@@ -11,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal
+
+from recallog_projections import file_locks
 
 _POLL_SECONDS = 0.01
 FILE, FOLDER = 0o600, 0o700
@@ -62,13 +63,13 @@ class LockFile:
         """Take the lock; False if it is held."""
         descriptor = self._open()
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return False
+            is_held = file_locks.try_lock(descriptor)
         except BaseException:
             os.close(descriptor)
             raise
+        if not is_held:
+            os.close(descriptor)
+            return False
         self._descriptor = descriptor
         return True
 
@@ -83,7 +84,7 @@ class LockFile:
         """Release the lock if this object holds it."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile has it open, too
+            file_locks.unlock(descriptor)  # a child that was forked meanwhile has it open, too
             os.close(descriptor)
 
 

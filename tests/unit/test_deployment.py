@@ -14,9 +14,12 @@ from deploy.local.ports import HOST, KAFKA_PORT, REDIS_PORT
 from recallog_projections.index.engines.server import VERSION_MIN
 from recallog_service.cli.serving import DEFAULT_PORT
 from recallog_service.http.server import SHUTDOWN_SECONDS
+from recallog_tools.packages import PYTHONS
 
 REPOSITORY = Path(__file__).parents[2]
 DOCKERFILE = (REPOSITORY / "deploy" / "Dockerfile").read_text()
+RELEASE_FILE = REPOSITORY / ".github" / "workflows" / "release.yml"
+RELEASE = yaml.safe_load(RELEASE_FILE.read_text())
 
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())["services"]
 IMAGES = {name: service["image"] for name, service in SERVICES.items() if "image" in service}
@@ -102,7 +105,7 @@ def test_the_server_listens_on_this_machine_alone() -> None:
 
 def test_the_image_has_all_extras_that_a_cluster_can_use() -> None:
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    (installed,) = re.findall(r"'\.\[(.+)\]'", DOCKERFILE)
+    (installed,) = re.findall(r"/wheels/recallog-\*\.whl\)\[(.+)\]", DOCKERFILE)
     assert set(installed.split(",")) == extras.keys() - {"dev"}
 
 
@@ -127,3 +130,31 @@ def test_the_image_runs_the_command_without_root_and_checks_the_worker_s_health(
     assert "\nUSER recallog\n" in DOCKERFILE
     assert 'ENTRYPOINT ["recallog"]' in DOCKERFILE
     assert "/health" in DOCKERFILE.partition("HEALTHCHECK")[2]
+
+
+def test_the_image_has_the_wheel_and_not_the_source() -> None:
+    build, _, image = DOCKERFILE.partition("\nFROM ")[2].partition("\nFROM ")
+    assert "pip wheel --no-deps --wheel-dir /wheels ." in build
+    copied = [line.split()[1:] for line in image.splitlines() if line.startswith("COPY")]
+    assert copied == [["--from=build", "/opt/recallog", "/opt/recallog"]]
+
+
+def test_a_release_needs_a_tag_and_one_secret() -> None:
+    assert RELEASE[True] == {"push": {"tags": ["v*"]}}  # YAML 1.1 reads the key `on` as true
+    secrets = set(re.findall(r"secrets\.(\w+)", RELEASE_FILE.read_text()))
+    assert secrets == {"PYPI_TOKEN", "GITHUB_TOKEN"}  # each run has the second one
+
+
+def test_nothing_is_released_that_was_not_tried_in_each_python() -> None:
+    jobs = RELEASE["jobs"]
+    needs = {name: job.get("needs") for name, job in jobs.items()}
+    assert needs == {"build": None, "publish": "build", "image": "build"}
+    (python,) = [each for each in jobs["build"]["steps"] if each.get("uses", "").startswith("actions/setup-python")]
+    assert [f"python{version}" for version in python["with"]["python-version"].split()] == [*PYTHONS]
+    assert any("recallog_tools.packages" in each.get("run", "") for each in jobs["build"]["steps"])
+
+
+def test_the_released_image_has_a_list_of_what_it_consists_of() -> None:
+    steps = RELEASE["jobs"]["image"]["steps"]
+    (build,) = [each["with"] for each in steps if each.get("uses", "").startswith("docker/build-push-action")]
+    assert (build["sbom"], build["file"]) == (True, "deploy/Dockerfile")
