@@ -140,6 +140,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("stream.recall", _V | {"query": _ASKED}, _H | {"as_of": _MIDDLE}),
     *_of("stream.insights", _V),
     *_of("conversation.messages", _O | {"session": "noon"}, _V | {"session": "noon", "whole": True, "as_of": _MIDDLE}),
+    *_of("erase", {"space": "village", "subject": "nobody", "dry_run": True}),
     *_of("pending", {}, {"space": "village"}),
     *_of("spaces", {}),
     *_of("agents", {"space": "village"}),
