@@ -103,7 +103,7 @@ class FolderWorld:
         self.events = WorldEvents(rng)
         self.folder = folder
         self.disk = Disk(rng)
-        self.settings = Settings(home=folder, ledger=None, views=None, index="off", lock_wait_seconds=2.0)
+        self.settings = Settings(home=folder, ledger=None, views=None, index="off", seal="off", lock_wait_seconds=2.0)
         self.events_left = rng.randrange(5, 41)
         self.faults_left = rng.choice((0, 1, 2, 4))
         self.deaths = rng.choice((0.0, 0.05, 0.2))
