@@ -507,8 +507,10 @@ def understood(data: bytes) -> "tuple[dict[str, Any], str] | str":
         return "bad"
     if not isinstance(fields, dict):
         return "bad"
-    if fields.get("envelope", 0) > 1:
+    if fields.get("envelope", 0) > 2:
         return "future"
+    if fields.get("envelope") == 2:  # of an erased event, which has no payload
+        return "bad"
     if fields.get("kind") in KNOWN and fields.get("schema_version", 1) > 1:
         return "future"
     if "envelope" not in fields:
