@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test without test-sentence-transformers test-adapters test-typescript types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
+.PHONY: help install demo test without test-sentence-transformers test-adapters test-typescript test-packages types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
