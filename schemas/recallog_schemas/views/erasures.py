@@ -54,9 +54,15 @@ class ErasureReport(View):
         """Whether nothing of the unit is left in the ledger."""
         return not self.unsealed
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was found to erase: the name of the space may be misspelt."""
+        return not self.erased and not self.unsealed
+
     def format(self) -> str:
         """What is erased, what was made from it, and what stays, with what can be done about that."""
-        what = f"{self.unit} {one_line(', '.join(self.names))}".strip() + f" of {one_line(self.space)}"
+        place = one_line(self.space)
+        what = f"{self.unit} {one_line(', '.join(self.names))} of {place}" if self.names else f"{self.unit} {place}"
         done = "would erase" if self.dry_run else "erased"
         lines = [f"{what}: {done} {counted(self.erased, 'event')}"]
         lines += [f"  {each.format()}" for each in self.kinds]
