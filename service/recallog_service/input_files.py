@@ -132,14 +132,16 @@ def _parts(path: Path) -> Iterable[tuple[str, Lines]]:
         members = [each for each in archive.infolist() if not each.is_dir()]
     unpacked = sum(each.file_size for each in members)
     if len(members) > MEMBERS_MAX or unpacked > _unpacked_max(sum(each.compress_size for each in members)):
-        raise InvalidEvent(f"{path} has {len(members):,} files of {unpacked:,} bytes, which is too much", rule="too_large")
+        raise InvalidEvent(
+            f"{path} has {len(members):,} files of {unpacked:,} bytes, which is too much", rule="too_large"
+        )
     return [(f"{path}/{each.filename}", partial(_member_lines, path, each.filename)) for each in members]
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raises `InvalidArgument` for a file that the system does not let read, `InvalidEvent` for one that is not packed as
-    its name says."""
+    """Raises `InvalidArgument` for a file that the system does not let read, `InvalidEvent` for one that is not packed
+    as its name says."""
     try:
         yield
     except (OSError, EOFError, BadZipFile, zlib.error, RuntimeError) as error:

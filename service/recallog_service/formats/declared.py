@@ -25,9 +25,10 @@ names, "*" is the first value of an object and "~" the first name of it; "=shell
 "message"                                   the record, or its `content`, is a message of a model's API
 "item"                                      the same for an item of OpenAI's Responses
 
-With `each`, the elements of that list are read, beside the fields of the record; the time of an element is its own. `failed` is a pattern of results that
-failed, `media` has places of files, `inline` says that the parts of a text are pieces of one line, `within` names the
-tags around it, and `html` says that it has entities of HTML. A list of places in `content` is one line for each.
+With `each`, the elements of that list are read, beside the fields of the record; the time of an element is its own.
+`failed` is a pattern of results that failed, `media` has places of files, `inline` says that the parts of a text are
+pieces of one line, `within` names the tags around it, and `html` says that it has entities of HTML. A list of places in
+`content` is one line for each.
 """
 
 import html
@@ -215,6 +216,7 @@ _SAID: Mapping[str, Callable[[Table, Record, Record, Record], list[object]]] = {
 def _content(rule: Table, part: Record, beside: Record) -> Any:
     """What is said, with the files beside it; of an element of `each` the element."""
     place = rule.get("content")
+    content: Any
     if isinstance(place, list):
         content = "\n".join(text for each in place if isinstance(text := value_at(beside, each), str))
     else:
