@@ -46,6 +46,8 @@ class ErasureReport(View):
     """The erased events that were made from those, by kind: facts, summaries, beliefs, compactions, lines of logs."""
     unsealed: tuple[KindCount, ...]
     """The events of the unit that are not sealed with a key of it, by kind. They stay readable in the ledger."""
+    erased_before: int
+    """How many events of the unit itself had been erased before. 0 if there is none: its name may be misspelt."""
     position: Position | None
     """The position of the event that records the erasure; None if nothing was written."""
 
@@ -65,6 +67,10 @@ class ErasureReport(View):
         what = f"{self.unit} {one_line(', '.join(self.names))} of {place}" if self.names else f"{self.unit} {place}"
         done = "would erase" if self.dry_run else "erased"
         lines = [f"{what}: {done} {counted(self.erased, 'event')}"]
+        if self.empty and self.erased_before:
+            lines[0] += f"; {counted(self.erased_before, 'event')} had been erased before"
+        elif self.empty and self.names:
+            lines[0] += f": no event of {place} names this {self.unit}"
         lines += [f"  {each.format()}" for each in self.kinds]
         lines += [f"  {each.format()}, made from them" for each in self.made_from]
         if self.unsealed:
