@@ -54,7 +54,7 @@ class Report:
         for each in results:
             name = f"{self._short(each.file)}: "
             self._print_problems(each, name)
-            if each.kept_nothing:
+            if each.kept_nothing and each.read_as:
                 terminal.note(f"{name}nothing of it was kept", "red")
         self._print_table(results)
         self._print_names("left out, because their format is not recognised", inputs.unrecognised)
