@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from recallog_schemas.errors import InvalidArgument, InvalidInput
+from recallog_schemas.errors import InvalidArgument, InvalidEvent, InvalidInput
 from recallog_service.formats import Format, Source, registry
 from recallog_service.formats.source import Sample
 
@@ -66,8 +66,8 @@ class InputFiles:
 def input_files(names: Sequence[str], chosen: Format | None = None) -> InputFiles:
     """The files to read. `chosen` is the format of all of them.
 
-    Raises `InvalidArgument` for a file that does not exist, and for one file that cannot be read; `InvalidEvent` for
-    one file whose format is not recognised.
+    Raises `InvalidArgument` for a file that does not exist, and for one file that the system does not let read;
+    `InvalidEvent` for one file that cannot be unpacked, or whose format is not recognised.
     """
     found = InputFiles()
     for name in names:
@@ -132,20 +132,22 @@ def _parts(path: Path) -> Iterable[tuple[str, Lines]]:
         members = [each for each in archive.infolist() if not each.is_dir()]
     unpacked = sum(each.file_size for each in members)
     if len(members) > MEMBERS_MAX or unpacked > _unpacked_max(sum(each.compress_size for each in members)):
-        raise InvalidArgument(
-            f"{path} has {len(members):,} files of {unpacked:,} bytes, which is too much", path="file"
+        raise InvalidEvent(
+            f"{path} has {len(members):,} files of {unpacked:,} bytes, which is too much", rule="too_large"
         )
     return [(f"{path}/{each.filename}", partial(_member_lines, path, each.filename)) for each in members]
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Raises `InvalidArgument` for a file that the system, or the rule by which it was packed, does not let read."""
+    """Raises `InvalidArgument` for a file that the system does not let read, `InvalidEvent` for one that is not packed
+    as its name says."""
     try:
         yield
     except (OSError, EOFError, BadZipFile, zlib.error, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InvalidArgument(f"cannot read {path}: {reason}", path="file") from None
+        if isinstance(error, OSError) and error.strerror:
+            raise InvalidArgument(f"cannot read {path}: {error.strerror}", path="file") from None
+        raise InvalidEvent(f"cannot read {path}: {error}", rule="unparsable") from None
 
 
 def _unpacked_max(packed: int) -> int:
@@ -175,5 +177,5 @@ def _bounded(path: Path, file: gzip.GzipFile, bytes_max: int) -> Iterator[bytes]
     while line := file.readline(left + 1):
         left -= len(line)
         if left < 0:
-            raise InvalidArgument(f"{path} unpacks to more than {bytes_max:,} bytes, which is too much", path="file")
+            raise InvalidEvent(f"{path} unpacks to more than {bytes_max:,} bytes, which is too much", rule="too_large")
         yield line

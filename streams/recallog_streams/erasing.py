@@ -53,7 +53,7 @@ def _spans(offsets: Sequence[int]) -> Iterator[Sequence[int]]:
 
 @dataclass(slots=True)
 class Traces:
-    """What a ledger has of some units of a space. Records that are erased already do not count."""
+    """What a ledger has of some units of a space. Records that are erased already count as such alone."""
 
     keys: dict[str, None] = field(default_factory=dict)
     """The ids of their keys, in the order of the ledger."""
@@ -65,6 +65,8 @@ class Traces:
     """The records that were made from those, by kind."""
     unsealed: Counter[str] = field(default_factory=Counter)
     """The records of the units that are not sealed with a key of theirs, by kind."""
+    erased: int = 0
+    """The records of the units themselves that are erased already."""
 
     @property
     def events(self) -> int:
@@ -112,12 +114,15 @@ class _Search:
         if found.keys.keys().isdisjoint(ids) and not self._mentions(data):
             return
         event = _decoded(data)
-        if event is None or event.is_erased:
+        if event is None:
             return
         units = sealing.units_of(event, "all")
         own = [unit for unit in units if self._is_whole or unit in found.units]
         # Which key is that of an event alone follows from no order: it is one of those that are known.
         is_own = bool(own) or Unit(event.space, "entry", event.id) in found.units
+        if event.is_erased:
+            found.erased += is_own
+            return
         if own and ids:
             # An entry about a person goes with that person, with all its later texts.
             own += [unit for unit in units if unit not in own and unit[1:] == ("entry", event.id)]

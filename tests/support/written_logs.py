@@ -95,7 +95,7 @@ GEMINI = [
 ]  # fmt: skip
 GEMINI_HEAD = {"sessionId": SESSION, "projectHash": "ab" * 32, "startTime": at(0), "lastUpdated": at(3), "kind": "main"}
 GEMINI_SAID: list[Said] = [
-    ("user", "Почему печь холодная?", when(1)), ("gemini-cli", "Look at it.", when(3)),
+    ("user", "Почему печь холодная?", when(1)), ("gemini-cli", "Oven\nLook at it.", when(3)),
     ("gemini-cli", "HEAT is 0.", when(3)), ("gemini-cli", 'read_file(path=oven.py): HEAT = 0', when(3)),
 ]  # fmt: skip
 

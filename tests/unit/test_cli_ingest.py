@@ -279,11 +279,11 @@ def test_the_choice_of_spaces_and_its_reason_are_on_stderr(file: Path, home: Pat
     of_alice = chats(file, dialogue("bread", user_id="alice"), dialogue("cake", user_id="alice"))
     result = ingest(of_alice, home, "--format", "chat", "--json")
     assert result.err == (
-        "one space, user/alice: the file names one person (user_id); 2 conversations are its sessions\n"
+        "one space, user/alice: the file names one person (user_id); each conversation is a session\n"
     )
     assert result.json["spaces"] == 1
     result = ingest(of_alice, home, "--format", "chat", "--space", "mine")
-    assert result.err == "one space, mine, as --space says; 2 conversations are its sessions\n"
+    assert result.err == "one space, mine, as --space says; each conversation is a session\n"
     result = ingest(chats(file, dialogue("bread"), dialogue("cake")), home, "--format", "chat")
     assert result.err == (
         "a space for each of 2 conversations, chat/...: the file names no person; --space makes them sessions of one "
@@ -447,6 +447,21 @@ def test_what_cannot_be_read_of_a_folder_stops_nothing_else(tmp_path: Path, home
     assert "b.jsonl: line 2: payload.text: is required" in result.err
     assert "c.jsonl.gz: cannot read" in result.err
     assert "Total: 2 added, 0 already present, 3 refused" in result.out
+
+
+def test_what_is_not_packed_as_its_name_says_is_refused(tmp_path: Path, home: Path) -> None:
+    for name in ("a.jsonl.gz", "b.zip"):
+        (tmp_path / name).write_bytes(b"not packed")
+        result = ingest(tmp_path / name, home)
+        assert (result.code, "cannot read" in result.err) == (1, True)
+
+
+def test_of_many_spaces_that_were_chosen_the_first_are_named(tmp_path: Path, home: Path) -> None:
+    for n in range(7):
+        chats(tmp_path / f"{n}.json", dialogue(f"bread {n}", id=f"{n}"))
+    result = ingest(tmp_path, home)
+    assert result.err.count("1 file: one space, chat/") == 5
+    assert "2 more files in other spaces; recallog spaces lists them\n" in result.err
 
 
 def test_several_files_can_be_named(good: Path, tmp_path: Path, home: Path) -> None:

@@ -526,6 +526,25 @@ def test_the_command_says_what_it_did(tmp_path: Path, monkeypatch: pytest.Monkey
     assert recallog("erase", SPACE, "--subject", ALICE).out == (
         "subject alice of village: erased 1 event\n  1 agent.spoke\n"
     )
+    assert recallog("erase", SPACE, "--all").out == ("space village: erased 0 events; 1 event had been erased before\n")
+
+
+def test_the_command_refuses_a_misspelt_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECALLOG_HOME", str(tmp_path))
+
+    async def publish() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.publish(by_alice())
+
+    run(publish())
+    found = recallog("erase", "vilage", "--subject", ALICE)
+    assert (found.code, "did you mean 'village'?" in found.err) == (1, True)
+    assert recallog("erase", SPACE, "--subject", ALICE).out.startswith("subject alice of village: erased 1 event")
+    again = recallog("erase", SPACE, "--subject", ALICE)
+    assert (again.code, again.out) == (0, "subject alice of village: erased 0 events; 1 event had been erased before\n")
+    assert recallog("erase", SPACE, "--subject", "alic").out == (
+        "subject alic of village: erased 0 events: no event of village names this subject\n"
+    )
 
 
 def test_the_key_of_a_unit_follows_from_its_place_in_records_if_the_store_has_forgotten_it() -> None:

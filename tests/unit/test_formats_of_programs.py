@@ -130,3 +130,26 @@ def test_a_call_of_codex_that_failed_says_so_in_words_alone() -> None:
     assert failed != file.data
     (used,) = [event for event in events(items(registry.named("codex"), failed)) if event.kind == "tool.used"]
     assert (used.payload["result"], used.payload["ok"]) == ("cold", False)
+
+
+def test_a_thought_of_gemini_cli_has_its_subject_and_thoughts_and_calls_have_their_own_times() -> None:
+    def at(second: int) -> str:
+        return f"2026-03-01T14:00:{second:02}.000Z"
+
+    thought = {"subject": "Looking", "description": "It may be cold.", "timestamp": at(2)}
+    call = {"id": "c-1", "name": "read", "args": {}, "result": "HEAT = 0", "status": "success", "timestamp": at(4)}
+    message = {"id": "g-1", "timestamp": at(3), "type": "gemini", "content": "I look."}
+    session = {"sessionId": "s-1", "projectHash": "f00d", "startTime": at(0)}
+    data = json.dumps(session | {"messages": [message | {"thoughts": [thought], "toolCalls": [call]}]}).encode()
+    found = events(items(registry.named("gemini-cli"), data))
+    assert [(event.kind, event.text, event.at.second) for event in found] == [
+        ("agent.thought", "Looking\nIt may be cold.", 2), ("agent.spoke", "I look.", 3),
+        ("tool.used", "read(): HEAT = 0", 4),
+    ]  # fmt: skip
+
+
+def test_texts_that_cursor_adds_beside_the_query_are_left_out() -> None:
+    texts = ["<user_info>\nOS: linux\n</user_info>", "<user_query>\nWhy is it cold?\n</user_query>"]
+    content = [{"type": "text", "text": text} for text in texts]
+    data = json.dumps({"role": "user", "message": {"content": content}}).encode()
+    assert [event.text for event in events(items(registry.named("cursor"), data))] == ["Why is it cold?"]

@@ -82,6 +82,7 @@ SAMPLES: list[tuple[str, bytes]] = [
     ("chat", whole([MESSAGES])),
     ("chat", b"[]"),
     *((each.format, each.data) for each in FILES),
+    ("recallog-hooks", in_lines({"recallog_agent": "cursor", "session": "s", "message": MESSAGES[0]})),
     ("text", TEXT.encode()),
     ("text", b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode()),
 ]

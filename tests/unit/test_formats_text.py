@@ -150,3 +150,14 @@ def test_a_file_that_is_no_transcript_is_refused() -> None:
     with pytest.raises(InvalidEvent, match="not UTF-8"):
         formats.items(text.FORMAT, b"Alice: \xff\n")
     assert items("", " ") == []
+
+
+def test_the_notice_with_which_a_chat_of_whatsapp_begins_is_nobody_s() -> None:
+    lines = [
+        "[13.03.24, 21:04:10] Jörg: \u200eNachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt.",
+        "[13.03.24, 21:04:12] Jörg: Hallo.",
+        "\u200e[13.03.24, 21:05:00] Zoë: \u200eBild weggelassen",
+        "[13.03.24, 21:05:01] Zoë: Schön.",
+    ]
+    assert said(*lines) == [("Jörg", "Hallo."), ("Zoë", "Bild weggelassen"), ("Zoë", "Schön.")]
+    assert left_out(*lines) == {"notice": 1}

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from recallog_service.formats import Cast, Conversation, Format, Found, Options, Structure, reader, space_of_project
+from recallog_service.formats import Cast, Conversation, Format, Found, Options, reader, space_of_project, structure_of
 
 _EXPECTED = "a transcript that the hooks of Recallog wrote: one message per line"
-_STRUCTURE = Structure([{"recallog_agent": "<text>", "session": "<text>", "message": "<object>"}])
+_STRUCTURE = structure_of("recallog-hooks")
 
 
 def _find(found: Sequence[object], _options: Options) -> Found:

@@ -108,6 +108,7 @@ def _report(units: Sequence[Unit], found: Traces, position: Position | None, *, 
         kinds=_counts(found.own),
         made_from=_counts(found.derived),
         unsealed=_counts(found.unsealed),
+        erased_before=found.erased,
         position=position,
     )
 

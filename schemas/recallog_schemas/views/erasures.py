@@ -46,6 +46,8 @@ class ErasureReport(View):
     """The erased events that were made from those, by kind: facts, summaries, beliefs, compactions, lines of logs."""
     unsealed: tuple[KindCount, ...]
     """The events of the unit that are not sealed with a key of it, by kind. They stay readable in the ledger."""
+    erased_before: int
+    """How many events of the unit itself had been erased before. 0 if there is none: its name may be misspelt."""
     position: Position | None
     """The position of the event that records the erasure; None if nothing was written."""
 
@@ -54,11 +56,21 @@ class ErasureReport(View):
         """Whether nothing of the unit is left in the ledger."""
         return not self.unsealed
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was found to erase: the name of the space may be misspelt."""
+        return not self.erased and not self.unsealed
+
     def format(self) -> str:
         """What is erased, what was made from it, and what stays, with what can be done about that."""
-        what = f"{self.unit} {one_line(', '.join(self.names))}".strip() + f" of {one_line(self.space)}"
+        place = one_line(self.space)
+        what = f"{self.unit} {one_line(', '.join(self.names))} of {place}" if self.names else f"{self.unit} {place}"
         done = "would erase" if self.dry_run else "erased"
         lines = [f"{what}: {done} {counted(self.erased, 'event')}"]
+        if self.empty and self.erased_before:
+            lines[0] += f"; {counted(self.erased_before, 'event')} had been erased before"
+        elif self.empty and self.names:
+            lines[0] += f": no event of {place} names this {self.unit}"
         lines += [f"  {each.format()}" for each in self.kinds]
         lines += [f"  {each.format()}, made from them" for each in self.made_from]
         if self.unsealed:

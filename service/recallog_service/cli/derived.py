@@ -257,7 +257,8 @@ async def _answered(
         unknown = await unknown_names.unknown_name(memory, valid)
         if misspelt is not None:
             return answer, unknown and misspelt  # what is shared leaves the answer not empty
-        return (answer if unknown is not None or valid.get("as_of") is not None else (await invoked())[0]), unknown
+        is_final = unknown is not None or valid.get("as_of") is not None or not operation.read_only
+        return answer if is_final else (await invoked())[0], unknown
     except OutOfRange:
         if valid.get("space") is not None:
             await unknown_names.refuse_unknown(memory, valid)

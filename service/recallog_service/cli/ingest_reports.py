@@ -46,12 +46,15 @@ class Report:
             terminal.note("the file is empty")
 
     def print_all(self, results: Sequence[IngestedFile], inputs: InputFiles) -> None:
-        for chosen, files in Counter(each.chosen for each in results if each.chosen and each.added).items():
-            terminal.note(f"{_counted(files, 'file')}: {chosen}")
+        chosen = Counter(each.chosen for each in results if each.chosen and each.added).most_common()
+        for spaces, files in chosen[:_NAMES_SHOWN]:
+            terminal.note(f"{_counted(files, 'file')}: {spaces}")
+        if (more := sum(files for _, files in chosen[_NAMES_SHOWN:])) > 0:
+            terminal.note(f"{_counted(more, 'more file')} in other spaces; recallog spaces lists them")
         for each in results:
             name = f"{self._short(each.file)}: "
             self._print_problems(each, name)
-            if each.kept_nothing:
+            if each.kept_nothing and each.read_as:
                 terminal.note(f"{name}nothing of it was kept", "red")
         self._print_table(results)
         self._print_names("left out, because their format is not recognised", inputs.unrecognised)
@@ -124,7 +127,7 @@ def _print_total(results: Sequence[IngestedFile], more: str = "") -> None:
     if left_out:
         types = [f"{count:,} {name}" for name, count in left_out.most_common(_TYPES_SHOWN)]
         if len(left_out) > _TYPES_SHOWN:
-            types.append(f"{len(left_out) - _TYPES_SHOWN:,} more types, which --json lists")
+            types.append(f"{_counted(len(left_out) - _TYPES_SHOWN, 'more type')}, which --json lists")
         of = next(iter(left_out)) if len(left_out) == 1 else ", ".join(types)
         terminal.print_lines(f"Skipped {_counted(left_out.total(), 'record')} ({of})")
     if scrubbed:

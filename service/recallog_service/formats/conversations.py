@@ -42,6 +42,7 @@ _NOBODY = frozenset(
 )  # fmt: skip
 """Values that name no one in particular: conversations that share one can be those of different people."""
 
+_SESSIONS = "each conversation is a session"
 _ID_SHOWN_CHARS_MAX = 60
 _DIGEST_CHARS = 16
 _FOLDER_CHARS_MAX = 120
@@ -165,19 +166,18 @@ def layout_of(conversations: Sequence[Conversation], space: str | None) -> Layou
     user said.
     """
     count = len(conversations)
-    sessions = f"{count:,} conversation{'s are its sessions' if count != 1 else ' is its session'}"
     people = {conversation.person for conversation in conversations}
     named_people = len(people - {()})
     if space is not None:
         warning = f"; the file names {named_people:,} people: what one of them said can be recalled for the others"
-        reason = f"one space, {space}, as --space says; {sessions}{warning if named_people > 1 else ''}"
+        reason = f"one space, {space}, as --space says; {_SESSIONS}{warning if named_people > 1 else ''}"
         return Layout(space, reason, is_shared=True)
     if homes := {conversation.home for conversation in conversations} - {None}:
-        return Layout(None, _of_projects(homes, sessions), is_shared=True)
+        return Layout(None, _of_projects(homes), is_shared=True)
     if len(people) == 1 and (named := next(iter(people))):
         field_name, _, value = named[0].partition("=")
         person = _space_of_person(field_name, value)
-        reason = f"one space, {person}: the file names one person ({field_name}); {sessions}"
+        reason = f"one space, {person}: the file names one person ({field_name}); {_SESSIONS}"
         return Layout(person, reason, is_shared=True)
     if named_people == 1:
         why = "not all conversations name the same person"
@@ -190,10 +190,10 @@ def layout_of(conversations: Sequence[Conversation], space: str | None) -> Layou
     return Layout(None, f"{each}: {why}; --space makes them sessions of one space", is_shared=False)
 
 
-def _of_projects(homes: set[str | None], sessions: str) -> str:
+def _of_projects(homes: set[str | None]) -> str:
     if len(homes) == 1:
-        return f"one space, {next(iter(homes))}, for the project; {sessions}"
-    return f"a space for each of {len(homes):,} projects, {_PROJECT}/...; {sessions}"
+        return f"one space, {next(iter(homes))}, for the project; {_SESSIONS}"
+    return f"a space for each of {len(homes):,} projects, {_PROJECT}/...; {_SESSIONS}"
 
 
 def space_of_project(folder: object) -> str | None:

@@ -25,9 +25,10 @@ names, "*" is the first value of an object and "~" the first name of it; "=shell
 "message"                                   the record, or its `content`, is a message of a model's API
 "item"                                      the same for an item of OpenAI's Responses
 
-With `each`, the elements of that list are read, beside the fields of the record. `failed` is a pattern of results that
-failed, `media` has places of files, `inline` says that the parts of a text are pieces of one line, `within` names the
-tags around it, and `html` says that it has entities of HTML.
+With `each`, the elements of that list are read, beside the fields of the record; the time of an element is its own.
+`failed` is a pattern of results that failed, `media` has places of files, `inline` says that the parts of a text are
+pieces of one line, `within` names the tags around it, and `html` says that it has entities of HTML. A list of places in
+`content` is one line for each.
 """
 
 import html
@@ -136,10 +137,11 @@ def said(table: Table, record: Record, names: Mapping[str, str]) -> list[object]
         of_place = list(rules)
         for part in [record] if place is None else objects(value_at(record, place)):
             beside = {**record, **part}
+            known = common if place is None else common | {"timestamp": part.get("timestamp") or common["timestamp"]}
             fitting = [rule for rule in of_place if not faults(rule.get("when", {}), beside)]
             matched = matched or bool(fitting)
             for rule in fitting:
-                made += _SAID.get(rule["as"], _spoken)(rule, part, beside, common)
+                made += _SAID.get(rule["as"], _spoken)(rule, part, beside, known)
             if place is not None and not fitting:
                 made.append(_uncounted(part, "type"))
     if not made:
@@ -153,10 +155,11 @@ def _uncounted(record: Record, place: str) -> LeftOut:
 
 
 def _together(made: Sequence[object]) -> Iterator[object]:
-    """What one speaker said in one record is one message."""
-    for role, group in groupby(made, key=lambda each: each.get("role") if isinstance(each, dict) else None):
+    """What one speaker said at one time in one record is one message."""
+    keys = ("role", "timestamp")
+    for key, group in groupby(made, key=lambda each: [isinstance(each, dict) and each.get(name) for name in keys]):
         messages: list[Any] = list(group)
-        if role not in ("user", "assistant") or len(messages) == 1:
+        if key[0] not in ("user", "assistant") or len(messages) == 1:
             yield from messages
         else:
             yield {**messages[0], "content": [part for each in messages for part in _as_list(each["content"])]}
@@ -212,24 +215,38 @@ _SAID: Mapping[str, Callable[[Table, Record, Record, Record], list[object]]] = {
 
 def _content(rule: Table, part: Record, beside: Record) -> Any:
     """What is said, with the files beside it; of an element of `each` the element."""
-    content = value_at(beside, rule["content"]) if "content" in rule else [part]
+    place = rule.get("content")
+    content: Any
+    if isinstance(place, list):
+        content = "\n".join(text for each in place if isinstance(text := value_at(beside, each), str))
+    else:
+        content = value_at(beside, place) if place else [part]
     if rule.get("inline") and isinstance(content, list):
         texts = (each.get("text") if isinstance(each, dict) else each for each in content)
         content = "".join(each for each in texts if isinstance(each, str))
     if rule.get("html") and isinstance(content, str):
         content = html.unescape(content)
     if "within" in rule:
-        content = [_within(rule["within"], each) for each in _as_list(content)]
+        content = _within(rule["within"], _as_list(content))
     files = [_file(each) for place in rule.get("media", ()) for each in _as_list(value_at(beside, place))]
     return [*_as_list(content), *files] if files else content
 
 
-def _within(tag: str, part: object) -> object:
-    """A text without what is outside of its tags, if it has them."""
-    if isinstance(part, dict):
-        return {**part, "text": _within(tag, part["text"])} if "text" in part else part
-    found = re.findall(rf"<{tag}>\s*(.*?)\s*</{tag}>", part, re.DOTALL) if isinstance(part, str) else []
-    return "\n".join(found) or part
+def _within(tag: str, parts: list[object]) -> list[object]:
+    """The parts of a content without the texts outside of the tags, if any text has them."""
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    inside = [
+        "\n".join(re.findall(rf"<{tag}>\s*(.*?)\s*</{tag}>", text, re.DOTALL)) if isinstance(text, str) else None
+        for text in texts
+    ]
+    if not any(inside):
+        return parts
+    pairs = zip(parts, inside, strict=True)
+    return [
+        part if text is None else {**part, "text": text} if isinstance(part, dict) else text
+        for part, text in pairs
+        if text != ""
+    ]
 
 
 def _file(value: object) -> object:

@@ -74,7 +74,7 @@ def format_of(sample: Sample) -> Format:
     found = recognised(sample)
     if found is None:
         missing = _elsewhere(sample)
-        named = f"say which it is with --format ({', '.join(by_name())})"
+        named = "say which it is with --format; recallog ingest --formats lists all"
         advice = missing.advice if missing else f"{_nearest(sample)}{named}"
         raise InvalidEvent(f"the format of this file is not recognised; {advice}", rule="format")
     return found

@@ -12,7 +12,8 @@ Exports of WhatsApp have dates as the phone of the user writes them, in any digi
 day. There every name is that of a person, and may have any characters. Whether the day or the month comes first follows
 from the numbers of the whole file, then from the order of its lines; else the month is first if "/" is between them and
 a clock of 12 hours follows. A time without a zone is taken as UTC. A clock without a date is no time. Lines before the
-first message, lines with a time but no name, and notices in the name of a group are left out.
+first message, lines with a time but no name, and notices in the name of a group, or at the beginning of a chat, are
+left out.
 """
 
 import re
@@ -117,15 +118,19 @@ def _parts(lines: Iterable[str]) -> Iterator[tuple[int, "_Said | LeftOut"]]:
 
 
 def _without_notices(parts: Iterable[tuple[int, "_Said | LeftOut"]]) -> Iterator[tuple[int, "_Said | LeftOut"]]:
-    """WhatsApp writes notices in the name of a group, who says nothing else."""
+    """WhatsApp writes notices in the name of a group, who says nothing else; and one, about encryption, as the first
+    message of the other person."""
     parts = list(parts)
-    people = {
-        part.name
-        for _, part in parts
-        if isinstance(part, _Said) and not (part.texts[0].startswith(_OF_THE_PROGRAM) and part.texts[0][1:2] != "<")
-    }
+    said = [part for _, part in parts if isinstance(part, _Said)]
+    people = {each.name for each in said if not _is_of_the_program(each)}
+    first = next(filter(_is_of_the_program, said[:1]), None)
     for number, part in parts:
-        yield number, part if isinstance(part, LeftOut) or part.name in people else LeftOut("notice")
+        is_kept = isinstance(part, LeftOut) or (part is not first and part.name in people)
+        yield number, part if is_kept else LeftOut("notice")
+
+
+def _is_of_the_program(said: _Said) -> bool:
+    return said.texts[0].startswith(_OF_THE_PROGRAM) and said.texts[0][1:2] != "<"
 
 
 def _message(said: _Said) -> dict[str, object]:
