@@ -513,3 +513,17 @@ def test_an_export_that_cannot_be_written_is_an_error(tmp_path: Path, home: Path
     result = recallog("export", "--output", tmp_path / "no" / "such" / "folder.jsonl", "--home", home)
     assert result.code == 2
     assert "cannot write" in result.err
+
+
+def test_who_speaks_is_the_subject_if_asked_for_and_can_be_erased(tmp_path: Path) -> None:
+    home, chat = tmp_path / "home", tmp_path / "chat.txt"
+    chat.write_text("[2024-05-01 10:00] Alice: I play the xylophone.\n[2024-05-01 10:01] Bob: I bake.\n")
+    read = ["ingest", chat, "--space", "shop", "--subjects", "--no-index", "--json", "--home", home]
+    assert recallog(*read).code == 0
+    erased = recallog("erase", "shop", "--subject", "Alice", "--json", "--home", home).json
+    assert erased["erased"] == 1
+    shown = recallog("timeline", "shop", "Bob", "--home", home).out
+    assert "xylophone" not in shown
+    assert "I bake." in shown
+    again = recallog(*read).json
+    assert (again["added"], again["known"]) == (0, 2)

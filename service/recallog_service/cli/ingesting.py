@@ -42,6 +42,10 @@ def ingest_command(
         bool,
         typer.Option("--shared", help="All agents of a space see what is added: what others said, thought and did."),
     ] = False,
+    subjects: Annotated[
+        bool,
+        typer.Option("--subjects", help="Who says something is its subject: recallog erase --subject NAME erases it."),
+    ] = False,
     messages_key: Annotated[
         str | None, typer.Option(help="Field of a chat's messages, for example traj; by default it is found.")
     ] = None,
@@ -102,7 +106,9 @@ def ingest_command(
     paths = names
     try:
         chosen = None if format is None else registry.named(format)
-        options = Options(space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key, agent)
+        options = Options(
+            space, terminal.moment(start, "--start") if start else DEFAULT_START, messages_key, agent, subjects
+        )
     except InvalidInput as error:
         terminal.fail(error, as_json=as_json)
     is_one = len(paths) == 1 and not holds_files(paths[0])

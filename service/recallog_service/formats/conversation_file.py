@@ -50,6 +50,8 @@ class ConversationFile:
     start: datetime
     left_out: tuple[str, ...] = ()
     """Records of the file that belong to no conversation, by their types."""
+    subjects: bool = False
+    """See `Options`."""
     unit: str = "conversation"
 
     @property
@@ -65,7 +67,7 @@ class ConversationFile:
             if error is not None:
                 yield refused(number, f"conversation {number}", error)
             elif isinstance(conversation, Conversation):
-                yield from _items(conversation, self.layout, self.start)
+                yield from _items(conversation, self.layout, self.start, subjects=self.subjects)
         for kind in self.left_out:
             yield Item(0, left_out=kind)
 
@@ -116,7 +118,7 @@ def file_of(
     """The file with these conversations."""
     settled = tuple(each.spoken_by(options.agent) if isinstance(each, Conversation) else each for each in conversations)
     layout = layout_of([each for each in settled if isinstance(each, Conversation)], options.space)
-    return ConversationFile(layout, settled, options.start, tuple(left_out))
+    return ConversationFile(layout, settled, options.start, tuple(left_out), options.subjects)
 
 
 def reader_of_each(
@@ -136,7 +138,7 @@ def reader_of_each(
     return reader(expected, find)
 
 
-def _items(conversation: Conversation, layout: Layout, start: datetime) -> Iterator[Item]:
+def _items(conversation: Conversation, layout: Layout, start: datetime, *, subjects: bool) -> Iterator[Item]:
     space, session = layout.space_of(conversation), layout.session_of(conversation)
     start = conversation.begins or start
     at: datetime | None = None
@@ -169,6 +171,8 @@ def _items(conversation: Conversation, layout: Layout, start: datetime) -> Itera
         }
         if draft.audience:
             fields["audience"] = list(draft.audience)
+        if subjects and draft.agent != conversation.cast.agent:
+            fields["subject"] = draft.agent
         item = _item(conversation.number, location, fields, draft.arguments_as_written)
         in_sequence = not conversation.is_certain
         yield replace(item, opens=index <= last_of_opening, in_sequence=in_sequence, is_copied=is_copied or grows)

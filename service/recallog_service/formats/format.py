@@ -23,6 +23,8 @@ class Options:
     """The field that has the messages of a conversation; None: the format finds it."""
     agent: str | None = None
     """Who the assistant of the conversations is; None: as the format says."""
+    subjects: bool = False
+    """Whether who says something, and is not the assistant, is its `subject`: it can then be erased."""
 
     def __post_init__(self) -> None:
         """Raises `InvalidArgument` for a space or an agent that is not a name."""
