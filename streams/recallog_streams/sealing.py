@@ -108,9 +108,10 @@ class Sealing:
     async def _ciphers_of(self, belongings: Collection[Belonging]) -> Mapping[Belonging, Cipher | None]:
         """What seals events that belong to these; None: nothing."""
         await self.refresh()
-        if len(self._ciphers) > _CACHED_KEYS:
-            self._ciphers.clear()
-        found = {each: self._ciphers[each] for each in belongings if each in self._ciphers}
+        ciphers = self._ciphers  # of the state that was just read: `refresh` may put others in their place meanwhile
+        if len(ciphers) > _CACHED_KEYS:
+            ciphers.clear()
+        found = {each: ciphers[each] for each in belongings if each in ciphers}
         units = {each: sealing.named_units(*each[:3], self._policy) for each in belongings if each not in found}
         needed = [*{unit for each in units.values() for unit in each}]
         keys = dict(zip(needed, await self.keys.keys_of(needed) if needed else (), strict=True))
@@ -118,7 +119,7 @@ class Sealing:
             secrets = {**dict(keys[unit] for unit in of_event), **await self._keys_of_sources(belonging[3])}
             found[belonging] = sealing.cipher_of(secrets, secrets.values()) if secrets else None
             if not belonging[3]:
-                self._ciphers[belonging] = found[belonging]
+                ciphers[belonging] = found[belonging]
         return found
 
     async def _keys_of_sources(self, ids: Collection[str]) -> Mapping[str, bytes]:
@@ -153,14 +154,15 @@ class Sealing:
 
     async def _read(self, ids: Collection[str]) -> dict[str, bytes]:
         """The keys with these ids; missing ones are left out."""
-        secrets = {id_: self._secrets[id_] for id_ in ids if id_ in self._secrets}
+        cached = self._secrets  # of the state that was read last, as in `_ciphers_of`
+        secrets = {id_: cached[id_] for id_ in ids if id_ in cached}
         if len(secrets) < len(ids):
             read: Mapping[str, bytes] = {}
             with self._damage_noted():
                 read = await self.keys.read([id_ for id_ in ids if id_ not in secrets])
-            if len(self._secrets) > _CACHED_KEYS:
-                self._secrets.clear()
-            self._secrets.update(read)
+            if len(cached) > _CACHED_KEYS:
+                cached.clear()
+            cached.update(read)
             secrets.update(read)
         return secrets
 
