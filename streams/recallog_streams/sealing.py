@@ -37,17 +37,17 @@ Opener = Callable[[bytes], bytes]
 """Gives the clear bytes of a record: of a sealed one its event, or what is left of it if a key is destroyed. The bytes
 of one whose key is missing remain as they are: no event."""
 
-_NOTHING: Mapping[str, Collection[str]] = {}
-_sources: ContextVar[Mapping[str, Collection[str]]] = ContextVar("sources", default=_NOTHING)
-"""By the id of an event that is appended: see `made_from`."""
+Sources = Mapping[tuple[str, str], Collection[str]]
+"""By the space and the id of an event, the ids of the keys of what it is made from."""
+
+_NOTHING: Sources = {}
+_sources: ContextVar[Sources] = ContextVar("sources", default=_NOTHING)
 _cipher_of = lru_cache(_CACHED_KEYS)(sealing.cipher_of)
 
 
 @contextmanager
-def made_from(keys: Mapping[str, Collection[str]]) -> Iterator[None]:
-    """Events that are appended within are sealed with these keys too, by the ids of the events. They are those of the
-    events that each is made from: it is erased when one of its sources is.
-    """
+def made_from(keys: Sources) -> Iterator[None]:
+    """Events that are appended within are sealed with these keys too: each is erased when one of its sources is."""
     token = _sources.set(keys)
     try:
         yield
@@ -79,6 +79,11 @@ class Sealing:
         return self._make_keys()
 
     @property
+    def seals(self) -> bool:
+        """Whether some events are sealed."""
+        return self._policy != "off"
+
+    @property
     def location(self) -> str:
         """Where the keys are, for messages."""
         return self.keys.location
@@ -90,9 +95,9 @@ class Sealing:
             return values
         is_for_all = policy in ("all", "each")
         belongings = {
-            number: _belonging(event, policy, sources.get(event.id, ()))
+            number: _belonging(event, policy, sources.get((event.space, event.id), ()))
             for number, event in enumerate(events)
-            if (event.subject is not None or event.kind in entries or is_for_all or event.id in sources)
+            if (event.subject is not None or event.kind in entries or is_for_all or (event.space, event.id) in sources)
             and event.envelope != ERASED_VERSION
             and event.kind != sealing.ERASURE
         }

@@ -1,8 +1,9 @@
 """Views after keys of sealed events are destroyed: they are what a fold of the events without their payloads gives."""
 
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -301,3 +302,20 @@ def test_older_keys_that_are_put_back_take_nothing_from_the_views(tmp_path: Path
     assert before == after
     assert "Ben bakes." in after
     assert "[erased]" in after
+
+
+def test_a_process_that_folds_in_memory_goes_on_after_an_erasure(tmp_path: Path) -> None:
+    async def work() -> None:
+        settings = Settings.valid(home=tmp_path, index="off", lock_wait_seconds=0.05)
+        async with opened(tmp_path) as memory, Memory.open(settings) as another:
+            await memory.publish_many(SAID)
+            await texts(another)
+            with closing(sqlite3.connect(tmp_path / "views.db", isolation_level=None)) as holder:
+                holder.execute("BEGIN IMMEDIATE")
+                for unit in (ANN, Unit("village", "subject", "ben")):
+                    await memory.publish(event(payload={"text": "Ben bakes."}, subject="ben"))
+                    assert "Ben bakes." in await texts(another)
+                    await destroy(memory, unit)
+                    assert "[erased]" in await texts(another)
+
+    run(work())

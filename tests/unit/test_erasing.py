@@ -257,6 +257,23 @@ def test_a_copy_of_the_ledger_has_it_erased_too(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.models("beliefs")
+def test_in_a_copy_what_was_made_from_an_event_is_erased_with_it_too(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path / "from") as memory:
+            await memory.configure_agent(SPACE, ALICE, reflection_threshold=2)
+            await memory.publish_many([by_alice(), said("b-1", "Bread!")])
+            await memory.react(SPACE)
+            await memory.admin.copy(str(tmp_path / "to"))
+        async with Memory.open(tmp_path / "to") as copy:
+            assert MARKER in (await copy.beliefs(SPACE, ALICE)).beliefs[0].text
+            report = await copy.erase(SPACE, subject=ALICE)
+            assert counted(report, "made_from") == {"agent.reflected": 1}
+            assert (await copy.beliefs(SPACE, ALICE)).beliefs == ()
+
+    run(work())
+
+
 # Crashes
 
 

@@ -154,7 +154,7 @@ def test_an_erased_event_can_be_appended_to_another_ledger(ledger: Ledger) -> No
 
 
 async def append_made_from(ledger: Ledger, records: Sequence[bytes], made: Event) -> None:
-    with made_from({made.id: [id_ for record in records for id_ in sealing.key_ids(record)]}):
+    with made_from({(made.space, made.id): [id_ for record in records for id_ in sealing.key_ids(record)]}):
         await ledger.append([made])
 
 
