@@ -25,7 +25,7 @@ def erased_keys(batch: Batch) -> Sequence[str]:
     found: list[str] = []
     for _, data in batch.records:
         if _ERASURE in data and (event := _decoded(data)) is not None and event.kind == ERASURE:
-            found += event.payload["keys"]
+            found += event.payload.get("keys", ())  # a foreign one may be written as erased, without payload
     return found
 
 

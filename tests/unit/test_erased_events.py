@@ -212,6 +212,23 @@ def test_a_generation_that_was_built_while_a_key_was_destroyed_is_not_used() -> 
     assert keys
 
 
+def test_an_erasure_that_is_written_as_erased_stops_no_fold(tmp_path: Path) -> None:
+    async def work() -> list[str]:
+        async with opened(tmp_path) as memory:
+            await memory.publish_many([*SAID, event("unit.erased", payload={}, envelope=2)])
+            return await texts(memory)
+
+    assert run(work())[1] == "Ann likes rye bread."
+
+
+def test_an_erased_event_of_a_kind_with_rules_can_be_published_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as memory:
+            await memory.publish(event("memory.retained", payload={}, envelope=2))
+
+    run(work())
+
+
 # Keys that are lost, damaged or restored.
 
 
