@@ -129,7 +129,12 @@ class Sealing:
 
     async def _keys_of_sources(self, ids: Collection[str]) -> Mapping[str, bytes]:
         secrets = await self._read(ids)
-        if any(not secrets.get(id_) for id_ in ids):
+        if missing := [id_ for id_ in ids if id_ not in secrets]:
+            raise SourcesErased(
+                f"{len(missing)} keys of what this event is made from are missing in {self.location}. Put the keys "
+                "back, or erase whom they are about"
+            )
+        if DESTROYED in secrets.values():
             raise SourcesErased("an event that this one is made from was erased meanwhile; make it again without it")
         return {id_: secrets[id_] for id_ in ids}
 

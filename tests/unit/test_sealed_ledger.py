@@ -182,6 +182,16 @@ def test_nothing_is_made_from_what_is_erased(ledger: Ledger) -> None:
     assert len(stored(ledger)) == 1
 
 
+def test_nothing_is_made_from_what_lacks_its_key() -> None:
+    ledger, keys = MemoryLedger(), MemoryKeys()
+    ledger.sealing = Sealing(lambda: keys)
+    run(ledger.append([OF_ANN]))
+    keys._secrets.clear()
+    ledger.sealing._secrets.clear()
+    with pytest.raises(SourcesErased, match="are missing"):
+        run(append_made_from(ledger, stored(ledger), event(id="e-2")))
+
+
 # Repeats.
 
 
