@@ -244,22 +244,24 @@ class MemoryAccess(Host):
             return await self.components.append(with_rules, appended)
         from recallog_streams.sealing import made_from  # a query that another process answers needs none of it
 
-        of_events = {event.id: {*keys} for event in events} if keys else {}
+        of_events = {(event.space, event.id): {*keys} for event in events} if keys else {}
         for event in derived:
             if found := await self._keys_of(event):
-                of_events[event.id] = {*keys, *found}
+                of_events[event.space, event.id] = {*keys, *found}
         try:
             with made_from(of_events):
                 return await self.components.append(with_rules, appended)
         except SourcesErased:
             if not (repeated := await self._repeated(derived)):
                 raise
-        with made_from({id_: of_event for id_, of_event in of_events.items() if id_ not in repeated}):
+        with made_from({name: of_event for name, of_event in of_events.items() if name not in repeated}):
             return await self.components.append(with_rules, appended)
 
-    async def _repeated(self, events: Iterable[Event]) -> set[str]:
-        """The ids of the events that are in the ledger: one that was erased with its sources may be sent again."""
-        return {each.id for each in events if await self.components.ledger.find(each.space, each.id) is not None}
+    async def _repeated(self, events: Iterable[Event]) -> set[tuple[str, str]]:
+        """The spaces and ids of the events that are in the ledger: one that was erased with its sources may be sent
+        again."""
+        names = [(each.space, each.id) for each in events]
+        return {name for name in names if await self.components.ledger.find(*name) is not None}
 
     async def _keys_of(self, event: Event) -> set[str]:
         """The ids of the keys of the events and entries that an event names as its sources."""

@@ -131,7 +131,11 @@ def decode(data: bytes) -> Event:
 
 
 def _decode_spelled_otherwise(data: bytes) -> Event:
-    _check_size(data)
+    if len(data) > limits.EVENT_BYTES_MAX:
+        from recallog_schemas import sealing  # few commands need it
+
+        if not sealing.is_sealed(data):  # which is longer than its event
+            _check_size(data)
     try:
         event: Event = _validate_fields(data)
         if event.is_erased:

@@ -30,6 +30,6 @@ def with_own_rule(event: Event) -> Event:
 
 
 def _with_rule(event: Event, rule: int) -> Event:
-    if event.payload.get(FIELD) is not None:
+    if event.payload.get(FIELD) is not None or event.is_erased:
         return event
     return event.model_copy(update={"payload": {**event.payload, FIELD: rule}})

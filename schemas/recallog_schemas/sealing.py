@@ -10,7 +10,8 @@ event gives the same record, and no two records share a nonce. The keys of ciphe
 `keys`: those of the event's own units in the order of `units_of`, then those of the events that it was made from.
 Destroying one of them erases the event.
 
-Records are spliced, not parsed. Quotes in JSON texts are escaped, so that the marks below are found in no text.
+Records are spliced, not parsed. Quotes in JSON texts are escaped, so that the marks below are found in no text; and the
+fields before the payload have texts and numbers alone, so that the first mark is that of the record.
 """
 
 from binascii import a2b_base64, b2a_base64
@@ -37,8 +38,7 @@ DESTROYED = b""
 _NONCE_BYTES = 12
 
 _PLAIN, _SEALED = b'{"envelope":1,', b'{"envelope":2,'
-_VERSION = b',"schema_version":1,'
-_PAYLOAD, _KEYS = _VERSION + b'"payload":', _VERSION + b'"sealed":{"keys":["'
+_PAYLOAD, _KEYS = b',"payload":', b',"sealed":{"keys":["'
 _DATA, _END = b'"],"data":"', b'"}'
 _SEPARATOR = '","'
 CHANGED = b'{"envelope":2,"sealed":null}'

@@ -25,7 +25,7 @@ def erased_keys(batch: Batch) -> Sequence[str]:
     found: list[str] = []
     for _, data in batch.records:
         if _ERASURE in data and (event := _decoded(data)) is not None and event.kind == ERASURE:
-            found += event.payload["keys"]
+            found += event.payload.get("keys", ())  # a foreign one may be written as erased, without payload
     return found
 
 
@@ -113,14 +113,15 @@ class _Search:
         found, ids = self._found, sealing.key_ids(stored) if sealing.is_sealed(stored) else ()
         if found.keys.keys().isdisjoint(ids) and not self._mentions(data):
             return
-        event = _decoded(data)
+        is_opened = not sealing.is_sealed(data)  # if its key is missing, its payload alone cannot be read
+        event = _decoded(data if is_opened else sealing.erased(data))
         if event is None:
             return
         units = sealing.units_of(event, "all")
         own = [unit for unit in units if self._is_whole or unit in found.units]
         # Which key is that of an event alone follows from no order: it is one of those that are known.
         is_own = bool(own) or Unit(event.space, "entry", event.id) in found.units
-        if event.is_erased:
+        if event.is_erased and is_opened:
             found.erased += is_own
             return
         if own and ids:

@@ -143,9 +143,9 @@ async def complete(
     """Fold the building generation up to the ledger's end and cut over to it.
 
     If keys of sealed records are destroyed meanwhile, it begins another generation: readers never get a mixture. New
-    dead letters with the reason `tolerated` do not stop it.
+    dead letters with the reason `tolerated` do not stop it; then it begins none, since the live views may fit again.
 
-    Raises `NewDeadLetters` as `rebuild` does, `GenerationGone` if another process has retired it meanwhile, and
+    Raises `NewDeadLetters` as `rebuild` does, `GenerationGone` if it was retired meanwhile, and
     `LedgerMismatch` if the live views, lost or not, have processed records that the ledger does not have.
     """
     store, building, partition = projector.store, begun.generation, begun.generation.partition
@@ -165,8 +165,10 @@ async def complete(
             if await projector.has_keys(building):
                 raise
             await store.retire(building)
+            if tolerated:  # older keys were put back, and the same were destroyed: the new views would lack the others
+                raise
             begun = await begin(projector, partition)
-            return await complete(projector, begun, progress, accept=accept, tolerated=tolerated, catch_up=catch_up)
+            return await complete(projector, begun, progress, accept=accept, catch_up=catch_up)
         if replaced is not None and not accept:
             with suppress(Rebuilding):  # one of the two is gone; the next lines find out which
                 compared = await _compare_dead_letters(store, replaced, building, done, compared, tolerated)

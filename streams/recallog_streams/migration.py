@@ -3,15 +3,17 @@
 The views are not copied. They are computed from the copy.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from recallog_schemas import Event, Position, codec, limits
+from recallog_schemas import Event, Position, codec, limits, sealing
 from recallog_schemas.errors import IdConflict, InvalidEvent
+from recallog_schemas.sealing import Unit
 from recallog_schemas.views import CopyReport, LeftOut
 from recallog_streams.ledgers.ledger import Batch, Ledger
 from recallog_streams.placement import misplacement
 from recallog_streams.progress import Progress
+from recallog_streams.sealing import made_from
 
 _EVENTS_PER_CALL = 1_000
 
@@ -22,6 +24,8 @@ class _Found(NamedTuple):
     position: Position
     event: Event
     appended: int
+    sources: Collection[Unit]
+    """The units of what it is made from: in the target it is sealed with their keys too."""
 
 
 async def copy(source: Ledger, target: Ledger, progress: Progress | None = None) -> CopyReport:
@@ -37,6 +41,7 @@ async def copy(source: Ledger, target: Ledger, progress: Progress | None = None)
     ends = await source.ends()
     copied = refused = 0
     problems: list[LeftOut] = []
+    units: dict[str, Unit] = {}
 
     def refuse(position: Position, why: str) -> None:
         nonlocal refused
@@ -47,7 +52,7 @@ async def copy(source: Ledger, target: Ledger, progress: Progress | None = None)
     done = 0
     for partition, end in enumerate(ends):
         async for batch in source.read(partition, 0, end):
-            events = _events_of(source, batch, refuse)
+            events = _events_of(source, batch, units, refuse)
             for first in range(0, len(events), _EVENTS_PER_CALL):
                 copied += await _append(target, events[first : first + _EVENTS_PER_CALL], refuse)
             if progress is not None:
@@ -56,8 +61,10 @@ async def copy(source: Ledger, target: Ledger, progress: Progress | None = None)
     return CopyReport(records=sum(ends), copied=copied, left_out=refused, problems=tuple(problems))
 
 
-def _events_of(source: Ledger, batch: Batch, refuse: Callable[[Position, str], None]) -> list[_Found]:
-    """The events of a batch that are where they belong."""
+def _events_of(
+    source: Ledger, batch: Batch, units: dict[str, Unit], refuse: Callable[[Position, str], None]
+) -> list[_Found]:
+    """The events of a batch that are where they belong. `units` gets those of the keys of the source."""
     events = []
     for number, (offset, data) in enumerate(batch.records):
         position = Position(batch.partition, offset)
@@ -71,16 +78,32 @@ def _events_of(source: Ledger, batch: Batch, refuse: Callable[[Position, str], N
             expected = source.partition_of(event.space)
             wrong = misplacement(batch.partition, batch.keys[number], event.space, expected)
         if wrong is None:
-            events.append(_Found(position, event, batch.time_of(number)))
+            sources = _sources(event, batch.stored[number][1], units)
+            events.append(_Found(position, event, batch.time_of(number), sources))
         else:
             refuse(position, f"{wrong.reason}: {wrong.detail}")
     return events
 
 
+def _sources(event: Event, stored: bytes, units: dict[str, Unit]) -> Collection[Unit]:
+    """The units of what a sealed event is made from. A record names the keys of its own units first, and keys that
+    earlier records have not named are its own."""
+    ids = () if event.is_erased else sealing.key_ids(stored)
+    own = sealing.units_of(event, "all")
+    for id_, unit in zip(ids, own, strict=False):
+        units.setdefault(id_, unit)
+    return {units[id_] for id_ in ids if id_ in units}.difference(own)
+
+
 async def _append(target: Ledger, events: Sequence[_Found], refuse: Callable[[Position, str], None]) -> int:
     """Append the events; the number of those that are in `target` now."""
+    derived = [each for each in events if each.sources and target.sealing.seals]
+    units = [*{unit for each in derived for unit in each.sources}]
+    ids = dict(zip(units, await target.sealing.keys.keys_of(units) if units else (), strict=True))
+    keys = {(each.event.space, each.event.id): {ids[unit].id for unit in each.sources} for each in derived}
     try:
-        await target.append([each.event for each in events], [each.appended for each in events])
+        with made_from(keys):
+            await target.append([each.event for each in events], [each.appended for each in events])
     except IdConflict as error:
         if len(events) == 1:
             refuse(events[0].position, str(error))

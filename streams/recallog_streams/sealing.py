@@ -37,17 +37,17 @@ Opener = Callable[[bytes], bytes]
 """Gives the clear bytes of a record: of a sealed one its event, or what is left of it if a key is destroyed. The bytes
 of one whose key is missing remain as they are: no event."""
 
-_NOTHING: Mapping[str, Collection[str]] = {}
-_sources: ContextVar[Mapping[str, Collection[str]]] = ContextVar("sources", default=_NOTHING)
-"""By the id of an event that is appended: see `made_from`."""
+Sources = Mapping[tuple[str, str], Collection[str]]
+"""By the space and the id of an event, the ids of the keys of what it is made from."""
+
+_NOTHING: Sources = {}
+_sources: ContextVar[Sources] = ContextVar("sources", default=_NOTHING)
 _cipher_of = lru_cache(_CACHED_KEYS)(sealing.cipher_of)
 
 
 @contextmanager
-def made_from(keys: Mapping[str, Collection[str]]) -> Iterator[None]:
-    """Events that are appended within are sealed with these keys too, by the ids of the events. They are those of the
-    events that each is made from: it is erased when one of its sources is.
-    """
+def made_from(keys: Sources) -> Iterator[None]:
+    """Events that are appended within are sealed with these keys too: each is erased when one of its sources is."""
     token = _sources.set(keys)
     try:
         yield
@@ -79,6 +79,11 @@ class Sealing:
         return self._make_keys()
 
     @property
+    def seals(self) -> bool:
+        """Whether some events are sealed."""
+        return self._policy != "off"
+
+    @property
     def location(self) -> str:
         """Where the keys are, for messages."""
         return self.keys.location
@@ -90,9 +95,9 @@ class Sealing:
             return values
         is_for_all = policy in ("all", "each")
         belongings = {
-            number: _belonging(event, policy, sources.get(event.id, ()))
+            number: _belonging(event, policy, sources.get((event.space, event.id), ()))
             for number, event in enumerate(events)
-            if (event.subject is not None or event.kind in entries or is_for_all or event.id in sources)
+            if (event.subject is not None or event.kind in entries or is_for_all or (event.space, event.id) in sources)
             and event.envelope != ERASED_VERSION
             and event.kind != sealing.ERASURE
         }
@@ -108,9 +113,10 @@ class Sealing:
     async def _ciphers_of(self, belongings: Collection[Belonging]) -> Mapping[Belonging, Cipher | None]:
         """What seals events that belong to these; None: nothing."""
         await self.refresh()
-        if len(self._ciphers) > _CACHED_KEYS:
-            self._ciphers.clear()
-        found = {each: self._ciphers[each] for each in belongings if each in self._ciphers}
+        ciphers = self._ciphers  # of the state that was just read: `refresh` may put others in their place meanwhile
+        if len(ciphers) > _CACHED_KEYS:
+            ciphers.clear()
+        found = {each: ciphers[each] for each in belongings if each in ciphers}
         units = {each: sealing.named_units(*each[:3], self._policy) for each in belongings if each not in found}
         needed = [*{unit for each in units.values() for unit in each}]
         keys = dict(zip(needed, await self.keys.keys_of(needed) if needed else (), strict=True))
@@ -118,12 +124,17 @@ class Sealing:
             secrets = {**dict(keys[unit] for unit in of_event), **await self._keys_of_sources(belonging[3])}
             found[belonging] = sealing.cipher_of(secrets, secrets.values()) if secrets else None
             if not belonging[3]:
-                self._ciphers[belonging] = found[belonging]
+                ciphers[belonging] = found[belonging]
         return found
 
     async def _keys_of_sources(self, ids: Collection[str]) -> Mapping[str, bytes]:
         secrets = await self._read(ids)
-        if any(not secrets.get(id_) for id_ in ids):
+        if missing := [id_ for id_ in ids if id_ not in secrets]:
+            raise SourcesErased(
+                f"{len(missing)} keys of what this event is made from are missing in {self.location}. Put the keys "
+                "back, or erase whom they are about"
+            )
+        if DESTROYED in secrets.values():
             raise SourcesErased("an event that this one is made from was erased meanwhile; make it again without it")
         return {id_: secrets[id_] for id_ in ids}
 
@@ -153,14 +164,15 @@ class Sealing:
 
     async def _read(self, ids: Collection[str]) -> dict[str, bytes]:
         """The keys with these ids; missing ones are left out."""
-        secrets = {id_: self._secrets[id_] for id_ in ids if id_ in self._secrets}
+        cached = self._secrets  # of the state that was read last, as in `_ciphers_of`
+        secrets = {id_: cached[id_] for id_ in ids if id_ in cached}
         if len(secrets) < len(ids):
             read: Mapping[str, bytes] = {}
             with self._damage_noted():
                 read = await self.keys.read([id_ for id_ in ids if id_ not in secrets])
-            if len(self._secrets) > _CACHED_KEYS:
-                self._secrets.clear()
-            self._secrets.update(read)
+            if len(cached) > _CACHED_KEYS:
+                cached.clear()
+            cached.update(read)
             secrets.update(read)
         return secrets
 

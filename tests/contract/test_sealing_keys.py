@@ -1,14 +1,19 @@
 """Stores of keys in memory and in a folder: the contract, and what the file has after a key is destroyed."""
 
+import sqlite3
 import stat
 from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from contract.sealing_keys_contract import ANN, BEN, SealingKeysContract, key_of
+from recallog_schemas.errors import StorageUnavailable
+from recallog_schemas.sealing import DESTROYED
 from recallog_streams.keys.memory import MemoryKeys
-from recallog_streams.keys.sealing_keys import SealingKeys
+from recallog_streams.keys.sealing_keys import SealingKey, SealingKeys
 from recallog_streams.keys.sqlite import SqliteKeys
 from support.events import run
 
@@ -52,3 +57,35 @@ class TestSqliteKeys(SealingKeysContract):
     def test_no_file_has_the_name_of_a_unit(self, keys: SealingKeys, tmp_path: Path) -> None:
         key_of(keys, ANN._replace(name="Annabella"))
         assert not any(b"Annabella" in file.read_bytes() for file in tmp_path.iterdir())
+
+    def test_a_destruction_that_a_reader_delays_says_so_and_is_completed_by_the_next(self, tmp_path: Path) -> None:
+        keys = SqliteKeys(tmp_path / "sealing.db", lock_wait_seconds=0.05)
+        ann = key_of(keys, ANN)
+        with closing(sqlite3.connect(tmp_path / "sealing.db")) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM keys").fetchall()
+            with pytest.raises(StorageUnavailable, match="Erase the same again"):
+                run(keys.destroy([ann.id], 0))
+            assert run(keys.read([ann.id])) == {ann.id: DESTROYED}
+        run(keys.destroy([], 0))
+        assert not any(ann.secret in file.read_bytes() for file in tmp_path.iterdir())
+        run(keys.close())
+
+
+class RetiredAtOnce(MemoryKeys):
+    """An eraser retires the first key before the writer has it."""
+
+    is_first = True
+
+    async def assign(self, keys: Mapping[str, SealingKey]) -> Mapping[str, SealingKey]:
+        found = await super().assign(keys)
+        if not self.is_first:
+            return found
+        self.is_first = False
+        await self.retire([ANN])
+        return await self.present([*keys])
+
+
+def test_a_unit_whose_key_is_retired_at_once_gets_another_one() -> None:
+    keys = RetiredAtOnce()
+    assert key_of(keys, ANN) == key_of(keys, ANN)

@@ -1,7 +1,7 @@
 """`memory.erase`: what a unit contained is nowhere readable afterwards, and everything else is as it was."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,11 +14,12 @@ from recallog.composition import assemble
 from recallog.settings import Settings
 from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, codec
-from recallog_schemas.errors import SourcesErased
+from recallog_schemas.errors import SourcesErased, StorageUnavailable
 from recallog_schemas.sealing import Unit
 from recallog_schemas.views import ErasureReport
 from recallog_streams.concurrency import ended
 from recallog_streams.keys.memory import MemoryKeys
+from recallog_streams.ledgers.ledger import Times
 from recallog_streams.ledgers.memory import MemoryLedger
 from recallog_streams.live import LiveProjector, ProjectedViews
 from recallog_streams.sealing import Sealing
@@ -252,6 +253,23 @@ def test_a_copy_of_the_ledger_has_it_erased_too(tmp_path: Path) -> None:
             await memory.admin.copy(str(tmp_path / "to"))
         async with Memory.open(tmp_path / "to") as copy:
             assert await texts(copy) == ["[erased]", "Bread!"]
+
+    run(work())
+
+
+@pytest.mark.models("beliefs")
+def test_in_a_copy_what_was_made_from_an_event_is_erased_with_it_too(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path / "from") as memory:
+            await memory.configure_agent(SPACE, ALICE, reflection_threshold=2)
+            await memory.publish_many([by_alice(), said("b-1", "Bread!")])
+            await memory.react(SPACE)
+            await memory.admin.copy(str(tmp_path / "to"))
+        async with Memory.open(tmp_path / "to") as copy:
+            assert MARKER in (await copy.beliefs(SPACE, ALICE)).beliefs[0].text
+            report = await copy.erase(SPACE, subject=ALICE)
+            assert counted(report, "made_from") == {"agent.reflected": 1}
+            assert (await copy.beliefs(SPACE, ALICE)).beliefs == ()
 
     run(work())
 
@@ -558,6 +576,48 @@ def test_the_key_of_a_unit_follows_from_its_place_in_records_if_the_store_has_fo
             report = await erasing.erase(memory._access, [Unit(SPACE, "subject", ALICE)], "clerk", None)
             assert report.erased == 2
             assert isinstance(report.position, Position)
+
+    run(work())
+
+
+def test_a_person_whose_key_is_missing_is_erased_before_a_copy_of_the_keys_is_put_back() -> None:
+    async def work() -> None:
+        keys = MemoryKeys()
+        async with sealed(keys=keys) as memory:
+            await memory.publish(by_alice())
+            copy = {**keys._secrets}
+            keys._secrets.clear()
+            keys._present.clear()
+            memory._components.ledger.sealing._secrets.clear()
+            assert (await memory.erase(SPACE, subject=ALICE)).erased == 1
+            keys._secrets.update(copy | {id_: secret for id_, secret in keys._secrets.items() if not secret})
+            assert await texts(memory) == ["[erased]"]
+
+    run(work())
+
+
+class Interrupted(MemoryLedger):
+    """Fails once, before it writes the event of an erasure."""
+
+    is_first = True
+
+    async def append(self, events: Sequence[Event], appended: Times = None) -> list[Position]:
+        if self.is_first and events[0].kind == "unit.erased":
+            self.is_first = False
+            raise StorageUnavailable("killed")
+        return await super().append(events, appended)
+
+
+def test_a_single_event_can_be_erased_after_its_erasure_was_interrupted() -> None:
+    async def work() -> None:
+        ledger, keys = Interrupted(), MemoryKeys()
+        ledger.sealing = Sealing(lambda: keys, "each")
+        async with Memory(assemble(ledger, lambda namespace: MemoryStore())) as memory:
+            await memory.publish(by_alice())
+            with pytest.raises(StorageUnavailable):
+                await memory.erase(SPACE, entry="a-1")
+            assert (await memory.erase(SPACE, entry="a-1")).erased == 1
+            assert await texts(memory) == ["[erased]"]
 
     run(work())
 

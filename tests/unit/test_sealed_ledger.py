@@ -1,6 +1,6 @@
 """Ledgers with sealed records: what they store, what they read, and which events are repeats."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ from recallog_schemas import Event, Position, codec, sealing
 from recallog_schemas.errors import IdConflict, InvalidEvent, SourcesErased, StorageError
 from recallog_schemas.sealing import Policy, Unit
 from recallog_streams.keys.memory import MemoryKeys
-from recallog_streams.keys.sealing_keys import SealingKeys
+from recallog_streams.keys.sealing_keys import SealingKey, SealingKeys
 from recallog_streams.keys.sqlite import SqliteKeys
 from recallog_streams.ledgers.ledger import Batch, Ledger, record_at
 from recallog_streams.ledgers.memory import MemoryLedger
@@ -154,7 +154,7 @@ def test_an_erased_event_can_be_appended_to_another_ledger(ledger: Ledger) -> No
 
 
 async def append_made_from(ledger: Ledger, records: Sequence[bytes], made: Event) -> None:
-    with made_from({made.id: [id_ for record in records for id_ in sealing.key_ids(record)]}):
+    with made_from({(made.space, made.id): [id_ for record in records for id_ in sealing.key_ids(record)]}):
         await ledger.append([made])
 
 
@@ -180,6 +180,16 @@ def test_nothing_is_made_from_what_is_erased(ledger: Ledger) -> None:
     with pytest.raises(SourcesErased):
         run(append_made_from(ledger, stored(ledger), event(id="e-2")))
     assert len(stored(ledger)) == 1
+
+
+def test_nothing_is_made_from_what_lacks_its_key() -> None:
+    ledger, keys = MemoryLedger(), MemoryKeys()
+    ledger.sealing = Sealing(lambda: keys)
+    run(ledger.append([OF_ANN]))
+    keys._secrets.clear()
+    ledger.sealing._secrets.clear()
+    with pytest.raises(SourcesErased, match="are missing"):
+        run(append_made_from(ledger, stored(ledger), event(id="e-2")))
 
 
 # Repeats.
@@ -269,3 +279,58 @@ def test_nothing_is_sealed_with_damaged_keys(tmp_path: Path) -> None:
             run(ledger.append([event(id="e-2", subject="ann")]))
         assert "sealing.db" in ledger.sealing.problem
         run(ledger.close())
+
+
+# Keys that change while they are read.
+
+
+class Interrupted(MemoryKeys):
+    """Does something once, after keys were read and before the reader has them."""
+
+    meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def _interrupt(self) -> None:
+        work, self.meanwhile = self.meanwhile, None
+        if work is not None:
+            await work()
+
+    async def read(self, ids: Iterable[str]) -> Mapping[str, bytes]:
+        found = await super().read(ids)
+        await self._interrupt()
+        return found
+
+    async def present(self, units: Sequence[str]) -> Mapping[str, SealingKey]:
+        found = await super().present(units)
+        await self._interrupt()
+        return found
+
+
+def interrupted() -> tuple[Ledger, Interrupted, Callable[[], Awaitable[object]]]:
+    """A ledger with an event of Ann, its keys, and what destroys hers while another task of the process looks."""
+    ledger, keys = MemoryLedger(), Interrupted()
+    ledger.sealing = Sealing(lambda: keys)
+    run(ledger.append([OF_ANN]))
+    ledger.sealing._ciphers.clear()
+    ledger.sealing._secrets.clear()
+
+    async def destroyed() -> None:
+        await keys.destroy(await keys.retire([ANN]), 0)
+        await ledger.sealing.refresh()
+
+    return ledger, keys, destroyed
+
+
+def test_a_key_that_is_retired_while_it_is_read_seals_no_later_event() -> None:
+    ledger, keys, destroyed = interrupted()
+    keys.meanwhile = destroyed
+    run(ledger.append([event(id="e-2", subject="ann")]))  # belongs to what is erased
+    later = event(id="e-3", subject="ann")
+    run(ledger.append([later]))
+    assert clear(ledger)[-1] == codec.encode(later)
+
+
+def test_a_key_that_is_destroyed_while_it_is_read_opens_no_later_batch() -> None:
+    ledger, keys, destroyed = interrupted()
+    keys.meanwhile = destroyed
+    assert clear(ledger) == [codec.encode(OF_ANN)]
+    assert codec.decode(clear(ledger)[0]).is_erased

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_schemas import Event, codec, kinds, sealing
+from recallog_schemas import Event, codec, kinds, limits, sealing
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.sealing import Unit
 from support.events import event
@@ -150,3 +150,17 @@ def test_events_of_an_entry_belong_to_it() -> None:
 def test_the_field_of_an_entry_is_one_of_its_payload() -> None:
     for kind in (kinds.kind_of(name) for name in kinds.entry_kinds()):
         assert kind.entry == "id" or kind.payload.model_fields[kind.entry].is_required()
+
+
+def test_an_event_of_a_later_version_of_its_kind_is_sealed() -> None:
+    nested = {"a": 1, "payload": {"sealed": {"keys": ["x"]}}, "subject": "y"}
+    sent = event(kind="shop.opened", schema_version=2, payload=nested, subject="ann")
+    assert CIPHER.open(sealed(sent)) == codec.encode(sent)
+
+
+def test_a_sealed_record_without_its_key_is_named_also_if_it_is_longer_than_an_event_may_be() -> None:
+    record = sealed(event(payload={"text": "x" * (limits.EVENT_BYTES_MAX - 1000)}, subject="ann"))
+    assert len(record) > limits.EVENT_BYTES_MAX
+    with pytest.raises(InvalidEvent) as refused:
+        codec.decode(record)
+    assert refused.value.rule == "key_missing"

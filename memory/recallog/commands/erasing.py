@@ -1,6 +1,6 @@
 """Erasures: what a unit contained becomes unreadable everywhere, by one event and the destruction of its keys.
 
-1. the keys of the unit are retired: later events get new ones
+1. the keys of the unit are retired: later events get new ones. Those of entries are retired with their destruction
 2. the ledger is searched for the keys that its records name
 3. an event says which keys are erased, by whom and why
 4. the keys are destroyed
@@ -64,16 +64,17 @@ async def erase(
     known: Sequence[str] = ()
     if store is not None:
         present = await store.present([name_of(unit) for unit in units])
-        known = [key.id for key in present.values()] if dry_run else await store.retire(units)
+        is_entry = units[0].kind == "entry"  # nobody else would know the key of a single event: it stays until it goes
+        known = [key.id for key in present.values()] if dry_run or is_entry else await store.retire(units)
     found = await erasing.find_traces(ledger, units, known, progress)
     if dry_run or store is None:
         return _report(units, found, None, dry_run=dry_run)
-    position = None
+    position, partition = None, ledger.partition_of(units[0].space)
+    keys: Sequence[str] = ()
     if found.events:
-        keys = [*dict.fromkeys([*found.keys, *await store.retire([*found.units])])]
+        keys = [*dict.fromkeys([*found.keys, *(() if is_entry else await store.retire([*found.units]))])]
         position = (await access.append(_events(units, keys, found, by, reason)))[-1]
-        await store.destroy(keys, position.partition)
-    partition = ledger.partition_of(units[0].space)
+    await store.destroy(keys, partition)
     if end := (await ledger.ends())[partition]:  # also if nothing was found: another call may have been interrupted
         await fold_again(access, position or Position(partition, end - 1), progress)
     return _report(units, found, position, dry_run=False)

@@ -18,7 +18,7 @@ from recallog_projections.stores.store import Checkpoint, Generation
 from recallog_schemas import limits
 from recallog_schemas.errors import LedgerMismatch, RecallogError, StorageError, StorageTooNew
 from recallog_streams.progress import Progress
-from recallog_streams.projector import ProcessedBatch, Projector
+from recallog_streams.projector import GenerationGone, ProcessedBatch, Projector
 
 
 @dataclass(slots=True)
@@ -60,8 +60,12 @@ class FoldsInMemory:
             fold = await self._new(partition, space, views, until, cause)
         self._keep((partition, space), fold)
         self._warn(cause, start + 1, until)
-        async with fold.advancing:
-            await fold.projector.catch_up(fold.generation, until, progress)
+        try:
+            async with fold.advancing:
+                await fold.projector.catch_up(fold.generation, until, progress)
+        except GenerationGone:  # it has what is erased by now: fold again without it
+            self._folds.pop((partition, space), None)
+            return await self.session(partition, space, cause, progress)
         return ReadSession(fold.projector.store, partition, fold.generation)
 
     async def _views(self, partition: int) -> tuple[Generation, Checkpoint] | None:

@@ -53,8 +53,8 @@ class SealingKeys(ABC):
         """The present key of each unit. One that has none gets one, which is durable."""
         names = [name_of(unit) for unit in units]
         found = await self.present(names)
-        missing = [name for name in dict.fromkeys(names) if name not in found]
-        if missing:
+        # Again, if an eraser has retired meanwhile what was assigned.
+        while missing := [name for name in dict.fromkeys(names) if name not in found]:
             while len(self._block) < len(missing):
                 await self._add_block()
             given = {name: self._block.pop() for name in missing}
@@ -98,7 +98,8 @@ class SealingKeys(ABC):
     async def destroy(self, ids: Iterable[str], partition: int) -> int:
         """Overwrite keys, durably; how many were not destroyed before, the missing ones among them.
 
-        They are retired first, if they are not. `partition` is that of the events that they have sealed.
+        They are retired first, if they are not. `partition` is that of the events that they have sealed. A call without
+        ids completes what an interrupted one has left, for example in a log.
         """
 
     @abstractmethod

@@ -9,6 +9,7 @@ from typing import Any
 from recallog_projections.sqlite.file import SqliteFile
 from recallog_projections.sqlite.format import FileFormat
 from recallog_schemas import limits
+from recallog_schemas.errors import StorageUnavailable
 from recallog_schemas.sealing import DESTROYED, Unit
 from recallog_streams.keys.sealing_keys import MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
 
@@ -105,8 +106,11 @@ class SqliteKeys(SealingKeys):
             return len(gone)
 
         destroyed = await self._durable.run(work, write=True)
-        if destroyed:
-            await self._durable.empty_log()
+        if not await self._durable.empty_log():  # also for a process that ended before it
+            raise StorageUnavailable(
+                f"the keys are destroyed, and the log of {self._path} still has bytes of them, since another process "
+                "reads it. Erase the same again"
+            )
         return destroyed
 
     async def close(self) -> None:
