@@ -141,6 +141,7 @@ POOLS: Mapping[str, Sequence[Any]] = {
     "content": ["recipe of bread"],
     "conclusion": ["bread"],
     "confidence": [0.5],
+    "markers": [["bread"]],
     "units": [1.5],
     "tier": ["slow"],
     "action_type": ["bake"],

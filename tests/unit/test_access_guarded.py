@@ -245,7 +245,6 @@ def test_a_message_of_another_agent_is_refused(memory: Memory, messages: Any) ->
 def test_messages_of_users_and_of_its_own_are_an_agents_to_add() -> None:
     messages = [
         {"role": "user", "content": "Who owes the miller?"},
-        {"role": "user", "name": ANNA, "content": "I do."},
         {"role": "assistant", "name": BERT, "content": "So do I."},
     ]
 

@@ -386,50 +386,11 @@ def test_no_key_has_the_id_that_is_revoked(tmp_path: Path) -> None:
 # The configuration of a client.
 
 
-def test_mcp_install_prints_what_a_client_starts(tmp_path: Path) -> None:
-    words = ["mcp", "install", "--space", "village", "--agent", "baker", "--home", tmp_path]
-    found = recallog(*words, RECALLOG_JWT_KEY=SECRET, RECALLOG_INDEX="off").json["mcpServers"]["recallog"]
-    assert Path(found["command"]).name == "recallog"
-    assert found["args"] == ["mcp", "--space", "village", "--agent", "baker", "--home", str(tmp_path)]
-    assert found["env"]["RECALLOG_INDEX"] == "off"
-    assert SECRET not in json.dumps(found)
-
-
-def test_mcp_install_for_a_server_has_no_key_in_it() -> None:
-    found = recallog("mcp", "install", "--url", "https://memory.example/").json["mcpServers"]["recallog"]
-    assert found == {
-        "type": "http",
-        "url": "https://memory.example/mcp",
-        "headers": {"Authorization": "Bearer ${RECALLOG_KEY}"},
-    }
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--url", "memory.example"], "--url: should be the address of a server without a path"),
-        (["--url", "https://memory.example/mcp"], "--url: should be the address of a server without a path"),
-        (["--url", "https://memory.example", "--read-only"], "--read-only: cannot be combined with --url"),
-    ],
-)
-def test_mcp_install_refuses_what_no_client_could_use(words: list[str], says: str) -> None:
-    done = recallog("mcp", "install", *words)
-    assert (done.code, done.out) == (2, "")
-    assert says in done.err
-
-
-def test_mcp_install_for_a_server_names_the_space_and_the_agent_that_are_given() -> None:
-    words = ["mcp", "install", "--url", "https://memory.example", "--space", "acme/shop", "--agent", "baker"]
-    found = recallog(*words).json["mcpServers"]["recallog"]
-    assert found["url"] == "https://memory.example/mcp?space=acme/shop&agent=baker"
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [([], "--space: is required"), (["--space", "a ", "--agent", "x"], "--space: 'a ' is not a name")],
 )
 def test_mcp_needs_a_space_and_an_agent(tmp_path: Path, words: list[str], says: str) -> None:
-    for command in (["mcp"], ["mcp", "install"]):
-        done = recallog(*command, *words, "--home", tmp_path)
-        assert done.code == 2
-        assert says in done.err
+    done = recallog("mcp", *words, "--home", tmp_path)
+    assert done.code == 2
+    assert says in done.err

@@ -222,6 +222,14 @@ def test_a_space_or_an_address_is_for_a_server_alone(user: Path, option: tuple[s
     assert list(user.iterdir()) == [user / "project"]
 
 
+@pytest.mark.parametrize("url", ["memory.example", "https://memory.example/mcp"])
+def test_an_address_that_no_client_could_use_is_refused(user: Path, url: str) -> None:
+    done = recallog("install", "codex", "--only", "mcp", "--url", url, "--yes")
+    assert done.code == 2
+    assert "--url: should be the address of a server without a path" in done.err
+    assert list(user.iterdir()) == [user / "project"]
+
+
 def test_one_of_both_can_be_installed_and_taken_out(user: Path) -> None:
     assert recallog("install", "claude-code", "--only", "hooks", "--yes").code == 0
     assert not (user / ".claude.json").exists()

@@ -140,7 +140,7 @@ WRONG_FIELDS: list[tuple[str, Any]] = [
     ("payload", None), ("payload", [("text", "x")]), ("payload", "text"), ("at", None), ("at", "2026"), ("at", 3),
     ("at", datetime.fromisoformat("2026-03-01T12:00:00")), ("at", EARLY),
     ("session", ""), ("session", 5), ("audience", ["no name "]), ("audience", "baker"), ("audience", ("x",) * 65),
-    ("audience", (1,)), ("envelope", 2), ("envelope", 0), ("envelope", None), ("schema_version", 2),
+    ("audience", (1,)), ("envelope", 3), ("envelope", 0), ("envelope", None), ("schema_version", 2),
     ("schema_version", None), ("subject", b"x"), ("causation_id", 0), ("correlation_id", ["x"]),
 ]  # fmt: skip
 

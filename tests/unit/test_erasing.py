@@ -408,7 +408,7 @@ def test_nothing_is_made_from_an_erased_event(told: Callable[[Work], None]) -> N
     told(work)
 
 
-@pytest.mark.models("facts")
+@pytest.mark.models("facts", "conversations")
 def test_facts_of_a_turn_are_drawn_again_without_what_is_erased(told: Callable[[Work], None]) -> None:
     async def work(memory: Memory) -> None:
         await memory.configure_agent(SPACE, BAKER, extract_facts=True)

@@ -210,7 +210,7 @@ def test_the_size_limit_applies_to_the_canonical_form_of_a_line() -> None:
     assert isinstance(error_of(items[1]), EventTooLarge)
 
 
-@pytest.mark.parametrize("newer", [whole(envelope=2), line(schema_version=2), old(schema_version=2)])
+@pytest.mark.parametrize("newer", [whole(envelope=3), line(schema_version=2), old(schema_version=2)])
 def test_an_event_of_a_newer_recallog_is_refused_as_such(newer: bytes) -> None:
     error = error_of(read(newer)[0])
     assert isinstance(error, FutureSchema)

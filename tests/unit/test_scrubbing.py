@@ -103,6 +103,7 @@ def test_nothing_is_replaced_by_default(tmp_path: Path) -> None:
     run(work())
 
 
+@pytest.mark.models("conversations")
 def test_messages_that_are_added_again_are_known(tmp_path: Path) -> None:
     history: list[dict[str, Any]] = [
         {"role": "user", "content": f"I am {ADDRESS}."},

@@ -87,9 +87,9 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
 @pytest.mark.parametrize(
     ("command", "ours_max", "all_max"),
     [
-        (("publish", "village", "baker", "agent.spoke", "Bread!"), 284, 640),
-        (("episodic", "village", "baker"), 304, 670),
-        (("status",), 306, 710),
+        (("publish", "village", "baker", "agent.spoke", "Bread!"), 285, 640),
+        (("episodic", "village", "baker"), 305, 670),
+        (("status",), 307, 711),
     ],
 )
 def test_a_command_imports_few_modules(home: Path, command: Sequence[str], ours_max: int, all_max: int) -> None:

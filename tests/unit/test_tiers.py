@@ -1,6 +1,6 @@
 """`memory.tiers`: what time, reads and outcomes do to entries, through rebuilds and repeated deliveries."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -652,10 +652,10 @@ async def gather_twice(memory: Memory) -> list[Consolidation]:
     both = asyncio.Barrier(2)
     append = access.append
 
-    async def together(events: Sequence[Event]) -> list[Position]:
+    async def together(events: Sequence[Event], *, keys: Collection[str]) -> list[Position]:
         if events[0].kind == "memory.consolidated":
             await both.wait()
-        return await append(events)
+        return await append(events, keys=keys)
 
     access.append = together  # type: ignore[method-assign]
     try:

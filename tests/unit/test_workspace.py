@@ -5,7 +5,7 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -261,8 +261,8 @@ def test_an_import_that_was_killed_is_finished_by_the_next_one(tmp_path: Path, m
     async def work(memory: Memory) -> None:
         append, calls = memory._access.append, []
 
-        async def killed(events: Sequence[Event]) -> list[Position]:
-            positions = await append(events)
+        async def killed(events: Sequence[Event], *, keys: Collection[str]) -> list[Position]:
+            positions = await append(events, keys=keys)
             calls.append(positions)
             if len(calls) == 2:
                 raise KeyboardInterrupt

@@ -23,8 +23,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from recallog import ItemView
-from recallog.errors import InvalidArgument
+from recallog import InvalidArgument, ItemView
 from recallog_langgraph import filters
 from recallog_langgraph.items import AnyMemory, Event, Items
 from recallog_langgraph.vectors import Vectorizer

@@ -172,7 +172,7 @@ def _check_authors(valid: Mapping[str, Any], agent: str) -> None:
         is_of_user = mapping.role_of(message) == USER
         if is_of_user and mapping.author_of(message, cast) != USER:
             path = f"messages.{index}.name"
-            text = f"{path}: with a key of one agent messages have no author but it and {USER!r}; leave it out"
+            text = f"{path}: with a key of one agent, messages of users are by {USER!r}; leave the name out"
             raise InvalidArgument(text, path=path, rule="author")
 
 

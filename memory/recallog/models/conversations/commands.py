@@ -178,7 +178,7 @@ def _events(
 
 def _subject_of(message: Mapping[str, Any]) -> str | None:
     """The person whose data a message is, if nobody says so: the user that it names as its author."""
-    return nonempty(message.get("name")) if message["role"] == USER else None
+    return nonempty(message.get("name")) if message.get("role") == USER else None
 
 
 async def _present(
