@@ -1,7 +1,7 @@
 """Appends the items of a file to the ledger, in durable batches that can be repeated."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import takewhile
@@ -24,7 +24,7 @@ from recallog_service.input_files import InputFile, input_files
 BATCH_EVENTS = 500
 """Events per durable write."""
 DEFAULT_OPTIONS = Options()
-SHARED = frozenset({"agent.spoke", "agent.thought", "tool.used", "memory.retained", "experience.recorded"})
+SHARED = frozenset({"agent.spoke", "agent.thought", "tool.used"})
 """What the agents of a person share, besides what every space shares."""
 _OTHER_TIMES_SHOWN = 5
 _GAP_READ = 50
@@ -386,11 +386,15 @@ def rest_of(first: Event, event: Event, *, is_copied: bool) -> list[Event] | Non
     return [event.model_copy(update={"id": id_, "payload": {**event.payload, "text": text[len(known) :]}})]
 
 
-async def share_space(memory: Memory, space: str) -> None:
-    """Let all agents of a space see what each of them says, thinks and does, from now on."""
+async def share_space(memory: Memory, space: str, kinds: Set[str] = SHARED, *, event_id: str | None = None) -> None:
+    """Let all agents of a space see the events of `kinds` of each of them, from now on: what it says, thinks and does.
+
+    With an `event_id` this is done once: what the settings of the space say later stays. `IdConflict` is raised then if
+    `kinds` are others.
+    """
     shared = {each.name for each in (await memory.kinds(space)).kinds if each.shared}
-    if not shared >= SHARED:
-        await memory.configure_space(space, shared_kinds=sorted(shared | SHARED))
+    if not shared >= kinds:
+        await memory.configure_space(space, event_id=event_id, shared_kinds=sorted(shared | kinds))
 
 
 async def ingest_path(

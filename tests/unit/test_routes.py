@@ -51,7 +51,7 @@ def test_work_for_all_agents_that_reports_its_progress_is_a_job() -> None:
     jobs = {name for name, route in ROUTES.items() if route.is_job}
     of_operators = {"admin.verify", "admin.repair", "admin.rebuild", "admin.reindex", "admin.copy"}
     of_operators |= {"admin.retry_dead_letters"}
-    assert jobs == {*of_operators, "react"}
+    assert jobs == {*of_operators, "react", "erase"}
 
 
 @pytest.mark.models("items")

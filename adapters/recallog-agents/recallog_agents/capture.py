@@ -18,12 +18,14 @@ from recallog import IdConflict, InvalidEvent, Memory, RecallogError
 from recallog_agents import spool
 from recallog_agents.clients import located
 from recallog_service.formats import Item, Options, Source, registry
-from recallog_service.ingest import SHARED, ingest
+from recallog_service.ingest import SHARED, ingest, share_space
 from recallog_service.input_files import input_files
 
 EVERYWHERE = "everywhere"
 """The space of what holds across projects."""
 
+_SHARED_TOO = frozenset({"memory.retained", "experience.recorded"})
+"""What agents keep by the tools of MCP."""
 _SHARING = "recallog-agents/shared"
 _WAIT_SECONDS = 7 * 24 * 3600.0
 """How long a session waits for a transcript that is not there."""
@@ -122,10 +124,8 @@ class Capture:
         """Let the agents of a space see each other's work, unless its user has changed that."""
         if space in self._shared:
             return
-        shared = {each.name for each in (await self._memory.kinds(space)).kinds if each.shared}
-        if not shared >= SHARED:
-            with suppress(IdConflict):
-                await self._memory.configure_space(space, event_id=_SHARING, shared_kinds=sorted(shared | SHARED))
+        with suppress(IdConflict):
+            await share_space(self._memory, space, SHARED | _SHARED_TOO, event_id=_SHARING)
         self._shared.add(space)
 
     async def _retain_for_all(self, items: list[Item]) -> None:
