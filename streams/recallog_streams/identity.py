@@ -16,6 +16,7 @@ import msgspec
 from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Event, Record, limits, repeats
+from recallog_schemas.event import ERASED_VERSION
 
 VERSION = 3
 """Part of the code of a generation that has these tables. Raised whenever their entries change, also by another rule
@@ -67,7 +68,7 @@ class NewIds:
         """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
         id_ = _id_digest(event.id)
         content = _ERASED
-        if not event.is_erased:
+        if event.envelope != ERASED_VERSION:
             content = blake2b(repeats.content_of(event), digest_size=CONTENT_BYTES).digest()
         known = self._new.get(id_) or _entry_in(self._entries(_bucket_of(id_, self._size.buckets)), id_)
         if known is None:

@@ -26,6 +26,7 @@ from recallog_projections.views import settings, visibility
 from recallog_projections.views.settings import Plan, SettingsProjection
 from recallog_schemas import Record, kinds, limits, models
 from recallog_schemas.errors import ProjectionError
+from recallog_schemas.event import ERASED_VERSION
 from recallog_schemas.kinds import Kind
 
 SHARED = (EVERYBODY,)
@@ -226,7 +227,7 @@ class Index:
         plans = settings.plans(rows, space)
         sessions: dict[str, Session] = {}
         for record in run:
-            if record.event.is_erased:
+            if record.event.envelope == ERASED_VERSION:
                 self._leave_out(rows, record, plans[record.event.kind], sessions)
                 continue
             self._apply_makers(rows, record)

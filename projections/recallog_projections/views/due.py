@@ -23,6 +23,7 @@ from recallog_projections.rows import Rows
 from recallog_projections.tables import RowKey, Table
 from recallog_schemas import Record, triggers
 from recallog_schemas.errors import ProjectionError
+from recallog_schemas.event import ERASED_VERSION
 from recallog_schemas.triggers import Trigger
 
 
@@ -129,7 +130,7 @@ class DueProjection:
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         for record in run:
-            if not record.reached or record.event.is_erased:
+            if not record.reached or record.event.envelope == ERASED_VERSION:
                 continue
             kind = record.event.kind
             if kind in triggers.CLOSINGS:

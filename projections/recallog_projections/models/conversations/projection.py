@@ -74,7 +74,9 @@ class Conversations:
             if not record.reached:
                 continue
             if event.kind in KINDS:
-                if event.session is not None and not rendering.is_within(event) and (owners := _owners(plans, event)):
+                if "within" in event.payload and rendering.is_within(event):
+                    continue
+                if event.session is not None and (owners := _owners(plans, event)):
                     row = _row(rows, record, event.session, owners)
                     for owner in owners:
                         added[owner, event.session].append(row)
