@@ -175,6 +175,18 @@ class RedisServer:
         except RedisError as error:
             raise self._translated_error(error) from error
 
+    async def exchange(self, commands: Sequence[_Words]) -> list[Any]:
+        """The answers to commands that may be sent twice, on one connection and apart from those of the turn: one of
+        them may block it. Raises as `command` does."""
+        try:
+            answers = await self._exchange(commands)
+            for answer in answers:
+                if isinstance(answer, RedisError):
+                    raise answer
+        except RedisError as error:
+            raise self._translated_error(error) from error
+        return answers
+
     async def _send(self, repeatable: bool, *words: Any, alone: bool = False) -> Any:
         """The answer to one call. Small calls that are made in one turn of the event loop are sent together."""
         if alone or not repeatable or (isinstance(words[-1], bytes) and len(words[-1]) > TOGETHER_BYTES_MAX):

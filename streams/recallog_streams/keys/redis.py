@@ -9,14 +9,15 @@ The views in a Redis can be computed again, and keys cannot: the server needs it
 tell (`WAITAOF`, since 7.2), a new key is on its disk before it is used.
 """
 
-import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recallog_projections.breaker import Breaker
 from recallog_projections.notices import warn_once
 from recallog_projections.stores.redis_server import RedisServer, Script
-from recallog_schemas.errors import StorageUnavailable
+from recallog_schemas import limits
+from recallog_schemas.errors import StorageError, StorageUnavailable
 from recallog_schemas.sealing import Unit
 from recallog_streams.keys.sealing_keys import MARKS, KeysState, SealingKey, SealingKeys, mark_of, name_of
 
@@ -62,7 +63,7 @@ class RedisKeys(SealingKeys):
 
     async def assign(self, keys: Mapping[str, SealingKey]) -> Mapping[str, SealingKey]:
         units = ("HSET", self._units, *(part for unit, key in keys.items() for part in (key.id, unit)))
-        await self._together(units, *(("HSETNX", self._present, unit, key.id) for unit, key in keys.items()))
+        await self._server.exchange([units, *(("HSETNX", self._present, unit, key.id) for unit, key in keys.items())])
         return await self.present([*keys])
 
     async def retire(self, units: Sequence[Unit]) -> list[str]:
@@ -84,28 +85,36 @@ class RedisKeys(SealingKeys):
         """Run commands, and wait until the server's append-only file has what was written."""
         if self._waits is None:
             self._waits = await self._waiting()
-        answers = await self._together(*commands, *self._waits)
-        if self._waits and not answers[-1][0]:
-            raise StorageUnavailable(f"{self.location} has not written keys to its disk in time. Try again")
-
-    async def _together(self, *commands: tuple[Any, ...]) -> list[Any]:
-        """Run commands in one turn of the event loop, so that they share a connection: `WAITAOF` waits for
-        the writes of its own."""
-        return list(await asyncio.gather(*(self._command(*words) for words in commands)))
+        give_up = time.monotonic() + limits.PATIENT_SECONDS  # a busy disk takes longer than a question may
+        answers = await self._server.exchange([*commands, *self._waits])
+        while self._waits and not answers[-1][0]:
+            if time.monotonic() > give_up:
+                raise StorageUnavailable(f"{self.location} has not written keys to its disk in time. Try again")
+            # `WAITAOF` waits for the writes of its own connection. The file has them in their order.
+            answers = await self._server.exchange([("HINCRBY", self._state, "retired", 0), *self._waits])
 
     async def _waiting(self) -> Sequence[tuple[Any, ...]]:
         persistence = await self._command("INFO", "persistence")
-        if not persistence.get("aof_enabled"):
+        if not persistence.get("aof_enabled") or await self._syncs_never():
             warn_once(
                 "storage",
                 ("keys without a file", self._server.address),
-                f"{self.location} has keys of sealed events and no append-only file: what is sealed cannot be read any "
-                "more once it loses them. Set appendonly to yes, or name another store: RECALLOG_KEYS",
+                f"{self.location} has keys of sealed events and no append-only file that it syncs: what is sealed "
+                "cannot be read any more once it loses them. Set appendonly to yes and appendfsync to everysec, or name "
+                "another store: RECALLOG_KEYS",
             )
             return ()
         version = str((await self._command("INFO", "server")).get("redis_version", "0"))
         numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
         return [("WAITAOF", 1, 0, round(1000 * self._server.deadline_seconds / 2))] if numbers >= _TELLS else ()
+
+    async def _syncs_never(self) -> bool:
+        """Whether the server leaves it to the system when its file reaches the disk; False if it does not say."""
+        try:
+            answer = await self._command("CONFIG", "GET", "appendfsync")
+        except StorageError:  # an account may not be allowed to ask
+            return False
+        return list(answer) == [b"appendfsync", b"no"]
 
     async def _command(self, *words: Any) -> Any:
         return await self._server.command(*words)
