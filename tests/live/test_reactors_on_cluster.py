@@ -199,7 +199,8 @@ def test_what_fell_due_during_repeated_faults_is_answered_soon_after_the_last_on
         until_answered(cluster)
         assert sum(closed(cluster).values()) == 5 * rounds * len(SPACES)
         sent = worker.metrics()
-        assert sent.get('recallog_triggers_published_total{repeated="yes"}', 0.0) < 5 * rounds * len(SPACES)
+        # Each once at most: without Redis nothing is answered, since answers are sealed with keys that it has.
+        assert sent.get('recallog_triggers_published_total{repeated="yes"}', 0.0) <= 5 * rounds * len(SPACES)
         assert worker.terminate() == 0
 
 

@@ -63,9 +63,9 @@ class FoldsInMemory:
         try:
             async with fold.advancing:
                 await fold.projector.catch_up(fold.generation, until, progress)
-        except GenerationGone:  # it has what is erased by now: fold again without it
+        except GenerationGone:  # the views have moved on, or it has what is erased by now: the next fold is another one
             self._folds.pop((partition, space), None)
-            return await self.session(partition, space, cause, progress)
+            raise
         return ReadSession(fold.projector.store, partition, fold.generation)
 
     async def _views(self, partition: int) -> tuple[Generation, Checkpoint] | None:

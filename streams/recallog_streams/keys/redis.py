@@ -100,8 +100,8 @@ class RedisKeys(SealingKeys):
                 "storage",
                 ("keys without a file", self._server.address),
                 f"{self.location} has keys of sealed events and no append-only file that it syncs: what is sealed "
-                "cannot be read any more once it loses them. Set appendonly to yes and appendfsync to everysec, or name "
-                "another store: RECALLOG_KEYS",
+                "cannot be read any more once it loses them. Set appendonly to yes and appendfsync to everysec, or "
+                "name another store: RECALLOG_KEYS",
             )
             return ()
         version = str((await self._command("INFO", "server")).get("redis_version", "0"))
