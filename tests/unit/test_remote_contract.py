@@ -26,6 +26,7 @@ GIVEN: Mapping[str, Any] = {
     "after": "0:0",
     "as_of": "0:9",
     "author": ANNA,
+    "markers": ["found nowhere"],
     "event": {
         "space": SPACE,
         "agent": ANNA,
@@ -75,6 +76,7 @@ _CHANGING = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)", "TIME"),
     (r'"(generation|replaced|replaces|digest|expected_digest|sha256)":"\w+"', "GENERATION"),
     (r'"seconds":[\d.e-]+', "SECONDS"),
+    (r'"bytes":\d+', "BYTES"),
     (r"/[^\s\"]*/(here|there)\b", "HOME"),
 ]
 
