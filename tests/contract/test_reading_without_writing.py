@@ -406,7 +406,7 @@ def refused(home: Path, error: type[RecallogError]) -> None:
     async def work() -> None:
         async with memory_in(home) as memory:
             before = await memory.admin.ledger_ends()
-            large = [event(payload={"text": "x" * 3_000}) for _ in range(100)]
+            large = [event(payload={"text": "x" * 3_000}) for _ in range(400)]
             with pytest.raises(error) as raised:
                 await memory.publish_many(large)
             assert raised.value.retryable
