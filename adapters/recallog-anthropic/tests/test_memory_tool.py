@@ -17,7 +17,8 @@ from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from stub import Stub, say, use
+from memory_calls import use
+from model_stub import Stub, message, text_block
 
 from recallog import Memory, sync
 from recallog_anthropic import AsyncRecallogMemoryTool, RecallogMemoryTool
@@ -174,7 +175,9 @@ def test_all_is_cleared(memory: sync.Memory) -> None:
 
 
 def test_the_client_runs_the_tool(memory: sync.Memory) -> None:
-    stub = Stub([use(1, command="create", path="/memories/ann.md", file_text="likes plums"), say("Noted.")])
+    stub = Stub(
+        use(1, command="create", path="/memories/ann.md", file_text="likes plums"), message(text_block("Noted."))
+    )
     with stub.served() as url, Anthropic(api_key="none", base_url=url) as client:
         runner = client.beta.messages.tool_runner(
             model="claude",
@@ -190,11 +193,9 @@ def test_the_client_runs_the_tool(memory: sync.Memory) -> None:
 
 def test_the_asynchronous_client_runs_the_tool(tmp_path: Path) -> None:
     stub = Stub(
-        [
-            use(1, command="create", path="/memories/a", file_text="x"),
-            use(2, command="view", path="/memories/a"),
-            say("Done."),
-        ]
+        use(1, command="create", path="/memories/a", file_text="x"),
+        use(2, command="view", path="/memories/a"),
+        message(text_block("Done.")),
     )
 
     async def work(url: str) -> None:

@@ -1,32 +1,15 @@
 """The page of the package is true: its program prints what the page says."""
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
-from stub import Stub, say, use
+from memory_calls import use
+from model_stub import Stub, message, text_block
+from page import Page
 
-PAGE = (Path(__file__).parents[1] / "README.md").read_text()
-
-
-def block(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    return str(found)
-
-
-def printed(folder: Path, **environment: str) -> str:
-    """What the program of the page prints."""
-    command = [sys.executable, "-c", block("python")]
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+PAGE = Page(__file__)
 
 
 def test_the_program_of_the_page_prints_what_it_says(tmp_path: Path) -> None:
     note = use(1, command="create", path="/memories/ann.md", file_text="Ann is allergic to nuts.")
-    with Stub([note, say("Noted.")]).served() as url:
-        assert printed(tmp_path, ANTHROPIC_BASE_URL=url, ANTHROPIC_API_KEY="none") == block("text")
+    with Stub(note, message(text_block("Noted."))).served() as url:
+        assert PAGE.printed(tmp_path, ANTHROPIC_BASE_URL=url, ANTHROPIC_API_KEY="none") == PAGE.block("text")

@@ -1,32 +1,15 @@
 """The page of the package is true: its program prints what the page says."""
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
-from stub import served
+from model_stub import Stub, output, response
+from page import Page
 
-PAGE = (Path(__file__).parents[1] / "README.md").read_text()
-
-
-def block(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    return str(found)
-
-
-def printed(folder: Path, **environment: str) -> str:
-    """What the program of the page prints."""
-    command = [sys.executable, "-c", block("python")]
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+PAGE = Page(__file__)
 
 
 def test_the_program_of_the_page_prints_what_it_says(tmp_path: Path) -> None:
-    with served("Hello Ann.", "You are Ann.") as url:
-        environment = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none", "OPENAI_AGENTS_DISABLE_TRACING": "1"}
-        assert printed(tmp_path, **environment) == block("text")
+    answers = (response(output(text)) for text in ("Hello Ann.", "You are Ann."))
+    with Stub(*answers).served() as url:
+        environment = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", "OPENAI_AGENTS_DISABLE_TRACING": "1"}
+        assert PAGE.printed(tmp_path, **environment) == PAGE.block("text")

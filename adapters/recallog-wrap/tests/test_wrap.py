@@ -10,8 +10,20 @@ from typing import Any
 
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
+from model_stub import (
+    ANTHROPIC_END,
+    DONE,
+    WAIT,
+    Stub,
+    anthropic_events,
+    chunk,
+    completion,
+    event,
+    message,
+    output,
+    response,
+)
 from openai import AsyncOpenAI, InternalServerError, OpenAI
-from stub import ANTHROPIC_END, DONE, WAIT, Stub, anthropic_events, chunk, completion, event, message, output, response
 
 import recallog
 from recallog import InvalidArgument

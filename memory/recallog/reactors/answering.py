@@ -113,7 +113,7 @@ class Answers:
             return None
         if begun is not None and not reactor.pure:
             return await self._closed(_rest_of(begun, trigger, parsed, reactor), parsed)
-        keys: Collection[str] = ()
+        keys: Collection[str] | None = None
         try:
             events = await self._asked(reactor, trigger)
             if events is None:
@@ -133,7 +133,7 @@ class Answers:
             raise
         except Exception as error:  # noqa: BLE001 - code of users: what it cannot answer must not stop the others
             answer = _failed(trigger, parsed, reactor, f"{type(error).__name__}: {error}")
-        keys = keys or await self._keys_of(trigger)
+        keys = await self._keys_of(trigger) if keys is None else keys
         if begun is not None and answer[-1].payload.get(DIGEST) != begun.digest:
             answer = _rest_of(begun, trigger, parsed, reactor)
         try:

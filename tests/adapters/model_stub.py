@@ -99,16 +99,21 @@ def output(text: str) -> Any:
 
 
 def message(*content: Any) -> Any:
+    calls = any(each["type"] == "tool_use" for each in content)
     return {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
         "model": "claude",
         "content": list(content),
-        "stop_reason": "end_turn",
+        "stop_reason": "tool_use" if calls else "end_turn",
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }
+
+
+def text_block(text: str) -> Any:
+    return {"type": "text", "text": text}
 
 
 def anthropic_events(*texts: str) -> list[Any]:
