@@ -21,6 +21,7 @@ from recallog_schemas import Event, kinds
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.kinds.payload import Encoded
 from recallog_schemas.names import OneForm
+from recallog_schemas.views import counted
 
 Counts = Mapping[str, int]
 """How many were replaced, by their sort."""
@@ -84,7 +85,12 @@ def shapes() -> Mapping[str, Sequence[Shape]]:
 
 MARKS = {"secrets": "[SECRET]", "emails": "[EMAIL]", "cards": "[CARD]", "phones": "[PHONE]"}
 """What the text says instead, in the order in which they are replaced: digits of a key are not a phone number."""
-_ONE_OF = {"secrets": "secret", "emails": "e-mail address", "cards": "card number", "phones": "phone number"}
+_NOUNS = {
+    "secrets": ("secret",),
+    "emails": ("e-mail address", "e-mail addresses"),
+    "cards": ("card number",),
+    "phones": ("phone number",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +163,7 @@ def _tell(counts: Counts) -> None:
 
 def described(counts: Counts) -> str:
     """The counts in words: `2 secrets, 1 e-mail address`."""
-    plural = {name: f"{one}es" if one.endswith("s") else f"{one}s" for name, one in _ONE_OF.items()}
-    return ", ".join(
-        f"{count:,} {_ONE_OF[sort] if count == 1 else plural[sort]}" for sort, count in sorted(counts.items()) if count
-    )
+    return ", ".join(counted(count, *_NOUNS[sort]) for sort, count in sorted(counts.items()) if count)
 
 
 def _replaced(text: str, sort: str, shape: Shape, counts: Counter[str]) -> str:

@@ -1,6 +1,6 @@
 """Appends the items of a file to the ledger, in durable batches that can be repeated."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -20,6 +20,7 @@ from recallog_schemas.timestamps import micros
 from recallog_schemas.views import View
 from recallog_service.formats import Item, Options, derived_id
 from recallog_service.input_files import InputFile, input_files
+from recallog_streams.ledgers.ledger import spans_of
 
 BATCH_EVENTS = 500
 """Events per durable write."""
@@ -27,8 +28,6 @@ DEFAULT_OPTIONS = Options()
 SHARED = frozenset({"agent.spoke", "agent.thought", "tool.used"})
 """What the agents of a person share, besides what every space shares."""
 _OTHER_TIMES_SHOWN = 5
-_GAP_READ = 50
-"""Records between two known events up to which one read covers both."""
 
 
 class Problem(View):
@@ -264,19 +263,16 @@ class _Run:
                 )
 
     async def _stored(self, positions: Collection[Position]) -> dict[Position, bytes]:
-        """The records at `positions`. Those close to each other are read together."""
-        runs: list[list[Position]] = []
-        for position in sorted(positions):
-            before = runs[-1][-1] if runs else None
-            if before and before.partition == position.partition and position.offset - before.offset <= _GAP_READ:
-                runs[-1].append(position)
-            else:
-                runs.append([position])
+        """The records at `positions`, and others between them."""
+        offsets = defaultdict[int, list[int]](list)
+        for position in positions:
+            offsets[position.partition].append(position.offset)
         found: dict[Position, bytes] = {}
-        for run in runs:
-            partition, end = run[-1].partition, Position(run[-1].partition, run[-1].offset + 1)
-            async for batch in self._memory.admin.records(run[0], until=end):
-                found |= {Position(partition, offset): data for offset, data in batch.records}
+        for partition, of_partition in offsets.items():
+            for first, end in spans_of(of_partition):
+                until = Position(partition, end)
+                async for batch in self._memory.admin.records(Position(partition, first), until=until):
+                    found |= {Position(partition, offset): data for offset, data in batch.records}
         return found
 
 

@@ -5,7 +5,7 @@ A unit is what is erased as a whole: a person who is the subject of events, an e
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,10 +13,9 @@ import msgspec
 from recallog_schemas import Event, codec, sealing
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.sealing import ERASURE, Unit
-from recallog_streams.ledgers.ledger import Batch, Ledger
+from recallog_streams.ledgers.ledger import Batch, Ledger, spans_of
 from recallog_streams.progress import Progress
 
-_NEAR_RECORDS = 32
 _ERASURE = f'"kind":"{ERASURE}"'.encode()
 
 
@@ -34,21 +33,13 @@ async def keys_at(ledger: Ledger, partition: int, offsets: Iterable[int]) -> set
     found = set[str]()
     if await ledger.sealing.refresh() is None:
         return found
-    for span in _spans(sorted({*offsets})):
-        async for batch in ledger.read(partition, span[0], span[-1] + 1):
+    wanted = {*offsets}
+    for first, end in spans_of(wanted):
+        async for batch in ledger.read(partition, first, end):
             for offset, stored in batch.stored:
-                if offset in span and sealing.is_sealed(stored):
+                if offset in wanted and sealing.is_sealed(stored):
                     found.update(sealing.key_ids(stored))
     return found
-
-
-def _spans(offsets: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Offsets that are read together, since they are close to each other."""
-    first = 0
-    for number in range(1, len(offsets) + 1):
-        if number == len(offsets) or offsets[number] - offsets[number - 1] > _NEAR_RECORDS:
-            yield offsets[first:number]
-            first = number
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from recallog.scrubbing import described
+from recallog_schemas.views import counted
 from recallog_service.cli import terminal
 from recallog_service.ingest import Ingested, IngestedFile
 from recallog_service.input_files import InputFile, InputFiles, holds_files
@@ -33,7 +34,7 @@ class Report:
 
     def print_one(self, result: IngestedFile) -> None:
         self._print_problems(result, "")
-        _print_total([result], f" (read as {result.read_as}, {_counted(result.spaces, 'space')})")
+        _print_total([result], f" (read as {result.read_as}, {counted(result.spaces, 'space')})")
         if result.stopped:
             terminal.note(
                 "stopped there; the events before it are in the ledger. Correct it and run the same command again, or "
@@ -48,9 +49,9 @@ class Report:
     def print_all(self, results: Sequence[IngestedFile], inputs: InputFiles) -> None:
         chosen = Counter(each.chosen for each in results if each.chosen and each.added).most_common()
         for spaces, files in chosen[:_NAMES_SHOWN]:
-            terminal.note(f"{_counted(files, 'file')}: {spaces}")
+            terminal.note(f"{counted(files, 'file')}: {spaces}")
         if (more := sum(files for _, files in chosen[_NAMES_SHOWN:])) > 0:
-            terminal.note(f"{_counted(more, 'more file')} in other spaces; recallog spaces lists them")
+            terminal.note(f"{counted(more, 'more file')} in other spaces; recallog spaces lists them")
         for each in results:
             name = f"{self._short(each.file)}: "
             self._print_problems(each, name)
@@ -97,7 +98,7 @@ class Report:
             numbers = [text.rjust(width) for text, width in zip(row[2:], widths[2:], strict=True)]
             terminal.print_lines("  ".join([*texts, *numbers]))
         if rest := len(results) - len(news):
-            terminal.print_lines(f"{_counted(rest, 'file')} with nothing new")
+            terminal.print_lines(f"{counted(rest, 'file')} with nothing new")
 
     def _print_names(self, why: str, names: Sequence[str]) -> None:
         if names:
@@ -127,20 +128,16 @@ def _print_total(results: Sequence[IngestedFile], more: str = "") -> None:
     if left_out:
         types = [f"{count:,} {name}" for name, count in left_out.most_common(_TYPES_SHOWN)]
         if len(left_out) > _TYPES_SHOWN:
-            types.append(f"{_counted(len(left_out) - _TYPES_SHOWN, 'more type')}, which --json lists")
+            types.append(f"{counted(len(left_out) - _TYPES_SHOWN, 'more type')}, which --json lists")
         of = next(iter(left_out)) if len(left_out) == 1 else ", ".join(types)
-        terminal.print_lines(f"Skipped {_counted(left_out.total(), 'record')} ({of})")
+        terminal.print_lines(f"Skipped {counted(left_out.total(), 'record')} ({of})")
     if scrubbed:
         terminal.print_lines(f"Replaced {described(scrubbed)}")
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _other_times(result: Ingested) -> str:
     first = result.first_other_times[0]
-    events = "1 known event has" if result.other_times == 1 else f"{result.other_times:,} known events have"
+    events = counted(result.other_times, "known event has", "known events have")
     return (
         f"{events} another time in the ledger, which counts; the first is {first.id}: {first.at.isoformat()} in the "
         f"file, {first.at_in_ledger.isoformat()} in the ledger at {first.position}. Was the file exported again with "

@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -13,6 +13,9 @@ import msgspec
 from recallog_schemas import Event, Position, codec, limits, repeats
 from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
 from recallog_streams.sealing import UNSEALED, Opener, Sealing
+
+_GAP_RECORDS = 64
+"""Records between two that are wanted which one read covers; beyond that the ledger is read twice."""
 
 
 class Guard(Protocol):
@@ -329,6 +332,18 @@ def check_repeat(event: Event, data: bytes, first: bytes, position: Position | N
     raise IdConflict(
         f"{message}; nothing was written. Give this event another id", path=path, position=str(position or "")
     )
+
+
+def spans_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The ranges in which records at some offsets are read, each as its first offset and its end.
+
+    Records that are close to each other are read together with those between them.
+    """
+    wanted = sorted({*offsets})
+    breaks = [index + 1 for index, (one, other) in enumerate(pairwise(wanted)) if other - one > _GAP_RECORDS]
+    for first, end in pairwise([0, *breaks, len(wanted)]):
+        if first < end:
+            yield wanted[first], wanted[end - 1] + 1
 
 
 async def record_at(ledger: Ledger, partition: int, offset: int, *, stored: bool = False) -> bytes | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import attrgetter
 
 from recallog.reading.read_session import ReadSession
@@ -16,9 +15,7 @@ from recallog_schemas import Event, codec, limits
 from recallog_schemas.errors import StorageCorrupt
 from recallog_schemas.models.conversations import limits as conversations_limits
 from recallog_schemas.roles import ASSISTANT
-
-_GAP = 64
-"""Records of a space between two messages that one read skips; beyond that the ledger is read twice."""
+from recallog_streams.ledgers.ledger import spans_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +139,11 @@ async def _whole(reading: SpaceReading, conversation: ConversationKey, row: Mess
 async def _events(reading: SpaceReading, conversation: ConversationKey, offsets: Sequence[int]) -> dict[int, Event]:
     """The events at `offsets`, read in as few ranges as possible."""
     found: dict[int, Event] = {}
-    wanted = sorted(set(offsets))
-    breaks = [index + 1 for index, (one, other) in enumerate(pairwise(wanted)) if other - one > _GAP]
-    for first, end in pairwise([0, *breaks, len(wanted)]):
-        if first == end:
-            continue
-        needed = set(wanted[first:end])
-        partition = reading.partition
-        async for batch in reading.ledger.read(partition, wanted[first], wanted[end - 1] + 1, space=conversation.space):
-            found |= {offset: codec.decode(data) for offset, data in batch.records if offset in needed}
-    if missing := set(wanted) - found.keys():
+    wanted = {*offsets}
+    for first, end in spans_of(wanted):
+        async for batch in reading.ledger.read(reading.partition, first, end, space=conversation.space):
+            found |= {offset: codec.decode(data) for offset, data in batch.records if offset in wanted}
+    if missing := wanted - found.keys():
         place = f"{reading.partition}:{min(missing)}"
         raise StorageCorrupt(
             f"the ledger has no record at {place}, which the views have. Find out more: recallog verify"
