@@ -52,6 +52,19 @@ def errors_of(*samples: object) -> list[str]:
 HELLO = (turn("Ann", "D1:1", "Hello!"), turn("Bob", "D1:2", "Hi, Ann."))
 
 
+def test_who_speaks_is_the_subject_if_asked_for() -> None:
+    items = locomo.read(json.dumps([sample(*HELLO)]).encode(), subjects=True)
+    found = [(event.kind, event.subject) for event in map(event_of, items)]
+    assert found == [
+        ("space.configured", None),
+        ("session.started", None),
+        ("agent.spoke", "Ann"),
+        ("agent.spoke", "Bob"),
+        ("session.ended", None),
+    ]
+    assert {event.subject for event in events_of(sample(*HELLO))} == {None}
+
+
 def test_a_session_is_started_by_its_first_speaker_and_ended_after_its_last_turn() -> None:
     events = events_of(sample(*HELLO))
     assert [(event.agent, event.kind, event.turn, event.session) for event in events] == [

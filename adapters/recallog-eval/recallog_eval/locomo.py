@@ -63,6 +63,8 @@ class _Reading:
 
     number: int
     space: str
+    subjects: bool
+    """As in `Options`. Both speakers are people."""
     turn: int = 0
     ids: set[str] = field(default_factory=set)
 
@@ -77,8 +79,9 @@ class _Reading:
         return refused(self.number, f"conversation {self.number}: {location}", error)
 
 
-def read(text: bytes, *, space: str | None = None) -> Iterator[Item]:
-    """The events of all conversations; `Item.number` is the conversation's ordinal, from 1. `space` is a prefix.
+def read(text: bytes, *, space: str | None = None, subjects: bool = False) -> Iterator[Item]:
+    """The events of all conversations; `Item.number` is the conversation's ordinal, from 1. `space` is a prefix,
+    `subjects` as in `Options`.
 
     Raises `InvalidEvent` for a file that is not LoCoMo, and `InvalidArgument` for a `space` that is not a name.
     """
@@ -94,7 +97,7 @@ def read(text: bytes, *, space: str | None = None) -> Iterator[Item]:
             yield refused(number, f"conversation {number}", error)
             continue
         spaces.add(name)
-        yield from _conversation(_Reading(number, name), sample["conversation"])
+        yield from _conversation(_Reading(number, name, subjects), sample["conversation"])
 
 
 def _samples(text: bytes) -> list[Any]:
@@ -181,6 +184,7 @@ def _turn(reading: _Reading, session: _Session, ordinal: int, turn: object) -> I
             location, ordinal=ordinal, session=session, event_id=_free_id(reading, dia_id), agent=_speaker(turn),
             kind="agent.spoke", at=session.begins + timedelta(seconds=ordinal - 1),
             payload={"text": text} | ({"dia_id": dia_id} if isinstance(dia_id, str) else {}),
+            **({"subject": _speaker(turn)} if reading.subjects else {}),
         )  # fmt: skip
     else:
         yield Item(reading.number, left_out="empty_turn")
@@ -207,7 +211,7 @@ def _speaker(turn: object) -> str:
 
 
 def _read(source: Source, options: Options) -> Items:
-    return Items(read(source.text(), space=options.space), "conversation")
+    return Items(read(source.text(), space=options.space, subjects=options.subjects), "conversation")
 
 
 FORMAT = Format(
