@@ -1,6 +1,6 @@
 """Output with colours, and tables. Only what prints these imports rich."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -35,8 +35,11 @@ def print_styled(*parts: tuple[str, str], console: Console = out) -> None:
     console.print(Text.assemble(*((visible(text), style) for text, style in parts)))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, numbers: Collection[str] = ()) -> None:
+    """Print rows below the names of their columns. Those that are `numbers` are aligned to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left")
     for row in rows:
         table.add_row(*(Text(visible(one_line(str(cell)))) for cell in row))
     # In a pipe or a file a table is as wide as its rows; only a terminal limits its width.

@@ -86,17 +86,15 @@ class Report:
     def _print_table(self, results: Sequence[IngestedFile]) -> None:
         """A line for each file of which something is new."""
         news = [each for each in results if each.added or each.problems or each.kept_nothing]
-        columns = [
-            ["file", *(self._short(each.file) for each in news)],
-            ["format", *(each.read_as or "-" for each in news)],
-            *([name, *(f"{count(each):,}" for each in news)] for name, count in _COUNTS.items()
-              if name in _ALWAYS or any(map(count, news))),
-        ]  # fmt: skip
-        widths = [max(map(len, column)) for column in columns]
-        for row in zip(*columns, strict=True) if news else ():
-            texts = [text.ljust(width) for text, width in zip(row[:2], widths[:2], strict=True)]
-            numbers = [text.rjust(width) for text, width in zip(row[2:], widths[2:], strict=True)]
-            terminal.print_lines("  ".join([*texts, *numbers]))
+        counts = {name: count for name, count in _COUNTS.items() if name in _ALWAYS or any(map(count, news))}
+        rows = [
+            (self._short(each.file), each.read_as or "-", *(f"{count(each):,}" for count in counts.values()))
+            for each in news
+        ]
+        if rows:
+            from recallog_service.cli import console
+
+            console.print_table(("file", "format", *counts), rows, numbers=counts)
         if rest := len(results) - len(news):
             terminal.print_lines(f"{counted(rest, 'file')} with nothing new")
 
