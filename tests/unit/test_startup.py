@@ -52,7 +52,7 @@ def test_the_help_imports_neither_pydantic_nor_a_view_nor_a_command() -> None:
     assert {name for name in modules if name.startswith(("pydantic", "recallog.", "recallog_schemas"))} == set()
     assert {name for name in modules if name.startswith("recallog_")} == {
         "recallog_service", "recallog_service.cli", "recallog_service.cli.app",
-        "recallog_service.cli.encodings", "recallog_service.cli.installed", "recallog_service.cli.visible",
+        "recallog_service.cli.encodings", "recallog_service.cli.installed", "recallog_service.visible",
         "recallog_streams", "recallog_streams.collector",
     }  # fmt: skip
 

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from recallog_service.cli import encodings
-from recallog_service.cli.visible import visible
+from recallog_service.visible import visible
 from recallog_streams.collector import collect_rarely
 
 _CLIENT = "recallog.kafka"

@@ -22,7 +22,8 @@ from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_schemas.models import import_parts
 from recallog_service.cli import rendering, terminal, unknown_names
-from recallog_service.cli.parameters import flag, is_repeated, made, parameter, spoken, written
+from recallog_service.cli.parameters import is_repeated, made, parameter, spoken, written
+from recallog_service.command_lines import flag
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
 """Summaries of groups of commands that are no facade's. That of a facade is the first line of its documentation."""

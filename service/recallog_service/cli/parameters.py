@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from recallog import Memory, Position
 from recallog.operations.facade import resolved
 from recallog.operations.operation import FROM_FILE, Operation
+from recallog_service.command_lines import flag, singular
 
 
 def made(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
@@ -52,22 +53,13 @@ def written(operation: Operation, name: str) -> str:
     """The name of a parameter on the command line: an argument's own, else its option; `--kind` for `kinds`."""
     if name in operation.positional:
         return name
-    return flag(_singular(name) if is_repeated(operation, name) else name)
+    return flag(singular(name) if is_repeated(operation, name) else name)
 
 
 def is_repeated(operation: Operation, name: str) -> bool:
     """Whether a parameter is a sequence: its option may be given several times."""
     _, repeated = _kind(operation.arguments.model_fields[name].annotation)
     return repeated
-
-
-def _singular(name: str) -> str:
-    return name.removesuffix("es") if name.endswith("xes") else name.removesuffix("s")
-
-
-def flag(name: str) -> str:
-    """The option of a name: `--as-of`."""
-    return f"--{name.replace('_', '-')}"
 
 
 def spoken(text: str, operation: Operation) -> str:

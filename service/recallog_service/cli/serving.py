@@ -46,6 +46,7 @@ def serve(
     try:
         from recallog_service import logs
         from recallog_service.access import Access
+        from recallog_service.console.app import endpoints
         from recallog_service.http import mounting
         from recallog_service.http.server import server_of
         from recallog_service.telemetry import exported
@@ -59,7 +60,7 @@ def serve(
         with exported(settings, "recallog-server"):
             async with Memory.open(settings, reactors=react) as memory:
                 mounted, tracing = mounting.mounted(memory), settings.tracing()
-                async with server_of(memory, access, host, port, mounted, tracing) as server:
+                async with server_of(memory, access, host, port, mounted, endpoints, tracing) as server:
                     with suppress(SystemExit):  # what uvicorn raises if it cannot listen; its log says why
                         await server.serve()
                     if not server.started:

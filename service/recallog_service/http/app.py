@@ -1,7 +1,7 @@
 """The composition of the HTTP door: an ASGI application over a memory, with all its routes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +30,9 @@ from recallog_streams.tracing import Tracing
 READY_SECONDS = 2.0
 """How long `/readyz` waits for the ledger and the views."""
 
+Pages = Callable[[Door], Sequence[Endpoint]]
+"""Makes the endpoints of pages for people."""
+
 
 @dataclass(frozen=True)
 class Mounted:
@@ -56,10 +59,11 @@ class Application:
         limits: Limits | None = None,
         hosts: Collection[str] | None = (),
         mounted: Collection[Mounted] = (),
+        pages: Pages | None = None,
         tracing: Tracing | None = None,
     ) -> None:
         """`hosts` are the names under which the server answers; all, if it is empty. None: not known yet (see
-        `admit`). With `tracing`, spans belong to the traces of clients."""
+        `admit`). `pages` makes the endpoints of a console. With `tracing`, spans belong to the traces of clients."""
         self._door = Door(memory, access, limits or Limits())
         self._tails = Tails(memory)
         self._jobs = Jobs(self._door)
@@ -77,6 +81,7 @@ class Application:
                 Endpoint("/openapi.json", _shows(documents.openapi), methods=["GET"]),
                 Endpoint("/asyncapi.json", _shows(documents.asyncapi), methods=["GET"]),
                 *(Endpoint(each.path, _Admitted(self._door, each.app)) for each in mounted),
+                *(pages(self._door) if pages is not None else ()),
             ],
             redirect_slashes=False,
             lifespan=self._lifespan,

@@ -67,7 +67,11 @@ class Door:
 
     async def client(self, request: Request) -> Client:
         """Who sends a request. Raises `Unauthorized` and `RateLimited`."""
-        found = await self.access.caller(_token(request))
+        return await self.client_with(request, _token(request))
+
+    async def client_with(self, request: Request, token: str | None) -> Client:
+        """Who sends a request with this key or token, and counts one call of it."""
+        found = await self.access.caller(token)
         request.state.client = found.name
         return Client(found, Guarded(self.memory, found.grant))
 

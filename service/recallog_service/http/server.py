@@ -15,7 +15,7 @@ from recallog import Memory
 from recallog_schemas.errors import SettingsError, StorageUnavailable
 from recallog_service import logs
 from recallog_service.access import Access
-from recallog_service.http.app import Application, Mounted
+from recallog_service.http.app import Application, Mounted, Pages
 from recallog_service.http.naming import LOOPBACK
 from recallog_service.http.transport import ABORT, WAITS
 from recallog_streams.concurrency import ended
@@ -114,6 +114,7 @@ async def server_of(
     host: str,
     port: int,
     mounted: Collection[Mounted] = (),
+    pages: Pages | None = None,
     tracing: Tracing | None = None,
 ) -> AsyncGenerator[Server]:
     """A server of a memory, which is to be run with `serve`.
@@ -129,7 +130,7 @@ async def server_of(
         except StorageUnavailable as error:
             logs.event(f"{WAITS}: {error}")
             hosts = None
-        app = Application(memory, access, hosts=hosts, mounted=mounted, tracing=tracing)
+        app = Application(memory, access, hosts=hosts, mounted=mounted, pages=pages, tracing=tracing)
         server = Server(app, host, port)
         waiting = None if hosts is not None else asyncio.create_task(_wait_for_keys(access, host, app, server))
         try:

@@ -1,4 +1,4 @@
-"""Texts as a terminal may show them: characters that change the screen, or that hide a part of a text, are written out.
+"""Texts as a terminal or a page may show them: hidden characters, and those that change the screen, are written out.
 
 These are control characters, overrides and marks of the direction of writing, characters without width, and tags. A
 joiner stays where a writing system or an emoji needs it: once, after a letter of Persian or Hindi, or in 👩‍🚀.

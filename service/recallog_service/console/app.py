@@ -1,0 +1,189 @@
+"""The console as endpoints of the HTTP door: sign-in, pages, actions, static files, and pages of errors."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from urllib.parse import parse_qs, quote
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route as Endpoint
+
+from recallog_schemas.errors import Forbidden, InvalidArgument, OutOfRange, RecallogError, Unauthorized
+from recallog_service import logs
+from recallog_service.console import forgery, pages, rendering
+from recallog_service.console.page import ROOT, Page, pages_of_models
+from recallog_service.console.rendering import STATIC
+from recallog_service.console.visit import HEADERS, Visit
+from recallog_service.http import requests
+from recallog_service.http.door import Door
+from recallog_service.http.naming import Names
+from recallog_service.http.problems import status_of
+
+COOKIE = "recallog_key"
+"""Has the key itself: it is looked up at each request, so that revoking it works at once, and no restart ends it."""
+SIGN_IN = f"{ROOT}/sign-in"
+SIGN_OUT = f"{ROOT}/sign-out"
+FORM = "application/x-www-form-urlencoded"
+
+_YEAR = "public, max-age=31536000, immutable"
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_STATIC = tuple(each for each in STATIC.iterdir() if each.suffix in _TYPES) if STATIC.is_dir() else ()
+
+
+def endpoints(door: Door) -> Sequence[Endpoint]:
+    """The endpoints of the console of a memory."""
+    return _Console(door).endpoints()
+
+
+class _Console:
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._pages = [*pages.PAGES, *pages_of_models()]
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        return [
+            *(Endpoint(f"{ROOT}/static/{each.name}", _file(each.name), methods=["GET"]) for each in _STATIC),
+            *(
+                Endpoint(each.url, self._answer(self._act(each) if each.acts else self._show(each)), methods=[method])
+                for each in self._pages
+                for method in ["POST" if each.acts else "GET"]
+            ),
+            Endpoint(SIGN_IN, self._answer(self._sign_in), methods=["GET", "POST"]),
+            Endpoint(SIGN_OUT, self._answer(self._sign_out), methods=["POST"]),
+            Endpoint(ROOT, self._answer(_unknown), methods=["GET"]),
+            Endpoint(f"{ROOT}/{{rest:path}}", self._answer(_unknown), methods=["GET", "POST"]),
+        ]
+
+    def _show(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        async def show(request: Request) -> Response:
+            return await page.show(await self._visit(request, requests.query(request)))
+
+        return show
+
+    def _act(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        async def act(request: Request) -> Response:
+            return await page.show(await self._visit(request, await self._form(request)))
+
+        return act
+
+    async def _visit(self, request: Request, given: Mapping[str, str]) -> Visit:
+        """Who sends a request: a page counts one call of the key, however many operations it calls."""
+        key = request.cookies.get(COOKIE)
+        client = await self._door.client_with(request, key)
+        named = {name: value for name, value in given.items() if value and name != forgery.FIELD}
+        return Visit(self._door, request, self._pages, key, client, named)
+
+    async def _form(self, request: Request) -> Mapping[str, str]:
+        """The fields of a form of the caller. Raises `RequestError` for one of another site."""
+        fields = await _fields(request)
+        forgery.check(fields.get(forgery.FIELD), request.cookies.get(COOKIE))
+        return fields
+
+    async def _sign_in(self, request: Request) -> Response:
+        """The form that takes a key and, once it is sent, the cookie with it."""
+        fields = requests.query(request) if request.method != "POST" else await _fields(request)
+        following = _local(fields.get("next", "/"))
+        if await self._door.access.is_open():
+            return RedirectResponse(following, status_code=303, headers=HEADERS)
+        if request.method != "POST":
+            return _sign_in_page(following)
+        key = fields.get("key", "").strip()
+        try:
+            await self._door.access.identified(key)
+        except Unauthorized:
+            return _sign_in_page(following, "This key is unknown, revoked or expired.", status=401)
+        response = RedirectResponse(following, status_code=303, headers=HEADERS)
+        response.set_cookie(COOKIE, key, httponly=True, samesite="strict", secure=_is_secure(request))
+        return response
+
+    async def _sign_out(self, request: Request) -> Response:
+        await self._form(request)
+        response = RedirectResponse(SIGN_IN, status_code=303, headers=HEADERS)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=_is_secure(request))
+        return response
+
+    def _answer(self, show: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """The endpoint of a page: an error is a page too, or a message where htmx has asked for a part of one."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await show(request)
+            except RecallogError as error:
+                return _problem(request, error)
+            except Exception as error:  # noqa: BLE001  # it is logged as a defect, and told
+                return _problem(request, logs.defect(error, request.state.request))
+
+        return answer
+
+
+async def _unknown(request: Request) -> Response:
+    raise OutOfRange(f"there is no page {request.url.path}", path="path")
+
+
+async def _fields(request: Request) -> Mapping[str, str]:
+    """The fields of a form of a page of this server. Raises `RequestError`."""
+    Names.of(request.scope["headers"]).check_same_origin()
+    body = await requests.body(request, FORM)
+    try:
+        found = parse_qs(body.decode(), keep_blank_values=True)
+    except ValueError:
+        raise InvalidArgument("the form is not valid text", rule="unparsable") from None
+    return {name: texts[-1] for name, texts in found.items()}
+
+
+def _local(url: str) -> str:
+    """The URL, if it is one of the console; else that of the start page."""
+    is_page = url.startswith((f"{ROOT}/", f"{ROOT}?")) or url == "/"
+    return url if is_page and url.isascii() and url.isprintable() and "\\" not in url else "/"
+
+
+def _is_secure(request: Request) -> bool:
+    """Whether the browser has an encrypted connection, to this server or to a proxy in front: its origin says so."""
+    return "https" in (request.url.scheme, Names.of(request.scope["headers"]).scheme)
+
+
+def _sign_in_page(following: str, problem: str = "", status: int = 200) -> Response:
+    text = (
+        rendering.environment()
+        .get_template("sign_in.html")
+        .render(title="Sign in", following=following, problem=problem)
+    )
+    return HTMLResponse(text, status_code=status, headers=HEADERS)
+
+
+def _problem(request: Request, error: RecallogError) -> Response:
+    """The page of an error. One that the caller may not see and one that does not exist are the same."""
+    status = status_of(error)
+    is_part = request.headers.get("hx-request") == "true"
+    if isinstance(error, Unauthorized) and not is_part:
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        if request.method == "GET" and COOKIE not in request.cookies:
+            address = SIGN_IN if here == "/" else f"{SIGN_IN}?next={quote(here, safe='/')}"
+            return RedirectResponse(address, status_code=303, headers=HEADERS)
+        return _sign_in_page(_local(here), "Your key was revoked or has expired. Sign in again.", status=401)
+    is_unknown = isinstance(error, Forbidden | OutOfRange)
+    text = (
+        rendering.environment()
+        .get_template("problem_part.html" if is_part else "problem.html")
+        .render(
+            title="Not found" if is_unknown else HTTPStatus(status).phrase,
+            status=status,
+            message="" if is_unknown else str(error),
+            retryable=error.retryable,
+        )
+    )
+    headers = dict(HEADERS)
+    wait_seconds = getattr(error, "retry_after_seconds", None)
+    if wait_seconds is not None or error.retryable:
+        headers["Retry-After"] = str(max(1, round(wait_seconds or 1)))
+    return HTMLResponse(text, status_code=status, headers=headers)
+
+
+def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
+    """A static file, which needs no key. Its URL has a digest of it."""
+    content, kind = (STATIC / name).read_bytes(), _TYPES[(STATIC / name).suffix]
+
+    async def show(request: Request) -> Response:
+        return Response(content, media_type=kind, headers={"Cache-Control": _YEAR})
+
+    return show

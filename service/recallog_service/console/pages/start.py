@@ -1,0 +1,117 @@
+"""The start page: what there is, and where to look."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from recallog_schemas.errors import Forbidden, RecallogError
+from recallog_schemas.views import Remembered, SpaceView, Status
+from recallog_schemas.views.base import counted
+from recallog_service.console.page import Page, Place
+from recallog_service.console.rendering import url
+from recallog_service.console.visit import Visit
+
+SPACES = 25
+"""How many spaces a page has."""
+AGENTS = 6
+"""How many agents of a space are named."""
+
+
+@dataclass(frozen=True)
+class SpaceLine:
+    """A space as the start page shows it."""
+
+    name: str
+    activity: SpaceView | None
+    agents: Sequence[str]
+    more_agents: int
+    last: Remembered | None
+    """Its newest event; None if the caller may not see it."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Something that needs somebody, and the page where it is."""
+
+    text: str
+    url: str
+    tone: str = "warn"
+    more: str = ""
+
+
+async def start(visit: Visit) -> Response:
+    """The spaces with their agents and last activity, the health of the memory, and what needs somebody."""
+    lines, following = await _spaces(visit)  # first: in a folder, asking folds what was published since
+    status, problem = await _status(visit)
+    return await visit.page(
+        "start.html",
+        title="Start",
+        command=("admin.status", {}) if status else ("spaces", {}),
+        status=status,
+        problem=problem,
+        attention=list(_attention(status)) if status else (),
+        spaces=lines,
+        following=following,
+        panels=await visit.panels(Place.START),
+    )
+
+
+async def _status(visit: Visit) -> tuple[Status | None, RecallogError | None]:
+    """The status of the memory, for operators; else the error in its place."""
+    try:
+        return await visit.ask("admin.status"), None
+    except Forbidden:
+        return None, None
+    except RecallogError as error:
+        return None, error
+
+
+def _attention(status: Status) -> Iterator[Attention]:
+    operations = url("/operations")
+    for fault in status.faults:
+        yield Attention(fault.problem, operations, "bad" if fault.severe else "warn", fault.remedy)
+    if dead := sum(each.dead_letters for each in status.partitions):
+        yield Attention(counted(dead, "dead letter"), f"{operations}#dead-letters", "bad", "records that no view has")
+    for each in status.partitions:
+        if each.problem:
+            yield Attention(f"{each.views}, partition {each.partition}", operations, "bad", each.problem)
+        elif each.lag:
+            behind = f"{each.views}, partition {each.partition}: {counted(each.lag, 'record')} not processed yet"
+            yield Attention(behind, operations)
+    if status.index is not None and status.index.state not in ("current", "none"):
+        tone = "bad" if status.index.state in ("failing", "unavailable") else "warn"
+        yield Attention(f"The semantic index is {status.index.state}", operations, tone, status.index.problem)
+    if status.pending:
+        first = status.pending[0]
+        more = f"first {first.kind} of {first.agent} in {first.space}"
+        due = f"{counted(status.pending_total, 'trigger')} due"
+        yield Attention(due, f"{url('/space', space=first.space)}#due", "warn", more)
+
+
+async def _spaces(visit: Visit) -> tuple[Sequence[SpaceLine], str | None]:
+    """A page of the spaces, and the cursor of the next one. For a key of one agent, the spaces that it names."""
+    with suppress(Forbidden):
+        page = await visit.ask("spaces", limit=SPACES, cursor=visit.given.get("cursor"))
+        return await asyncio.gather(*(_line(visit, each.space, each) for each in page)), page.next
+    return await asyncio.gather(*(_line(visit, each, None) for each in await visit.spaces())), None
+
+
+async def _line(visit: Visit, space: str, activity: SpaceView | None) -> SpaceLine:
+    agents: Any = ()
+    if activity is not None:
+        agents = [each.name for each in await visit.ask("agents", space=space, limit=AGENTS)]
+    elif visit.only_agent is not None:
+        agents = [visit.only_agent]
+    more = 0 if activity is None else activity.agents - len(agents)
+    return SpaceLine(space, activity, agents, more, await _last(visit, space))
+
+
+async def _last(visit: Visit, space: str) -> Remembered | None:
+    return None
+
+
+PAGES = (Page("", start, "Start", key="g s"),)

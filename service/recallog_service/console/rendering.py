@@ -1,0 +1,104 @@
+"""Templates: where they are, and what they can call. What agents have stored is hostile, and is escaped here."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from recallog.version import __version__
+from recallog_schemas.models import import_parts
+from recallog_service.console.page import ROOT
+from recallog_service.visible import visible
+
+STATIC = Path(__file__).with_name("static")
+CUT_CHARS = 2_000
+"""A text is shown up to here; the page of its event shows it whole. A page of events stays small whatever they say."""
+FOLD_CHARS, FOLD_LINES = 400, 5
+"""A text with more characters or lines is folded."""
+
+
+@cache
+def environment() -> Environment:
+    """The templates of the console, and of memory models by the names of these."""
+    of_models = {
+        part.__name__.split(".")[-2]: FileSystemLoader(Path(str(part.__file__)).with_name("templates"))
+        for part in import_parts("recallog_service", "panels")
+    }
+    found = Environment(
+        autoescape=True,
+        auto_reload=False,
+        finalize=_shown,
+        loader=ChoiceLoader([FileSystemLoader(Path(__file__).with_name("templates")), PrefixLoader(of_models)]),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    found.globals |= {"url": url, "static": static_url, "version": __version__}
+    found.filters |= {"ago": ago, "bytes": bytes_of, "exactly": exactly, "fold": is_long, "number": number}
+    found.globals |= {"CUT_CHARS": CUT_CHARS, "FOLD_CHARS": FOLD_CHARS, "FOLD_LINES": FOLD_LINES}
+    return found
+
+
+def _shown(value: Any) -> Any:
+    """What a template writes: characters of a text that hide something, or change the order of others, are written
+    out."""
+    return visible(value) if type(value) is str else value
+
+
+def exactly(value: str) -> Markup:
+    """A text as it is, escaped: for values of forms, which come back."""
+    return escape(value)
+
+
+def url(path: str, given: Mapping[str, Any] | None = None, **changed: Any) -> Markup:
+    """The URL of a page by its path, such as `/space`, with arguments: `given`, where `changed` has no others.
+
+    An argument that is None or "" is left out.
+    """
+    arguments = {name: value for name, value in {**(given or {}), **changed}.items() if value not in (None, "")}
+    query = urlencode(arguments, doseq=True, errors="surrogatepass")
+    found = "/" if path == "/" else f"{ROOT}{path}"
+    return escape(f"{found}?{query}" if query else found)
+
+
+@cache
+def static_url(name: str) -> str:
+    """The URL of a static file. It changes with the file: browsers keep what they have for a year."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"{ROOT}/static/{name}?v={digest}"
+
+
+def number(value: int) -> str:
+    """A number with its thousands apart."""
+    return f"{value:,}"
+
+
+def bytes_of(size: float) -> str:
+    """A size in bytes: `1.5 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1_000:
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1_000
+    return f"{size:,.1f} TB"
+
+
+def ago(at: datetime) -> str:
+    """How long ago a time is: `5 min ago`; "in 5 min" if it is ahead."""
+    seconds = (datetime.now(UTC) - at).total_seconds()
+    passed = abs(seconds)
+    for most, unit, word in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h"), (1e12, 86_400, "d")):
+        if passed < most:
+            amount = f"{int(passed // unit):,} {word}"
+            return f"in {amount}" if seconds < 0 else f"{amount} ago"
+    return f"{at:%Y-%m-%d}"
+
+
+def is_long(text: str) -> bool:
+    """Whether a text is folded."""
+    return len(text) > FOLD_CHARS or text.count("\n", 0, FOLD_CHARS) >= FOLD_LINES

@@ -1,0 +1,186 @@
+"""A visit: one request of one caller, with what a page may ask, and the answers that it can give."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from recallog import Memory
+from recallog.operations.facade import all_operations
+from recallog_schemas.errors import Forbidden, InvalidInput, OutOfRange, RecallogError
+from recallog_service.access.grants import ANY
+from recallog_service.command_lines import command_line
+from recallog_service.console import forgery, rendering
+from recallog_service.console.page import Page, Panel, Place, panels_of_models
+from recallog_service.http.door import Client, Door
+
+OPERATIONS = all_operations(Memory)
+NAVIGATION_ITEMS = 100
+"""How many spaces, and agents of one space, the navigation names."""
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # Not `no-referrer`: with it, browsers do not say which origin sends a form.
+    "Referrer-Policy": "same-origin",
+}
+"""Of every page: it has no script or style but the files of the console, and nobody else may show it in a frame."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A panel with its answer, or with the error in its place."""
+
+    panel: Panel
+    answer: Any
+    problem: RecallogError | None = None
+
+
+@dataclass
+class Visit:
+    """One request of one caller."""
+
+    door: Door
+    request: Request
+    pages: Sequence[Page]
+    key: str | None
+    """The key that the caller has signed in with; None: none is needed."""
+    client: Client
+    given: Mapping[str, str]
+    """The arguments: those in the query or, for an action, the fields of the form. Empty ones are left out."""
+
+    # What a page asks
+
+    async def ask(self, operation: str, **arguments: Any) -> Any:
+        """The answer of an operation, by its qualified name. Arguments that are None are left out. Raises its errors,
+        and `Forbidden` for what the caller may not see."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return await self.door.answer(self.client, OPERATIONS[operation], given)
+
+    def may(self, operation: str, **arguments: Any) -> bool:
+        """Whether the caller may call an operation with these arguments: actions that are not allowed are not shown."""
+        try:
+            self.client.memory.admit(OPERATIONS[operation], arguments)
+        except Forbidden:
+            return False
+        except InvalidInput:  # the grant is checked before the values
+            return True
+        return True
+
+    def text(self, name: str) -> str:
+        """A required argument. Raises `OutOfRange` without it: there is no such page."""
+        if name not in self.given:
+            raise OutOfRange(f"{name}: is missing in the address of the page", path=name)
+        return self.given[name]
+
+    @cached_property
+    def only_agent(self) -> str | None:
+        """The agent that the caller is; None: it may ask about any."""
+        grant = self.client.caller.grant
+        return grant.agent if grant.is_of_one_agent else None
+
+    async def panels(self, place: Place, **given: Any) -> list[Shown]:
+        """The panels of memory models on a page, with their answers, asked at the same time. An error is shown in the
+        place of its panel."""
+        asked = [self.panel(each, **given) for each in panels_of_models(place)]
+        return [each for each in await asyncio.gather(*asked) if each is not None]
+
+    async def panel(self, panel: Panel, **given: Any) -> Shown | None:
+        """A panel with its answer; None if the caller may not see it."""
+        known = OPERATIONS[panel.operation].parameters
+        arguments = {name: value for name, value in {**given, **panel.arguments}.items() if name in known}
+        try:
+            return Shown(panel, await self.ask(panel.operation, **arguments))
+        except Forbidden:
+            return None
+        except RecallogError as error:
+            return Shown(panel, None, error)
+
+    # What it answers
+
+    async def page(
+        self,
+        template: str,
+        *,
+        title: str,
+        command: tuple[str, Mapping[str, Any]] | str = "",
+        code: int = 200,
+        **context: Any,
+    ) -> Response:
+        """A whole page. `command` is an operation with arguments, whose command line answers the same, or such a line.
+
+        What the template has besides `context`: `visit`, `given`, `may`, `csrf`, `nav`, `here` (its own path), and `ui`
+        (the macros).
+        """
+        if isinstance(command, tuple):
+            operation, arguments = command
+            command = command_line(OPERATIONS[operation], {key: value for key, value in arguments.items() if value})
+        navigation = await self._navigation()
+        return self.fragment(template, code=code, title=title, command=command, nav=navigation, **context)
+
+    def fragment(self, template: str, *, code: int = 200, **context: Any) -> Response:
+        """A part of a page, which htmx puts in its place."""
+        found = rendering.environment().get_template(template)
+        known = {
+            "visit": self,
+            "given": self.given,
+            "may": self.may,
+            "csrf": forgery.token_for(self.key),
+            "here": self.request.url.path,
+            **context,
+        }
+        known["ui"] = found.environment.get_template("macros.html").make_module(known)
+        return HTMLResponse(found.render(known), status_code=code, headers=HEADERS)
+
+    def redirect(self, url: str) -> Response:
+        """Go to a page of the console after an action. `url` is one of `rendering.url`."""
+        return RedirectResponse(url.replace("&amp;", "&"), status_code=303, headers=HEADERS)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether htmx asks, for a part of a page."""
+        return self.request.headers.get("hx-request") == "true"
+
+    async def _navigation(self) -> Mapping[str, Any]:
+        """What the navigation has: spaces, the agents of the space, and pages that the caller may open."""
+        space, agent = self.given.get("space"), self.given.get("agent")
+        arguments = {name: value for name, value in (("space", space), ("agent", agent)) if value}
+        needed = {Place.START: True, Place.SPACE: space, Place.AGENT: space and agent}
+        links = [
+            each
+            for each in self.pages
+            if each.link and needed.get(each.place) and (not each.needs or self._may_open(each, arguments))
+        ]
+        return {
+            "links": links,
+            "space": space,
+            "agent": agent,
+            "spaces": await self.spaces(),
+            "agents": await self._agents(space) if space else (),
+        }
+
+    def _may_open(self, page: Page, arguments: Mapping[str, str]) -> bool:
+        known = OPERATIONS[page.needs].parameters
+        return self.may(page.needs, **{name: value for name, value in arguments.items() if name in known})
+
+    async def spaces(self) -> Sequence[str]:
+        """The spaces that the navigation names: those of the grant."""
+        with suppress(Forbidden):
+            return [each.space for each in await self.ask("spaces", limit=NAVIGATION_ITEMS)]
+        return [each for each in self.client.caller.grant.spaces if not each.endswith(ANY)]
+
+    async def _agents(self, space: str) -> Sequence[str]:
+        if self.only_agent is not None:
+            return [self.only_agent]
+        with suppress(Forbidden):
+            return [each.name for each in await self.ask("agents", space=space, limit=NAVIGATION_ITEMS)]
+        return ()
