@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from recallog.components import Components
     from recallog.reactors.asker import Asked, Asker
+    from recallog.reactors.chat_model import ChatModel
     from recallog.reading.projection_group import ProjectionGroup
     from recallog.reading.query_router import QueryRouter
     from recallog.reading.read_session import ReadSession
@@ -110,7 +111,11 @@ class MemoryAccess(Host):
         """What counts the tokens of prompts, if the program gave it."""
         self.given: Mapping[str, Any] = {}
         """What the program gave to ask models, by the name of its `Asker`."""
+        self.chat_model: ChatModel | None = None
+        """What is asked for all other purposes, if the program gave it."""
         self._askers: dict[str, Any] = {}
+        self._chat_models: dict[str, ChatModel] = {}
+        """By the URL of the settings."""
         self._near_agents: dict[tuple[str, str], str | None] = {}
         """By space and the name of an agent that was never seen: the agent that it was probably meant to be."""
         self._declared: dict[tuple[str, str], bool] = {}
@@ -127,7 +132,8 @@ class MemoryAccess(Host):
             for observer in self.observers:
                 await observer.close()
         self._closed = True
-        for asked in self._askers.values():
+        models = [*self._chat_models.values(), self.chat_model]
+        for asked in (*self._askers.values(), *models):
             if asked is not None:
                 await asked.close()
         if self._built is not None:
@@ -149,9 +155,21 @@ class MemoryAccess(Host):
         self.check_open()
         if asker.name not in self._askers:
             given = self.given.get(asker.name)
-            self._askers[asker.name] = asker.of_settings(self.settings) if given is None else given
+            self._askers[asker.name] = self._made(asker) if given is None else given
         found: Asked = self._askers[asker.name]
         return found
+
+    def _made(self, asker: "Asker[Asked]") -> "Asked":
+        if self.chat_model is not None:
+            return asker.by_model(self.chat_model)
+        from recallog.reactors import model_settings
+
+        url = model_settings.named_model(self.settings, asker.use)
+        if self.settings is None or url is None:
+            return asker.offline()
+        if url not in self._chat_models:
+            self._chat_models[url] = model_settings.endpoint_of(self.settings, url)
+        return asker.by_model(self._chat_models[url])
 
     @cached_property
     def scrubber(self) -> "Scrubber | None":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recallog.operations.facade import operation as operation
     from recallog.operations.operation import Scope as Scope
     from recallog.operations.parameters import At as At
+    from recallog.reactors.chat_model import ChatModel as ChatModel
     from recallog.reactors.reactor import DueTrigger as DueTrigger
     from recallog.reactors.reactor import Reactor as Reactor
     from recallog.reading.read_session import ReadSession as ReadSession

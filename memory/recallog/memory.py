@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from recallog.models import Parts
     from recallog.models.extending import FactExtractor, Reflector, Summarizer, Synthesizer
     from recallog.queries.salient import SalienceQuery
+    from recallog.reactors.chat_model import ChatModel
     from recallog.reactors.loop import Background, ReactorLoop
     from recallog.reactors.reactor import Reactor
     from recallog.reading.read_session import ReadSession
@@ -106,6 +107,7 @@ class Memory(Parts):
         *,
         progress: Progress | None = None,
         reactors: "bool | Sequence[Reactor]" = False,
+        chat_model: "ChatModel | None" = None,
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
@@ -127,6 +129,7 @@ class Memory(Parts):
         given = {"reflector": reflector, "extractor": extractor, "synthesizer": synthesizer, "summarizer": summarizer}
         chosen = model.chosen(models)
         self._access = MemoryAccess(components, progress, self, self._wake_reactor)
+        self._access.chat_model = chat_model
         self._access.given = given
         self._access.sections = [each.prompt for each in chosen if each.prompt is not None]
         self._access.candidates = {each.name: each.candidates for each in chosen if each.candidates is not None}
@@ -152,6 +155,7 @@ class Memory(Parts):
         projections: "Sequence[Projection]" = (),
         progress: Progress | None = None,
         reactors: "bool | Sequence[Reactor]" = False,
+        chat_model: "ChatModel | None" = None,
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
@@ -173,11 +177,13 @@ class Memory(Parts):
 
         `reactors` are reactors of your own: they answer the triggers of their kinds, and the built-in ones all others.
         With a list, also an empty one, or True, and inside `async with`, triggers that fall due are answered in the
-        background; otherwise `react` answers them. Reflections are written by `reflector` (default: the one that
-        `RECALLOG_REFLECTOR` names, else the offline one). `extractor` draws facts from turns and for
-        `long_term.extract_facts`, `synthesizer` answers `long_term.reflect`, and `summarizer` writes the summaries of
-        conversations (defaults: `RECALLOG_EXTRACTOR`, `RECALLOG_SYNTHESIZER` and `RECALLOG_SUMMARIZER`, else offline
-        ones). `reranker` scores the best hits of `recall` again, each together
+        background; otherwise `react` answers them.
+
+        `chat_model` is what reflects, draws facts, summarises and answers; default: the model that `RECALLOG_MODEL`
+        names, else rules do, offline. For one purpose alone, or for a rule of your own, there are `reflector` (writes
+        beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
+        `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
+        when it is closed. `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
@@ -204,6 +210,7 @@ class Memory(Parts):
             composed if is_served else composed(),
             progress=progress,
             reactors=reactors,
+            chat_model=chat_model,
             reflector=reflector,
             extractor=extractor,
             synthesizer=synthesizer,
@@ -224,6 +231,7 @@ class Memory(Parts):
         *,
         projections: "Sequence[Projection]" = (),
         reactors: "bool | Sequence[Reactor]" = False,
+        chat_model: "ChatModel | None" = None,
         reflector: "Reflector | None" = None,
         extractor: "FactExtractor | None" = None,
         synthesizer: "Synthesizer | None" = None,
@@ -240,11 +248,12 @@ class Memory(Parts):
         from recallog import composition
 
         _check_given(projections)
-        settings = Settings.valid(ledger="memory://", views="memory://", index="off", reflector="extractive")
+        settings = Settings.valid(ledger="memory://", views="memory://", index="off")
         components = composition.compose(settings, projections, models=models)
         return cls._having(models)(
             components,
             reactors=reactors,
+            chat_model=chat_model,
             reflector=reflector,
             extractor=extractor,
             synthesizer=synthesizer,

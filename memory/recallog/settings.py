@@ -146,42 +146,26 @@ class Settings(BaseSettings):
     count_accesses: bool = True
     """Whether queries count the entries that they show (`memory.accessed`). Off, they leave no trace: for debugging and
     evaluation."""
-    reflector: str = "extractive"
-    """What answers due reflections: `extractive` (offline, quotes the events), or the URL of an endpoint for OpenAI's
-    chat completions. With a URL, events that the agents have seen leave this machine."""
-    reflector_model: str | None = None
-    """The name of the endpoint's model."""
-    reflector_api_key: SecretStr | None = None
-    """The API key that is sent to the endpoint."""
-    reflector_timeout_seconds: float = Field(default=30.0, gt=0)
-    """How long to wait for an answer of the endpoint."""
-    extractor: str = "heuristic"
-    """What draws facts from texts: `heuristic` (offline; English and Chinese), or the URL of an endpoint for OpenAI's
-    chat completions. With a URL, what agents could see in their turns leaves this machine."""
-    extractor_model: str | None = None
-    """The name of the extractor's model."""
-    extractor_api_key: SecretStr | None = None
-    """The API key that is sent to the extractor's endpoint."""
-    extractor_timeout_seconds: float = Field(default=30.0, gt=0)
-    """How long to wait for an answer of the extractor's endpoint."""
-    synthesizer: str = "extractive"
-    """What answers `long_term.reflect`: `extractive` (offline, quotes entries), or the URL of an endpoint for OpenAI's
-    chat completions. With a URL, the entries that a question finds leave this machine."""
-    synthesizer_model: str | None = None
-    """The name of the synthesizer's model."""
-    synthesizer_api_key: SecretStr | None = None
-    """The API key that is sent to the synthesizer's endpoint."""
-    synthesizer_timeout_seconds: float = Field(default=30.0, gt=0)
-    """How long to wait for an answer of the synthesizer's endpoint."""
-    summarizer: str = "extractive"
-    """What summarises the beginning of long conversations: `extractive` (offline, quotes messages), or the URL of an
-    endpoint for OpenAI's chat completions. With a URL, messages of users and agents leave this machine."""
-    summarizer_model: str | None = None
-    """The name of the summarizer's model."""
-    summarizer_api_key: SecretStr | None = None
-    """The API key that is sent to the summarizer's endpoint."""
-    summarizer_timeout_seconds: float = Field(default=30.0, gt=0)
-    """How long to wait for an answer of the summarizer's endpoint."""
+    model: str | None = None
+    """The chat model that reflects, extracts facts, summarises and answers: the URL of an endpoint for OpenAI's chat
+    completions and the model's name, `https://host/v1#name`. With it, texts that agents have seen, said and kept leave
+    this machine. Its option `timeout_seconds` (30) is the limit of a request: `https://host/v1?timeout_seconds=60#name`.
+    Default: rules answer, offline."""
+    model_api_key: SecretStr | None = None
+    """The API key of that model. It is sent to no other host: the key of another one is in the environment variable
+    that the option `api_key_variable` of its URL names."""
+    model_reflect: str | None = None
+    """The model that answers due reflections, if it is not that of `model`: a URL with a name, or `off` for the rule
+    that quotes events."""
+    model_extract: str | None = None
+    """The model that draws facts from texts, if it is not that of `model`: a URL with a name, or `off` for the rule for
+    English and Chinese."""
+    model_summarize: str | None = None
+    """The model that summarises the beginning of long conversations, if it is not that of `model`: a URL with a name,
+    or `off` for the rule that quotes messages."""
+    model_answer: str | None = None
+    """The model that answers `long_term.reflect`, if it is not that of `model`: a URL with a name, or `off` for the
+    rule that quotes entries."""
 
 
 def _folder(home: object) -> Path:

@@ -67,9 +67,7 @@ class Conductor:
         self.settings = {"RECALLOG_LEDGER": ledger, "RECALLOG_VIEWS": redis.url}
         of_workers = {
             **self.settings,
-            "RECALLOG_REFLECTOR": f"http://{model.address}",
-            "RECALLOG_REFLECTOR_MODEL": "small",
-            "RECALLOG_REFLECTOR_TIMEOUT_SECONDS": "5",
+            "RECALLOG_MODEL": f"http://{model.address}?timeout_seconds=5#small",
         }
         self.workers = {name: Worker(folder / name, of_workers) for name in campaign.worker_names}
         self.rebuilds = Rebuilds(folder, self.settings, self.counts.findings)

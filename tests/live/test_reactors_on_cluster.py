@@ -117,7 +117,7 @@ def test_triggers_of_all_kinds_are_answered_and_a_rebuild_triggers_nothing(clust
 def test_an_agent_that_dies_after_the_model_s_answer_costs_a_repeat_and_no_second_answer(cluster: Cluster) -> None:
     asked = threading.Event()
     with ChatServer() as server:
-        model = {"RECALLOG_REFLECTOR": server.url, "RECALLOG_REFLECTOR_MODEL": "small"}
+        model = {"RECALLOG_MODEL": f"{server.url}#small"}
         first = cluster.worker(only=ROLES, **model)
         first.wait_until_live()
         wants = [event("agent.configured", space=space, payload={"reflection_threshold": 2}) for space in SPACES]

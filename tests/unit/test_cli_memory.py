@@ -386,8 +386,8 @@ def test_react_calls_the_model_at_a_url_with_the_key_of_the_environment(home: Pa
     with ChatServer(belief("It was not the smith.", "t-3")) as server:
         result = clean(
             recallog(
-                "react", "--reflector", server.url, "--model", "small", "--home", home,
-                RECALLOG_REFLECTOR_API_KEY="sk-secret",
+                "react", "--model", f"{server.url}#small", "--home", home,
+                RECALLOG_MODEL_API_KEY="sk-secret",
             )
         )  # fmt: skip
     assert result.out.endswith("widow  agent.reflected  It was not the smith.\n  based on t-3\n")
@@ -398,9 +398,9 @@ def test_react_calls_the_model_at_a_url_with_the_key_of_the_environment(home: Pa
 
 @pytest.mark.models("beliefs")
 @pytest.mark.usefixtures("_no_proxy")
-def test_reflector_and_model_can_be_set_in_the_environment(home: Path) -> None:
+def test_the_model_can_be_set_in_the_environment(home: Path) -> None:
     with ChatServer(belief("It was not the smith.", "t-3")) as server:
-        environment = {"RECALLOG_REFLECTOR": server.url, "RECALLOG_REFLECTOR_MODEL": "small"}
+        environment = {"RECALLOG_MODEL": f"{server.url}#small"}
         assert "It was not the smith." in clean(recallog("react", "--home", home, **environment)).out
 
 
@@ -408,7 +408,7 @@ def test_reflector_and_model_can_be_set_in_the_environment(home: Path) -> None:
 @pytest.mark.usefixtures("_no_proxy")
 def test_a_failed_reflection_exits_with_1_and_is_no_longer_due(home: Path) -> None:
     with ChatServer(status(400, "too rude")) as server:
-        result = recallog("react", "--reflector", server.url, "--model", "small", "--home", home)
+        result = recallog("react", "--model", f"{server.url}#small", "--home", home)
     assert (result.code, result.err) == (1, "")
     assert re.match("0:9  village  widow  reflection.failed  .*too rude", result.out)
     assert clean(recallog("react", "--home", home)).out == "no trigger is due\n"
@@ -417,10 +417,10 @@ def test_a_failed_reflection_exits_with_1_and_is_no_longer_due(home: Path) -> No
 @pytest.mark.models("beliefs")
 @pytest.mark.usefixtures("_no_proxy")
 def test_a_misconfigured_reflector_exits_with_3_and_reflections_stay_due(home: Path) -> None:
-    failed(recallog("react", "--reflector", "http://127.0.0.1:1", "--home", home), 3, "RECALLOG_REFLECTOR_MODEL")
-    failed(recallog("react", "--reflector", "ftp://x", "--model", "small", "--home", home), 3, "URL must be")
+    failed(recallog("react", "--model", "http://127.0.0.1:1", "--home", home), 3, "no model is named")
+    failed(recallog("react", "--model", "ftp://x#small", "--home", home), 3, "URL of the model must be")
     with ChatServer(status(401)) as server:
-        failed(recallog("react", "--reflector", server.url, "--model", "small", "--home", home), 3, "API key")
+        failed(recallog("react", "--model", f"{server.url}#small", "--home", home), 3, "API key")
     assert clean(recallog("reflection", "village", "widow", "--json", "--home", home)).json["due"]
 
 
@@ -439,7 +439,7 @@ def test_react_exits_with_3_while_another_process_reacts(home: Path) -> None:
 
 def test_help_of_react_warns_that_texts_leave_the_machine_and_has_no_key_option() -> None:
     shown = " ".join(clean(recallog("react", "--help")).out.split())
-    assert "With a URL as the reflector, texts leave this machine" in shown
+    assert "With a model, texts leave this machine" in shown
     assert "--key" not in shown
     assert "--api-key" not in shown
 

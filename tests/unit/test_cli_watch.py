@@ -207,7 +207,7 @@ def test_a_setting_can_make_a_reflection_due(home: Path) -> None:
 def test_a_failed_reflection_is_shown(home: Path) -> None:
     publish(home, configured("widow", 1), spoke("a"))
     with ChatServer(status(400, "no")) as server:
-        code = recallog("react", "--reflector", server.url, "--model", "m", "--home", home, NO_PROXY="*").code
+        code = recallog("react", "--model", f"{server.url}#m", "--home", home, NO_PROXY="*").code
     assert code == 1
     assert watched(home)[-1] == "· widow: the reflection failed"
     assert re.match("0:2  turn 000  widow  reflection.failed  .*400 Bad Request", watched(home)[-2])
@@ -402,7 +402,7 @@ def test_react_shows_answers_of_other_processes(home: Path) -> None:
 def test_react_continues_after_a_failed_reflection(home: Path) -> None:
     publish(home, configured("widow", 1), spoke("a", id="e-1"))
     with ChatServer(status(400, "too rude"), belief("It is so.", "e-2")) as server:
-        environment = {"RECALLOG_REFLECTOR": server.url, "RECALLOG_REFLECTOR_MODEL": "small"}
+        environment = {"RECALLOG_MODEL": f"{server.url}#small"}
         with running("react", "--follow", "--home", home, **environment) as react:
             react.until("answering due reflections in all spaces, with small", "err")
             react.until("reflection.failed  .*too rude")
@@ -414,7 +414,7 @@ def test_react_continues_after_a_failed_reflection(home: Path) -> None:
 def test_react_exits_with_3_if_the_reflector_is_misconfigured(home: Path) -> None:
     publish(home, configured("widow", 1), spoke("a"))
     with ChatServer(status(401)) as server:
-        with running("react", "--follow", "--reflector", server.url, "--model", "small", "--home", home) as react:
+        with running("react", "--follow", "--model", f"{server.url}#small", "--home", home) as react:
             assert react.ended() == 3
     assert "error" in react.seen["err"][-1]
     assert "API key" in react.seen["err"][-1]

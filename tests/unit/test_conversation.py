@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from recallog import Event, InvalidArgument, Memory, ModelFailed, ModelMisconfigured, Settings
+from recallog import Event, InvalidArgument, Memory, ModelFailed, Settings
 from recallog.extending import Summarizer
 from recallog.models.conversations import adding
-from recallog.models.conversations.askers import SUMMARIZER
 from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.tables import ConversationKey
 from recallog_schemas import limits
@@ -997,7 +996,7 @@ def test_an_endpoint_summarises_what_was_said(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("NO_PROXY", "*")
 
     async def work(url: str) -> None:
-        home = Settings(home=tmp_path, index="off", summarizer=url, summarizer_model="small")
+        home = Settings(home=tmp_path, index="off", model_summarize=f"{url}#small")
         async with Memory.open(home) as memory:
             await memory.conversation.add(*CHAT, [CALL, LOOKED, BOOKED, *talk(18)])
             assert await memory.react()
@@ -1009,5 +1008,3 @@ def test_an_endpoint_summarises_what_was_said(tmp_path: Path, monkeypatch: pytes
         assert request.lines[0] == {"role": "assistant", "calls": 'look({"city": "Oslo"}); book(not JSON)'}
         assert request.lines[3] == {"role": "user", "text": "message 0"}
         assert len(request.lines) == 13
-    with pytest.raises(ModelMisconfigured, match="RECALLOG_SUMMARIZER_MODEL"):
-        SUMMARIZER.of_settings(Settings(home=tmp_path, summarizer="http://localhost:1"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recallog import Event, Memory, ModelFailed, ModelMisconfigured, Settings
 from recallog.composition import assemble
 from recallog.extending import ExtractionRequest, Fact
-from recallog.models.facts.askers import EXTRACTOR
+from recallog.reactors.chat_endpoint import ChatEndpoint
 from recallog_projections.models.facts import due
 from recallog_projections.models.long_term import tables as entries
 from recallog_projections.stores.memory import MemoryStore
@@ -77,8 +77,7 @@ def test_a_turn_that_ends_is_due_for_an_agent_that_is_set_to_it_alone() -> None:
 def test_the_facts_of_a_turn_become_entries_of_its_agent_with_their_sources() -> None:
     async def work() -> None:
         with ChatServer(facts(ACME[0] | {"sources": ["e-2", "e-9"]}, ACME[1], {"content": " "}, {}, 7)) as server:
-            chosen = Settings.valid(home=Path("unused"), extractor=server.url, extractor_model="small")
-            async with Memory.in_memory(extractor=EXTRACTOR.of_settings(chosen)) as memory:
+            async with Memory.in_memory(chat_model=ChatEndpoint(server.url, "small")) as memory:
                 said = [
                     spoke("Acme Corp prefers React.", "user", id="e-1", audience=(AGENT,)),
                     spoke("They sit in Berlin.", "user", id="e-2", audience=(AGENT,)),
@@ -141,9 +140,7 @@ def test_in_a_space_that_shares_its_entries_a_fact_is_shared_only_if_everybody_c
 def test_an_extractor_that_fails_leaves_one_failure_and_the_memory_goes_on(replies: list[Any], tmp_path: Path) -> None:
     async def work() -> None:
         with ChatServer(*replies) as server:
-            chosen = Settings.valid(
-                home=tmp_path, index="off", extractor=server.url, extractor_model="small", ledger=None, views=None
-            )
+            chosen = Settings.valid(home=tmp_path, index="off", model=f"{server.url}#small", ledger=None, views=None)
             async with Memory.open(chosen) as memory:
                 await memory.publish_many([configured(), spoke("Acme Corp prefers React."), ended()])
                 (reaction,) = await memory.react()

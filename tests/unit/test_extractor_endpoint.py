@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from recallog.models.facts.extractor import ExtractionRequest, Fact, Utterance, ask
-from recallog.models.facts.extractor_endpoint import EndpointExtractor
+from recallog.models.facts.model_extractor import ModelExtractor
+from recallog.reactors.chat_endpoint import ChatEndpoint
 from recallog_schemas.errors import ModelFailed, ModelMisconfigured
 from support.chat_server import ChatServer, Reply, completion, facts, status
 from support.events import run
@@ -34,11 +35,11 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def extracted(server: ChatServer, request: ExtractionRequest = REQUEST) -> Sequence[Fact]:
     async def work() -> Sequence[Fact]:
-        extractor = EndpointExtractor(server.url, "small", "sk-secret")
+        model = ChatEndpoint(server.url, "small", "sk-secret")
         try:
-            return await ask(extractor, request, attempts=1)
+            return await ask(ModelExtractor(model), request, attempts=1)
         finally:
-            await extractor.close()
+            await model.close()
 
     return run(work())
 
@@ -113,5 +114,3 @@ def test_anything_else_is_a_failure_that_may_pass(reply: Reply) -> None:
 def test_a_refused_key_is_for_the_operator() -> None:
     with ChatServer(status(401)) as server, pytest.raises(ModelMisconfigured, match="API key"):
         extracted(server)
-    with pytest.raises(ModelMisconfigured, match="the extractor's URL"):
-        EndpointExtractor("ftp://example.com", "small")

@@ -217,7 +217,7 @@ def test_what_is_wrong_with_a_built_in_reactor_that_is_replaced_does_not_matter(
             raise ModelFailed("no words", retryable=False)
 
     async def work() -> None:
-        settings = Settings(home=tmp_path, reflector="http://127.0.0.1:1")
+        settings = Settings(home=tmp_path, model_reflect="http://127.0.0.1:1")
         async with opened(Memory.open(settings, reactors=[Reflecting()])) as memory:
             await memory.publish_many(reflecting("baker"))
             (reaction,) = await memory.react()
@@ -548,14 +548,14 @@ def test_a_model_that_cannot_be_made_stops_its_own_kind_only(tmp_path: Path) -> 
     """The loop was not built at all, and erasures waited for the name of a model."""
 
     async def work() -> None:
-        async with Memory.open(Settings(home=tmp_path, reflector="http://127.0.0.1:1")) as memory:
+        async with Memory.open(Settings(home=tmp_path, model_reflect="http://127.0.0.1:1")) as memory:
             await memory.publish_many([*reflecting("baker"), *turn_with_a_note("smith")])
-            with pytest.raises(ModelMisconfigured, match="RECALLOG_REFLECTOR_MODEL"):
+            with pytest.raises(ModelMisconfigured, match="no model is named"):
                 await memory.react()
             assert (await memory.long_term.list(SPACE, "smith")).entries
             (due,) = await memory.pending()
             assert due.why is not None
-            assert due.why.startswith("misconfigured: the reflector is an endpoint")
+            assert due.why.startswith("misconfigured: no model is named for http://127.0.0.1:1")
 
     run(work())
 

@@ -154,7 +154,7 @@ def test_a_failed_reflection_is_recorded_and_the_memory_continues(tmp_path: Path
 def test_a_wrong_configuration_consumes_no_trigger(tmp_path: Path) -> None:
     async def work() -> None:
         with ChatServer(status(401)) as server:
-            settings = Settings(home=tmp_path, reflector=server.url, reflector_model="small")
+            settings = Settings(home=tmp_path, model=f"{server.url}#small")
             async with Memory.open(settings) as memory:
                 await prepared(memory, "baker")
                 with pytest.raises(ModelMisconfigured):
@@ -164,10 +164,10 @@ def test_a_wrong_configuration_consumes_no_trigger(tmp_path: Path) -> None:
     run(work())
 
 
-def test_an_error_about_a_url_without_a_model_names_the_setting(tmp_path: Path) -> None:
+def test_an_error_about_a_url_without_a_model_says_where_its_name_goes(tmp_path: Path) -> None:
     async def work() -> None:
-        async with Memory.open(Settings(home=tmp_path, reflector="http://127.0.0.1:1")) as memory:
-            with pytest.raises(ModelMisconfigured, match="RECALLOG_REFLECTOR_MODEL"):
+        async with Memory.open(Settings(home=tmp_path, model="http://127.0.0.1:1")) as memory:
+            with pytest.raises(ModelMisconfigured, match=r"no model is named for .*#name"):
                 await memory.react()
 
     run(work())
@@ -177,7 +177,7 @@ def test_an_endpoint_s_belief_becomes_the_agent_s(tmp_path: Path) -> None:
     async def work() -> None:
         first = seen(0)
         with ChatServer(belief("The mill is cursed.", first.id)) as server:
-            settings = Settings(home=tmp_path, reflector=server.url, reflector_model="small")
+            settings = Settings(home=tmp_path, model=f"{server.url}#small")
             async with Memory.open(settings) as memory:
                 await memory.publish_many([wants("baker", 1), first])
                 (reaction,) = await memory.react()
@@ -422,7 +422,7 @@ def test_a_failed_background_reactor_is_reported_and_the_memory_still_works(
 ) -> None:
     async def work() -> None:
         with ChatServer(status(401)) as server:
-            settings = Settings(home=tmp_path, reflector=server.url, reflector_model="small")
+            settings = Settings(home=tmp_path, model=f"{server.url}#small")
             async with Memory.open(settings, reactors=True) as memory:
                 await prepared(memory, "baker")
 

@@ -182,9 +182,7 @@ def test_a_model_is_asked_with_the_memories_as_data(tmp_path: Path, monkeypatch:
 
     async def work() -> None:
         with ChatServer(completion("React."), completion(" "), completion("x" * 10_000), *[status(500)] * 3) as server:
-            settings = Settings.valid(
-                home=tmp_path, index="off", ledger=None, views=None, synthesizer=server.url, synthesizer_model="small"
-            )
+            settings = Settings.valid(home=tmp_path, index="off", ledger=None, views=None, model=f"{server.url}#small")
             async with Memory.open(settings) as memory:
                 await with_memories(memory)
                 reflect = memory.long_term.reflect

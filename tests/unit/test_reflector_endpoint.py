@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from recallog.models.beliefs.model_reflector import ModelReflector
 from recallog.models.beliefs.reflector import Evidence, ReflectionAnswer, ReflectionRequest, ask
-from recallog.models.beliefs.reflector_endpoint import ChatEndpoint
+from recallog.reactors.chat_endpoint import ChatEndpoint
 from recallog_schemas import limits
 from recallog_schemas.errors import ModelFailed, ModelMisconfigured
 from support import chat_server
@@ -41,11 +42,11 @@ def reflected(
     """The checked answer to one request."""
 
     async def reflecting() -> ReflectionAnswer:
-        reflector = ChatEndpoint(server.url + path, "small", **{"api_key": KEY} | settings)
+        model = ChatEndpoint(server.url + path, "small", **{"api_key": KEY} | settings)
         try:
-            return await ask(reflector, question, attempts=1)
+            return await ask(ModelReflector(model), question, attempts=1)
         finally:
-            await reflector.close()
+            await model.close()
 
     return run(reflecting())
 
@@ -178,9 +179,9 @@ def test_half_a_surrogate_pair_in_a_reply_is_replaced() -> None:
 def test_the_callers_client_is_used_and_not_closed() -> None:
     async def reflecting() -> bool:
         async with httpx.AsyncClient(headers={"x-team": "bakery"}) as client:
-            reflector = ChatEndpoint(server.url, "small", client=client)
-            await reflector.reflect(QUESTION)
-            await reflector.close()
+            model = ChatEndpoint(server.url, "small", client=client)
+            await ModelReflector(model).reflect(QUESTION)
+            await model.close()
             return client.is_closed
 
     with ChatServer() as server:
@@ -333,7 +334,7 @@ def test_redirects_are_not_followed(code: int) -> None:
 
 async def _with_a_client_that_follows(server: ChatServer) -> None:
     async with httpx.AsyncClient(follow_redirects=True) as client:
-        await ChatEndpoint(server.url, "small", KEY, client=client).reflect(QUESTION)
+        await ModelReflector(ChatEndpoint(server.url, "small", KEY, client=client)).reflect(QUESTION)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://localhost", "http://", "http://host:port", "/v1"])

@@ -492,7 +492,7 @@ def test_the_progress_of_a_job_is_called(tmp_path: Path) -> None:
 @pytest.mark.models("beliefs")
 def test_reactions_may_take_longer_than_a_request_and_report_their_progress(tmp_path: Path) -> None:
     async def work() -> None:
-        settings = Settings(home=tmp_path, index="off", reflector="extractive")
+        settings = Settings(home=tmp_path, index="off")
         async with Memory.open(settings) as memory:
             app = Application(memory, Access.of(settings), limits=Limits(answer_seconds=0))
             async with Remote(URL, transport=httpx.ASGITransport(app)) as remote:

@@ -21,6 +21,7 @@ _OF_KERNEL = (
     "recallog_service.cli.workers",
     "recallog_service.cli.serving",
     "recallog_service.cli.keys",
+    "recallog_service.cli.showing_settings",
     "recallog_service.cli.mcp",
     "recallog_service.cli.schema",
 )

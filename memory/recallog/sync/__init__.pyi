@@ -19,6 +19,7 @@ from recallog import (
     WorkspaceImport,
 )
 from recallog.extending import (
+    ChatModel,
     Components,
     Embedder,
     FactExtractor,
@@ -330,7 +331,7 @@ class Conversation:
     """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
     than `max_chars` characters, and more than `keep` messages.
 
-    Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
+    Only messages since the last compaction count. `RECALLOG_MODEL` names what writes the summary: by default
     the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
     they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
     """
@@ -495,7 +496,7 @@ class LongTerm:
     extract_facts = _Called(_LongTerm.extract_facts)
     """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
 
-    `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
+    `RECALLOG_MODEL` names what draws them: by default a rule for English and Chinese, else a model, to which
     the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
     `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
 
@@ -505,7 +506,7 @@ class LongTerm:
     reflect = _Called(_LongTerm.reflect)
     """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
 
-    `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
+    `RECALLOG_MODEL` names what answers: by default their first sentences are quoted, else a model is asked,
     to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
     `store` keeps the answer as an insight that is made from them.
 
@@ -994,6 +995,7 @@ class Memory(_MemoryShared):
         *,
         progress: Callable[[int, int], None] | None = None,
         reactors: bool | Sequence[Reactor] = False,
+        chat_model: ChatModel | None = None,
         reflector: Reflector | None = None,
         extractor: FactExtractor | None = None,
         synthesizer: Synthesizer | None = None,
@@ -1019,6 +1021,7 @@ class Memory(_MemoryShared):
         projections: Sequence[Projection] = (),
         progress: Callable[[int, int], None] | None = None,
         reactors: bool | Sequence[Reactor] = False,
+        chat_model: ChatModel | None = None,
         reflector: Reflector | None = None,
         extractor: FactExtractor | None = None,
         synthesizer: Synthesizer | None = None,
@@ -1040,11 +1043,13 @@ class Memory(_MemoryShared):
 
         `reactors` are reactors of your own: they answer the triggers of their kinds, and the built-in ones all others.
         With a list, also an empty one, or True, and inside `with`, triggers that fall due are answered in the
-        background; otherwise `react` answers them. Reflections are written by `reflector` (default: the one that
-        `RECALLOG_REFLECTOR` names, else the offline one). `extractor` draws facts from turns and for
-        `long_term.extract_facts`, `synthesizer` answers `long_term.reflect`, and `summarizer` writes the summaries of
-        conversations (defaults: `RECALLOG_EXTRACTOR`, `RECALLOG_SYNTHESIZER` and `RECALLOG_SUMMARIZER`, else offline
-        ones). `reranker` scores the best hits of `recall` again, each together
+        background; otherwise `react` answers them.
+
+        `chat_model` is what reflects, draws facts, summarises and answers; default: the model that `RECALLOG_MODEL`
+        names, else rules do, offline. For one purpose alone, or for a rule of your own, there are `reflector` (writes
+        beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
+        `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
+        when it is closed. `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
 
         `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
@@ -1064,6 +1069,7 @@ class Memory(_MemoryShared):
         *,
         projections: Sequence[Projection] = (),
         reactors: bool | Sequence[Reactor] = False,
+        chat_model: ChatModel | None = None,
         reflector: Reflector | None = None,
         extractor: FactExtractor | None = None,
         synthesizer: Synthesizer | None = None,

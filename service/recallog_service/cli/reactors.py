@@ -10,6 +10,7 @@ import typer
 from recallog import Memory, ReactionsView, Settings, loading
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
+from recallog.reactors.model_settings import named_model
 from recallog_schemas import triggers
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction, continued
@@ -28,18 +29,13 @@ def react_command(
     follow_due: Annotated[
         bool, typer.Option("--follow", "-f", help="Also answer what falls due later, until Ctrl-C.")
     ] = False,
-    reflector: Annotated[
-        str | None,
-        typer.Option(
-            envvar="RECALLOG_REFLECTOR",
-            metavar="NAME_OR_URL",
-            help="extractive (quotes events, offline), or the URL of a model server.",
-            show_default="extractive",
-        ),
-    ] = None,
     model: Annotated[
         str | None,
-        typer.Option(envvar="RECALLOG_REFLECTOR_MODEL", help="Name of the model, if the reflector is a URL."),
+        typer.Option(
+            envvar="RECALLOG_MODEL",
+            metavar="URL#NAME",
+            help="The chat model that answers, http://host/v1#name; default: rules do, offline.",
+        ),
     ] = None,
     reactors: Annotated[
         list[str] | None,
@@ -53,20 +49,22 @@ def react_command(
 
     A due reflection becomes a belief of its agent. What an agent has marked to be
     kept becomes entries when a session ends, and so do the facts of a turn that
-    ends, if its agent is set to extract_facts (RECALLOG_EXTRACTOR). What was asked
-    for and done until then becomes lines of the agent's documents. An erasure is
-    continued to what was made from the erased entries.
+    ends, if its agent is set to extract_facts. What was asked for and done until
+    then becomes lines of the agent's documents. An erasure is continued to what was
+    made from the erased entries.
 
-    With a URL as the reflector, texts leave this machine: the events of the agents,
-    including private thoughts, are sent to that host, which must support OpenAI's
-    chat completions. The API key is read from RECALLOG_REFLECTOR_API_KEY.
+    With a model, texts leave this machine: the events of the agents, including
+    private thoughts, are sent to that host, which must support OpenAI's chat
+    completions. The API key is read from RECALLOG_MODEL_API_KEY. The variables
+    RECALLOG_MODEL_REFLECT and RECALLOG_MODEL_EXTRACT name another model for one use,
+    or off.
 
     Reactors of your own answer the triggers of their kinds, in place of the
     built-in ones. MODULE:NAME is a class, a function without arguments, an object,
     or a list of these; the module may be in the working directory.
 
     The exit code is 1 if a reflection failed (the failure is recorded as its
-    answer), and 3 if the reflector's settings are wrong or another process is
+    answer), and 3 if the settings of the model are wrong or another process is
     reacting. With --follow the command continues after failures.
     """
 
@@ -76,7 +74,7 @@ def react_command(
         with terminal.opened(home, projections=own) as (memory, _):
             async with memory:
                 await memory.pending(space)
-        return terminal.settings(home, reflector=reflector, reflector_model=model, projections=own)
+        return terminal.settings(home, model=model, projections=own)
 
     def opened(settings: Settings) -> Memory:
         return Memory.open(settings, reactors=loading.reactors(reactors or ()))
@@ -123,8 +121,9 @@ async def _follow(memory: Memory, settings: Settings, space: str | None, as_json
     """Answer what falls due and print new answers of the ledger, until cancelled or until a permanent error."""
     begins = dict(enumerate(await memory.admin.ledger_ends()))
     where = "all spaces" if space is None else space
-    reflector = "offline" if settings.reflector == "extractive" else f"with {settings.reflector_model}"
-    terminal.note(f"answering due reflections in {where}, {reflector}; Ctrl-C ends the command")
+    url = named_model(settings, "reflect")
+    by = "offline" if url is None else f"with {url.partition('#')[2]}"
+    terminal.note(f"answering due reflections in {where}, {by}; Ctrl-C ends the command")
     await _until_first_ends(_show_answers(memory, begins, space, as_json), memory.keep_reacting(space, _ReportErrors()))
 
 

@@ -44,10 +44,9 @@ def worker_command(
     the index too. A worker may be killed at any moment: the others take over its
     partitions, and nothing is lost, counted or answered twice.
 
-    Triggers are answered as `react` does. With the URL of a model in RECALLOG_REFLECTOR
-    or RECALLOG_EXTRACTOR, events of the agents are sent to that host. MODULE:NAME is
-    a class, a function without arguments, an object, or a list of these; all workers
-    need the same projections.
+    Triggers are answered as `react` does. With a model in RECALLOG_MODEL, events of
+    the agents are sent to its host. MODULE:NAME is a class, a function without
+    arguments, an object, or a list of these; all workers need the same projections.
     """
     try:
         import faust

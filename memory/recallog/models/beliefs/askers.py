@@ -1,9 +1,8 @@
 """What writes beliefs: the reflector of a program, or of the settings."""
 
-from typing import Any
-
 from recallog.models.beliefs.reflector import Reflector
 from recallog.reactors.asker import Asker
+from recallog.reactors.chat_model import ChatModel
 
 
 def _offline() -> Reflector:
@@ -12,10 +11,10 @@ def _offline() -> Reflector:
     return Extractive()
 
 
-def _endpoint(url: str, model: str, **options: Any) -> Reflector:
-    from recallog.models.beliefs.reflector_endpoint import ChatEndpoint
+def _by_model(model: ChatModel) -> Reflector:
+    from recallog.models.beliefs.model_reflector import ModelReflector
 
-    return ChatEndpoint(url, model, **options)
+    return ModelReflector(model)
 
 
-REFLECTOR = Asker("reflector", _offline, _endpoint)
+REFLECTOR = Asker("reflector", "reflect", _offline, _by_model)

@@ -1,19 +1,18 @@
 """What summarises conversations: the summarizer of a program, or of the settings."""
 
-from typing import Any
-
 from recallog.models.conversations.summarizer import Summarizer
 from recallog.reactors.asker import Asker
+from recallog.reactors.chat_model import ChatModel
 
 
 def _offline() -> Summarizer | None:
     return None
 
 
-def _endpoint(url: str, model: str, **options: Any) -> Summarizer | None:
-    from recallog.models.conversations.summarizer_endpoint import EndpointSummarizer
+def _by_model(model: ChatModel) -> Summarizer | None:
+    from recallog.models.conversations.model_summarizer import ModelSummarizer
 
-    return EndpointSummarizer(url, model, **options)
+    return ModelSummarizer(model)
 
 
-SUMMARIZER = Asker("summarizer", _offline, _endpoint)
+SUMMARIZER = Asker("summarizer", "summarize", _offline, _by_model)

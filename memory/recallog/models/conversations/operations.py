@@ -124,7 +124,7 @@ class Conversation(FacadePart):
         """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
         than `max_chars` characters, and more than `keep` messages.
 
-        Only messages since the last compaction count. `RECALLOG_SUMMARIZER` names what writes the summary: by default
+        Only messages since the last compaction count. `RECALLOG_MODEL` names what writes the summary: by default
         the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
         they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
         """

@@ -1,10 +1,9 @@
 """What draws facts from texts and answers from facts: those of a program, or of the settings."""
 
-from typing import Any
-
 from recallog.models.facts.extractor import FactExtractor
 from recallog.models.facts.synthesizer import ExtractiveSynthesizer, Synthesizer
 from recallog.reactors.asker import Asker
+from recallog.reactors.chat_model import ChatModel
 
 
 def _offline_extractor() -> FactExtractor:
@@ -13,23 +12,23 @@ def _offline_extractor() -> FactExtractor:
     return HeuristicExtractor()
 
 
-def _endpoint_of_extractor(url: str, model: str, **options: Any) -> FactExtractor:
-    from recallog.models.facts.extractor_endpoint import EndpointExtractor
+def _extractor_by_model(model: ChatModel) -> FactExtractor:
+    from recallog.models.facts.model_extractor import ModelExtractor
 
-    return EndpointExtractor(url, model, **options)
+    return ModelExtractor(model)
 
 
-EXTRACTOR = Asker("extractor", _offline_extractor, _endpoint_of_extractor)
+EXTRACTOR = Asker("extractor", "extract", _offline_extractor, _extractor_by_model)
 
 
 def _offline_synthesizer() -> Synthesizer:
     return ExtractiveSynthesizer()
 
 
-def _endpoint_of_synthesizer(url: str, model: str, **options: Any) -> Synthesizer:
-    from recallog.models.facts.synthesizer_endpoint import EndpointSynthesizer
+def _synthesizer_by_model(model: ChatModel) -> Synthesizer:
+    from recallog.models.facts.model_synthesizer import ModelSynthesizer
 
-    return EndpointSynthesizer(url, model, **options)
+    return ModelSynthesizer(model)
 
 
-SYNTHESIZER = Asker("synthesizer", _offline_synthesizer, _endpoint_of_synthesizer)
+SYNTHESIZER = Asker("synthesizer", "answer", _offline_synthesizer, _synthesizer_by_model)

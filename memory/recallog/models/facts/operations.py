@@ -39,7 +39,7 @@ class LongTerm(Entries):
     ) -> "ExtractedFacts":
         """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
 
-        `RECALLOG_EXTRACTOR` names what draws them: by default a rule for English and Chinese, else a model, to which
+        `RECALLOG_MODEL` names what draws them: by default a rule for English and Chinese, else a model, to which
         the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
         `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
 
@@ -69,7 +69,7 @@ class LongTerm(Entries):
     ) -> "Synthesis":
         """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
 
-        `RECALLOG_SYNTHESIZER` names what answers: by default their first sentences are quoted, else a model is asked,
+        `RECALLOG_MODEL` names what answers: by default their first sentences are quoted, else a model is asked,
         to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
         `store` keeps the answer as an insight that is made from them.
 

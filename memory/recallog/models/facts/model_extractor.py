@@ -1,11 +1,11 @@
-"""An extractor that calls a model at an OpenAI-compatible chat completions endpoint.
+"""An extractor that asks a chat model.
 
 `extractor.checked` validates the reply.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from recallog.models.facts.extractor import ExtractionRequest, Fact, FactExtractor
 from recallog.reactors.chat_model import ChatModel, first_object
@@ -29,22 +29,26 @@ preference, identity, place, work, relation, possession, plan or event, and "sou
 it, each copied exactly. If there is nothing worth keeping, "facts" is empty."""
 
 
-class EndpointExtractor(ChatModel, FactExtractor):
+class ModelExtractor(FactExtractor):
     """Asks a model for facts."""
 
-    asker: ClassVar[str] = "extractor"
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
 
     @property
     def name(self) -> str:
-        return self.model
+        return self._model.name
 
     async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
-        content = await self.reply(INSTRUCTIONS, _data(request), chars_max=facts_limits.EXTRACTED_CHARS)
+        content = await self._model.ask(INSTRUCTIONS, _data(request), chars_max=facts_limits.EXTRACTED_CHARS)
         found = first_object(content, "facts")
         if found is None or not isinstance(found["facts"], list):
-            excerpt = self.excerpt(content) or "nothing at all"
-            raise self.invalid_reply(f"without a JSON object that has a list of facts: {excerpt}")
+            excerpt = self._model.excerpt(content) or "nothing at all"
+            raise self._model.invalid_reply(f"without a JSON object that has a list of facts: {excerpt}")
         return list(_facts(found["facts"]))
+
+    async def close(self) -> None:
+        """Does nothing: the memory closes the model."""
 
 
 def _data(request: ExtractionRequest) -> Iterator[dict[str, Any]]:

@@ -1,10 +1,10 @@
-"""A reflector that calls a model at an OpenAI-compatible chat completions endpoint.
+"""A reflector that asks a chat model.
 
 `reflector.checked` validates the reply.
 """
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from recallog.models.beliefs.reflector import ReflectionAnswer, ReflectionRequest, Reflector
 from recallog.reactors.chat_model import ChatModel, first_object
@@ -24,21 +24,25 @@ Reply with one JSON object and nothing else: {"belief": "...", "based_on": ["id"
 the events that the belief rests on, at least one, each copied exactly."""
 
 
-class ChatEndpoint(ChatModel, Reflector):
+class ModelReflector(Reflector):
     """Asks a model for beliefs."""
 
-    asker: ClassVar[str] = "reflector"
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
 
     async def reflect(self, request: ReflectionRequest) -> ReflectionAnswer:
-        content = await self.reply(INSTRUCTIONS, _data(request))
+        content = await self._model.ask(INSTRUCTIONS, _data(request))
         found = first_object(content, "belief")
         if found is None:
-            excerpt = self.excerpt(content) or "nothing at all"
-            raise self.invalid_reply(f"without a JSON object that has a belief: {excerpt}")
+            excerpt = self._model.excerpt(content) or "nothing at all"
+            raise self._model.invalid_reply(f"without a JSON object that has a belief: {excerpt}")
         belief, based_on = found["belief"], found.get("based_on")
         if not isinstance(belief, str) or not isinstance(based_on, list):
-            raise self.invalid_reply('with a "belief" that is not a string, or a "based_on" that is not a list')
+            raise self._model.invalid_reply('with a "belief" that is not a string, or a "based_on" that is not a list')
         return ReflectionAnswer(belief, tuple(id_ for id_ in based_on if isinstance(id_, str)))
+
+    async def close(self) -> None:
+        """Does nothing: the memory closes the model."""
 
 
 def _data(request: ReflectionRequest) -> Iterator[dict[str, Any]]:

@@ -1,17 +1,16 @@
-"""A summarizer that calls a model at an OpenAI-compatible chat completions endpoint.
+"""A summarizer that asks a chat model.
 
 `summarizer.checked` validates the reply.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from recallog.models.conversations import compaction
 from recallog.models.conversations.summarizer import Summarizer
 from recallog.reactors.chat_model import ChatModel
 from recallog_projections.models.conversations import rendering
 from recallog_projections.models.conversations.rendering import Message
-from recallog_schemas import limits
 
 INSTRUCTIONS = """\
 You summarise the beginning of a conversation between a user and an assistant, so that the assistant can go on without \
@@ -26,17 +25,21 @@ numbers and ids that may be needed again, and what is still open. Invent nothing
 Reply with the summary and nothing else."""
 
 
-class EndpointSummarizer(ChatModel, Summarizer):
+class ModelSummarizer(Summarizer):
     """Asks a model for summaries."""
 
-    asker: ClassVar[str] = "summarizer"
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
 
     @property
     def name(self) -> str:
-        return self.model[: limits.NAME_CHARS_MAX]
+        return self._model.name
 
     async def summarize(self, messages: Sequence[Message]) -> str:
-        return await self.reply(INSTRUCTIONS, _data(messages))
+        return await self._model.ask(INSTRUCTIONS, _data(messages))
+
+    async def close(self) -> None:
+        """Does nothing: the memory closes the model."""
 
 
 def _data(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:

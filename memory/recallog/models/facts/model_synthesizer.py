@@ -1,10 +1,10 @@
-"""A synthesizer that calls a model at an OpenAI-compatible chat completions endpoint.
+"""A synthesizer that asks a chat model.
 
 `synthesizer.checked` validates the reply.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from recallog.models.facts.synthesizer import Synthesizer
 from recallog.reactors.chat_model import ChatModel
@@ -23,13 +23,17 @@ name contradictions, and prefer the newer of two. If they do not answer the ques
 Reply with the answer and nothing else."""
 
 
-class EndpointSynthesizer(ChatModel, Synthesizer):
+class ModelSynthesizer(Synthesizer):
     """Asks a model for answers."""
 
-    asker: ClassVar[str] = "synthesizer"
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
 
     async def synthesize(self, question: str, hits: Sequence[RecallHit]) -> str:
-        return await self.reply(INSTRUCTIONS, _data(question, hits))
+        return await self._model.ask(INSTRUCTIONS, _data(question, hits))
+
+    async def close(self) -> None:
+        """Does nothing: the memory closes the model."""
 
 
 def _data(question: str, hits: Sequence[RecallHit]) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,88 @@
+"""`settings`: prints each setting, its value and where the value comes from."""
+
+import os
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+
+from recallog import Settings
+from recallog_service.cli import console, terminal
+from recallog_service.cli.terminal import Home, Json
+
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
+_SECRET_OPTION = re.compile(r"(?i)([?&][^=&#]*(?:key|secret|token|password)[^=&#]*=)[^&#]+")
+_HIDDEN = "***"
+_OF_OTHERS = ("RECALLOG_KEY", "RECALLOG_SERVER_", "RECALLOG_TEST_")
+"""Variables that other programs of Recallog read: clients of a server, its container, and the tests."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("settings", epilog="Example: recallog settings --changed")(settings_command)
+
+
+def settings_command(
+    changed: bool = typer.Option(False, "--changed", help="Only those that are not the default."),
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Print each setting, its value, and where the value comes from.
+
+    Secrets are hidden. What each setting does is in docs/reference/settings.md. A
+    variable RECALLOG_… that is not a setting is named, with the one that was
+    probably meant; the exit code is then 1.
+    """
+    rows = [row for row in _rows(home) if row["source"] != "default" or not changed]
+    unknown = _unknown()
+    if as_json:
+        terminal.print_json({"settings": rows, "unknown": unknown})
+    else:
+        console.print_table(("setting", "value", "from"), [tuple(row.values()) for row in rows])
+        for name, meant in unknown.items():
+            terminal.note(f"{name} is not a setting" + (f"; did you mean {meant}?" if meant else ""))
+    raise typer.Exit(1 if unknown else 0)
+
+
+def _rows(home: Any) -> list[dict[str, Any]]:
+    settings = terminal.settings(home)
+    fields = type(settings).model_fields
+    return [
+        {"setting": name, "value": _shown(getattr(settings, name)), "source": _source(name, given=home is not None)}
+        for name in fields
+    ]
+
+
+def _source(name: str, *, given: bool) -> str:
+    if name == "home" and given:
+        return "--home"
+    variable = _variable(name)
+    return variable if variable in {each.upper() for each in os.environ} else "default"
+
+
+def _variable(name: str) -> str:
+    return f"{Settings.model_config['env_prefix']}{name.upper()}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return _HIDDEN
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return _SECRET_OPTION.sub(rf"\1{_HIDDEN}", _PASSWORD.sub(f"{_HIDDEN}@", text))
+
+
+def _unknown() -> Mapping[str, str | None]:
+    """The variables that no program reads, each with the setting that was probably meant."""
+    known = [_variable(name) for name in Settings.model_fields]
+    named = sorted(name for name in os.environ if name.startswith("RECALLOG_"))
+    return {
+        name: next(iter(get_close_matches(name, known, 1)), None)
+        for name in named
+        if name not in known and not name.startswith(_OF_OTHERS)
+    }

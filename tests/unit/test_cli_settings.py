@@ -1,0 +1,47 @@
+"""`recallog settings`: each setting, its value, and where it comes from."""
+
+from pathlib import Path
+
+from recallog import Settings
+from support.cli import Result, recallog
+
+SECRETS = {
+    "RECALLOG_MODEL_API_KEY": "sk-hidden",
+    "RECALLOG_JWT_KEY": "hidden-hidden-hidden-hidden-hidden",
+    "RECALLOG_LEDGER": "kafka://me:hidden@host:9092/events?sasl_password=hidden",
+    "RECALLOG_VIEWS": "redis://:hidden@host:6379/0",
+}
+
+
+def shown(result: Result) -> Result:
+    assert (result.code, result.err) == (0, "")
+    return result
+
+
+def test_each_setting_has_its_value_and_its_source(tmp_path: Path) -> None:
+    found = shown(recallog("settings", "--json", "--home", str(tmp_path), RECALLOG_SEAL="all")).json["settings"]
+    assert [each["setting"] for each in found] == list(Settings.model_fields)
+    by_name = {each["setting"]: each for each in found}
+    assert by_name["home"] == {"setting": "home", "value": str(tmp_path), "source": "--home"}
+    assert by_name["seal"] == {"setting": "seal", "value": "all", "source": "RECALLOG_SEAL"}
+    assert by_name["reactor_at_once"]["source"] == "default"
+
+
+def test_secrets_are_hidden() -> None:
+    result = shown(recallog("settings", **SECRETS))
+    assert "hidden" not in result.out
+    assert "kafka://***@host:9092/events?sasl_password=***" in result.out
+
+
+def test_only_changed_settings_are_shown_on_request() -> None:
+    found = shown(recallog("settings", "--changed", "--json", RECALLOG_SEAL="all", RECALLOG_INDEX="off")).json[
+        "settings"
+    ]
+    assert {"seal", "index"} <= {each["setting"] for each in found}
+    assert not any(each["source"] == "default" for each in found)
+
+
+def test_a_variable_that_is_not_a_setting_is_named_with_the_one_that_was_meant() -> None:
+    result = recallog("settings", RECALLOG_LEDGR="kafka://host:9092/events")
+    assert result.code == 1
+    assert "RECALLOG_LEDGR is not a setting; did you mean RECALLOG_LEDGER?" in result.err
