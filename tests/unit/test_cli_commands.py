@@ -76,7 +76,7 @@ def failed(result: Result, code: int, says: str) -> None:
 
 BY_HAND = {
     "copy", "export", "ingest", "keys create", "keys list", "keys revoke",
-    "mcp", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
+    "mcp", "publish", "react", "schema export", "serve", "settings", "tail", "watch", "worker",
     "workspace export", "workspace import",
 }  # fmt: skip
 

@@ -71,7 +71,7 @@ PUBLIC = sorted(
 )
 
 EXTENDING = [
-    "AgentReading", "At", "Batch", "CandidateSource", "Changes", "Checkpoint", "Chunk", "Components", "DocumentMaker",
+    "AgentReading", "At", "Batch", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk", "Components", "DocumentMaker",
     "Due", "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact",
     "FactExtractor", "Filter", "Generation", "Hit", "Judge", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
     "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage",

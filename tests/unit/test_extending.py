@@ -31,8 +31,8 @@ GUIDE = (ROOT / "docs" / "extending.md").read_text()
 PYTHON = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
 TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
 (
-    MODEL, REACTOR, REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, STORE, CONTRACT,
-    EMBEDDER, GIVEN_EMBEDDER, COMPONENTS, DIARY,
+    MODEL, REACTOR, REACTOR_TEST, CHAT_MODEL, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, STORE,
+    CONTRACT, EMBEDDER, GIVEN_EMBEDDER, COMPONENTS, DIARY,
 ) = PYTHON  # fmt: skip
 MODEL_PROJECT, STORE_PROJECT, EMBEDDER_PROJECT, DIARY_PROJECT = TOML
 
@@ -256,7 +256,18 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
 @pytest.mark.models("all")
 @pytest.mark.parametrize(
     "code",
-    [REACTOR, REACTOR + REACTOR_TEST, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, COMPONENTS],
+    [
+        REACTOR,
+        REACTOR + REACTOR_TEST,
+        CHAT_MODEL,
+        REFLECTOR,
+        EXTRACTOR,
+        SYNTHESIZER,
+        SUMMARIZER,
+        RERANKER,
+        INDEX,
+        COMPONENTS,
+    ],
     ids=["reactor", "driver", "reflector", "extractor", "synthesizer", "summarizer", "reranker", "index", "components"],
 )
 def test_the_examples_that_need_no_distribution_run(code: str) -> None:
