@@ -268,7 +268,18 @@ def test_entry_points_are_scanned_only_for_schemes_that_are_not_our_own(tmp_path
         INDEX,
         COMPONENTS,
     ],
-    ids=["reactor", "driver", "reflector", "extractor", "synthesizer", "summarizer", "reranker", "index", "components"],
+    ids=[
+        "reactor",
+        "driver",
+        "chat_model",
+        "reflector",
+        "extractor",
+        "synthesizer",
+        "summarizer",
+        "reranker",
+        "index",
+        "components",
+    ],
 )
 def test_the_examples_that_need_no_distribution_run(code: str) -> None:
     assert "\nassert " in code
