@@ -72,8 +72,8 @@ PUBLIC = sorted(
 
 EXTENDING = [
     "AgentReading", "At", "Batch", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk", "Components",
-    "DocumentMaker", "Due", "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest", "FacadePart",
-    "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Judge", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
+    "DocumentMaker", "Due", "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest",
+    "FacadePart", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Judge", "KeptText", "KeptTexts", "Kind", "Ledger", "Lock", "Log",
     "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage",
     "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession", "Record", "ReflectionAnswer",
     "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan", "Scope", "SealingKey",
