@@ -16,7 +16,7 @@ from recallog.operations import parameters
 from recallog.operations.configuration import AgentOptions, SpaceOptions
 from recallog.operations.facade import Facade, checked, operation
 from recallog.operations.operation import IN_PROCESS, RELEVANCE, RERANKER, TOKENS, GenAi, Scope
-from recallog.operations.parameters import At, EndOptions, RecallOptions, SalienceOptions, TimelineOptions
+from recallog.operations.parameters import At, EndOptions, Filters, RecallOptions, SalienceOptions, TimelineOptions
 from recallog.retrieval.channels import DEFAULT_CHANNELS, DOCUMENT, WEIGHTED, Fusion
 from recallog.settings import Settings
 from recallog_projections.tables import LogName, RowKey
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         EntriesView,
         EpisodicView,
         ErasureReport,
+        HistoryPage,
         KindsView,
         PendingTrigger,
         PendingView,
@@ -609,6 +610,29 @@ class Memory(Parts):
         wanted = queries.timeline.EventFilter.of(options)
         request = queries.previews.AroundRequest(event_id, entries_before, entries_after, wanted.passes)
         return await self._access.of_agent(space, agent, options, queries.previews.around, request)
+
+    @operation(example="recallog history village --kind agent.spoke --limit 20", records="items")
+    async def history(
+        self,
+        space: parameters.Space,
+        *,
+        limit: parameters.PageLimit = limits.PAGE_ITEMS,
+        start: parameters.FirstPosition = None,
+        before: parameters.PagePosition = None,
+        author: parameters.Author = None,
+        containing: parameters.Containing = None,
+        **options: Unpack[Filters],
+    ) -> "HistoryPage":
+        """A page of all events of a space, those without readers and bookkeeping included, oldest first; the first page
+        has the newest ones.
+
+        `before` takes the `older` of a page and selects the page before it. A page is searched in 20,000 records of the
+        ledger: if few of them are wanted, it has fewer events, or none, and an `older`.
+        """
+        events = queries.timeline.EventFilter.of(options)
+        wanted = queries.history.HistoryFilter(events, author, containing)
+        first, last = parameters.position(start), parameters.position(before)
+        return await self._access.of_space(space, At(), queries.history.page, wanted, limit, first, last)
 
     @operation(
         example='recallog salient village baker "who owes the miller?" --top-k 5',

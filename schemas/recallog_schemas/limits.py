@@ -51,6 +51,7 @@ VISITOR_EVENTS = 3
 PAGE_ITEMS = 50
 PAGE_ITEMS_MAX = 1_000
 SCAN_ITEMS = 1_000
+HISTORY_RECORDS = 20_000  # that one page of a history is searched in: some 0.3 s
 ANSWER_BYTES_MAX = 4 * 1024 * 1024  # of the list in one answer, but for its first item: some 20 ms of encoding
 ANSWER_EVENTS_LEAST = 8  # events that every answer has room for: each has at most 256 KiB, and its text as much again
 VERIFY_DAMAGED_MAX = 1_000  # damaged records that `verify` reads past; each costs a read

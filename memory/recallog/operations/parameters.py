@@ -284,6 +284,7 @@ EndPosition = Annotated[_OptionalPosition, Field(description="Only records befor
 Session = Annotated[str | None, Field(description="Only this session."), IN_NFC]
 Kinds = Annotated[Sequence[str] | None, Field(description="Only events of these kinds.")]
 Author = Annotated[str | None, NAME, Field(description="Only events by this agent.")]
+Containing = Annotated[str | None, Field(description="Only events whose text contains this, in any case.")]
 MinSimilarity = Annotated[
     float | None, Field(allow_inf_nan=False, description="Least cosine of the hits whose cosine is known.")
 ]

@@ -858,6 +858,14 @@ class _MemoryShared:
     Raises `OutOfRange` if the agent may see no event with this id.
     """
 
+    history = _Called(_Memory.history)
+    """A page of all events of a space, those without readers and bookkeeping included, oldest first; the first page
+    has the newest ones.
+
+    `before` takes the `older` of a page and selects the page before it. A page is searched in 20,000 records of the
+    ledger: if few of them are wanted, it has fewer events, or none, and an `older`.
+    """
+
     salient = _Called(_Memory.salient)
     """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 

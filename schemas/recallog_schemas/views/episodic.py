@@ -1,9 +1,10 @@
-"""Recent events of an agent, and pages of its timeline."""
+"""Recent events of an agent, pages of its timeline, and pages of the history of a space."""
 
 from typing import ClassVar, Literal
 
+from recallog_schemas import kinds
 from recallog_schemas.event import Position
-from recallog_schemas.views.base import Bounded, OfAgent, Remembered
+from recallog_schemas.views.base import Bounded, OfAgent, OfSpace, Remembered, event_lines
 
 
 class EpisodicView(OfAgent, Bounded):
@@ -40,3 +41,16 @@ class TimelinePage(OfAgent):
     def format(self) -> str:
         """The events, one per line; `(nothing)` if there are none."""
         return "\n".join(self.lines(self.items)) or "(nothing)"
+
+
+class HistoryPage(OfSpace):
+    """A page of the events of a space, oldest first. The first page holds the newest events."""
+
+    items: tuple[Remembered, ...]
+    """The events of the page, oldest first."""
+    older: Position | None
+    """Pass it as `before` to get the next page; None on the last page."""
+
+    def format(self) -> str:
+        """The events, one per line; `(nothing)` if there are none."""
+        return "\n".join(event_lines(self.items, None, kinds.AUTOMATIC)) or "(nothing)"

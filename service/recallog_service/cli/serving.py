@@ -1,7 +1,13 @@
-"""`serve`: the server of a memory for programs in any language, over HTTP."""
+"""`serve`: the server of a memory for programs in any language, over HTTP. `console`: its pages, in a browser."""
 
+import os
+import socket
+import sys
+import webbrowser
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,16 +17,18 @@ from recallog_schemas.errors import StorageUnavailable
 from recallog_service.cli import terminal
 
 DEFAULT_PORT = 8765
+LOOPBACK = "127.0.0.1"
 
 
 def register(app: typer.Typer) -> None:
     app.command("serve", epilog="Example: recallog serve --port 8765")(serve)
+    app.command("console", epilog="Example: recallog console --home ./memory")(console)
 
 
 def serve(
     host: Annotated[
         str, typer.Option(envvar="RECALLOG_SERVER_HOST", help="Address to listen on; without keys a loopback one.")
-    ] = "127.0.0.1",
+    ] = LOOPBACK,
     port: Annotated[
         int, typer.Option(envvar="RECALLOG_SERVER_PORT", min=0, max=65535, help="Port to listen on; 0: any free one.")
     ] = DEFAULT_PORT,
@@ -35,32 +43,82 @@ def serve(
     home: terminal.Home = None,
     index: terminal.Index = None,
 ) -> None:
-    """Serve a memory over HTTP until SIGTERM: all operations, event streams, and MCP if it is installed.
+    """Serve a memory over HTTP until SIGTERM: all operations, event streams, the console, and MCP if it is installed.
 
-    The routes are in /openapi.json and /asyncapi.json, /healthz and /readyz
+    The console is at /. The routes are in /openapi.json and /asyncapi.json, /healthz and /readyz
     say how the server is, and /metrics has figures for Prometheus. Without
     keys everybody who can reach the port may do everything, so the server
     then listens on this machine alone; `recallog keys create` makes keys. Encrypt
     connections from other machines with a proxy in front.
     """
+    logs = _imported_logs()
+    logs.to_stderr(log_level)
+    options = {"index": index, "projections": terminal.listed(projections)}
+    _run(home, options, host, port, lambda url: logs.event(f"the console: {url}"), react=react)
+
+
+def console(
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port to listen on.", show_default=f"{DEFAULT_PORT}, else any free one"),
+    ] = None,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address, and open no browser.")] = False,
+    projections: terminal.Projections = None,
+    home: terminal.Home = None,
+    index: terminal.Index = None,
+) -> None:
+    """Open the console of a memory in a browser: what agents remember, why, and what needs somebody.
+
+    It is the server of `recallog serve`, for this machine alone, until Ctrl-C.
+    Where keys were made, the console asks for one.
+    """
+    _imported_logs().to_stderr("error")
+
+    def announce(url: str) -> None:
+        terminal.print_lines(f"The console is at {url}", "bold")
+        terminal.note("Ctrl-C ends it")
+        if not no_open and _has_display():
+            webbrowser.open(url)
+
+    options = {"index": index, "projections": terminal.listed(projections)}
+    _run(home, options, LOOPBACK, _free_port() if port is None else port, announce)
+
+
+def _imported_logs() -> Any:
+    """The log of servers. Prints what to install if the packages of a server are missing, and ends the command."""
     try:
         from recallog_service import logs
-        from recallog_service.access import Access
-        from recallog_service.console.app import endpoints
-        from recallog_service.http import mounting
-        from recallog_service.http.server import server_of
-        from recallog_service.telemetry import exported
+        from recallog_service.console import app  # noqa: F401
+        from recallog_service.http import server  # noqa: F401
     except ModuleNotFoundError as error:
         terminal.fail(extras.missing(error, "server"))
-    logs.to_stderr(log_level)
+    return logs
+
+
+def _run(
+    home: Path | None,
+    options: Mapping[str, Any],
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+    *,
+    react: bool = False,
+) -> None:
+    """Serve the memory until the process is told to stop. `announce` is called with the URL once it is reached."""
+    from recallog_service.access import Access
+    from recallog_service.console.app import endpoints
+    from recallog_service.http import mounting
+    from recallog_service.http.server import server_of
+    from recallog_service.telemetry import exported
 
     async def is_interrupted() -> bool:
-        settings = terminal.settings(home, index=index, projections=terminal.listed(projections))
+        settings = terminal.settings(home, **options)
         access = Access.of(settings)
         with exported(settings, "recallog-server"):
             async with Memory.open(settings, reactors=react) as memory:
                 mounted, tracing = mounting.mounted(memory), settings.tracing()
                 async with server_of(memory, access, host, port, mounted, endpoints, tracing) as server:
+                    server.announce = announce
                     with suppress(SystemExit):  # what uvicorn raises if it cannot listen; its log says why
                         await server.serve()
                     if not server.started:
@@ -70,3 +128,19 @@ def serve(
 
     if terminal.run(is_interrupted):
         raise typer.Exit(130)
+
+
+def _free_port() -> int:
+    """The usual port or, if another program has it, 0: any free one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, DEFAULT_PORT))
+        except OSError:
+            return 0
+    return DEFAULT_PORT
+
+
+def _has_display() -> bool:
+    """Whether a browser has a window here. Without one, a browser of texts would take the terminal."""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

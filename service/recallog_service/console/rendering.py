@@ -1,6 +1,8 @@
 """Templates: where they are, and what they can call. What agents have stored is hostile, and is escaped here."""
 
 import hashlib
+import json
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -12,6 +14,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, St
 from markupsafe import Markup, escape
 
 from recallog.version import __version__
+from recallog_schemas import kinds
 from recallog_schemas.models import import_parts
 from recallog_service.console.page import ROOT
 from recallog_service.visible import visible
@@ -41,6 +44,7 @@ def environment() -> Environment:
     )
     found.globals |= {"url": url, "static": static_url, "version": __version__}
     found.filters |= {"ago": ago, "bytes": bytes_of, "exactly": exactly, "fold": is_long, "number": number}
+    found.filters |= {"json": json_of, "role": role_of, "shell": shlex.quote}
     found.globals |= {"CUT_CHARS": CUT_CHARS, "FOLD_CHARS": FOLD_CHARS, "FOLD_LINES": FOLD_LINES}
     return found
 
@@ -97,6 +101,16 @@ def ago(at: datetime) -> str:
             amount = f"{int(passed // unit):,} {word}"
             return f"in {amount}" if seconds < 0 else f"{amount} ago"
     return f"{at:%Y-%m-%d}"
+
+
+def json_of(value: Any) -> str:
+    """A JSON value on several lines."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def role_of(kind: str) -> str:
+    """What the events of a kind are, by the catalogue; see `KindView.role`."""
+    return kinds.kind_of(kind).role
 
 
 def is_long(text: str) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from types import FrameType
@@ -83,6 +83,8 @@ class Server(uvicorn.Server):
             )
         )
         self._application = app
+        self.announce: Callable[[str], None] = lambda url: None
+        """Called with the URL of the server once it can be reached."""
         self.is_interrupted = False
         """Whether Ctrl-C has ended it."""
 
@@ -91,6 +93,13 @@ class Server(uvicorn.Server):
         """The port on which the server listens."""
         number: int = self.servers[0].sockets[0].getsockname()[1]
         return number
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say where."""
+        await super().startup(sockets)
+        if self.started:
+            host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+            self.announce(f"http://{host}:{self.port}/")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End gracefully; a second Ctrl-C does not wait.

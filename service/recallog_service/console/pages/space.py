@@ -1,19 +1,116 @@
-"""A space: its timeline, its sessions, what is due, and who may see what."""
+"""A space: its timeline, which grows while it is shown; its sessions, what is due, and who may see what."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from starlette.responses import Response
 
+from recallog_schemas import Position, triggers
 from recallog_schemas.errors import OutOfRange
+from recallog_schemas.views import Remembered, SpaceDetail
 from recallog_service.console.page import Page, Place
-from recallog_service.console.visit import Visit
+from recallog_service.console.visit import HEADERS, Visit
+
+EVENTS = 50
+"""How many events a page has."""
+SESSIONS = 12
+DUE = 20
+ANSWERED = 6
+
+
+@dataclass(frozen=True)
+class Events:
+    """A page of events, and how it was asked for."""
+
+    items: Sequence[Remembered]
+    older: Position | None
+    asked: tuple[str, Mapping[str, Any]]
+    """The operation and its arguments."""
 
 
 async def space(visit: Visit) -> Response:
-    """The timeline of a space."""
+    """The timeline of a space as one reads a conversation, and what else there is to know about the space."""
     name = visit.text("space")
+    events = await _events(visit, name)
+    if visit.only_agent is not None:
+        following = _behind(events.items[-1].position) if events.items else None
+        return await visit.page("space.html", title=name, command=events.asked, events=events, following=following)
     detail = await visit.ask("space", space=name)
-    if not detail.known:
+    if detail.activity is None:
         raise OutOfRange(f"there is no space {name}", path="space")
-    return await visit.page("space.html", title=name, command=("space", {"space": name}), detail=detail)
+    settings = await visit.ask("kinds", space=name)
+    return await visit.page(
+        "space.html",
+        title=name,
+        command=events.asked,
+        events=events,
+        following=_behind(detail.activity.last),
+        detail=detail,
+        sessions=await visit.ask("sessions", space=name, limit=SESSIONS),
+        due=await visit.ask("pending", space=name, limit=DUE),
+        answered=await _answered(visit, detail),
+        kinds=[each for each in settings.kinds if each.space or each.name in {kind.name for kind in detail.kinds}],
+        panels=await visit.panels(Place.SPACE, space=name),
+    )
 
 
-PAGES = (Page("/space", space, "Timeline", Place.SPACE, key="g t"),)
+async def live(visit: Visit) -> Response:
+    """The events that are new, as items of the list of the page; 204 if there are none."""
+    start = Position.parse(visit.text("start"))
+    events = await _events(visit, visit.text("space"), start)
+    if not events.items:
+        return Response(status_code=204, headers=HEADERS)
+    following = _behind(events.items[-1].position)
+    return visit.fragment("events.html", events=events, following=following, is_new=True)
+
+
+async def event(visit: Visit) -> Response:
+    """One event, whole."""
+    name, position = visit.text("space"), Position.parse(visit.text("at"))
+    if visit.only_agent is None:
+        operation, arguments = "history", {"space": name, "start": str(position)}
+    else:
+        operation, arguments = "timeline", {"space": name, "agent": visit.only_agent}
+    arguments |= {"before": str(_behind(position)), "limit": "1"}
+    found = (await visit.ask(operation, **arguments)).items
+    if not found or found[0].position != position:
+        raise OutOfRange(f"there is no event at {position}", path="at")
+    return await visit.page("event.html", title=f"Event {position}", command=(operation, arguments), shown=found[0])
+
+
+async def _events(visit: Visit, space: str, start: Position | None = None) -> Events:
+    """A page of the events: of the space or, with a key of one agent, those that this agent may see."""
+    given = visit.given
+    arguments: dict[str, Any] = {"space": space, "limit": EVENTS, "session": given.get("session")}
+    arguments |= {"before": given.get("before"), "kinds": [given["kind"]] if "kind" in given else None}
+    if visit.only_agent is None:
+        operation = "history"
+        arguments |= {"author": given.get("author"), "containing": given.get("containing")}
+        arguments |= {"start": None if start is None else str(start)}
+    else:
+        operation = "timeline"
+        arguments |= {"agent": visit.only_agent}
+    found = await visit.ask(operation, **arguments)
+    items = [each for each in found.items if start is None or each.position >= start]
+    return Events(items, found.older, (operation, arguments))
+
+
+async def _answered(visit: Visit, detail: SpaceDetail) -> Sequence[Remembered]:
+    """The newest events that have answered triggers."""
+    closings = sorted(triggers.all_closings() & {each.name for each in detail.kinds})
+    if not closings:
+        return ()
+    found: Sequence[Remembered] = (await visit.ask("history", space=detail.space, kinds=closings, limit=ANSWERED)).items
+    return found[::-1]
+
+
+def _behind(position: Position) -> Position:
+    return Position(position.partition, position.offset + 1)
+
+
+PAGES = (
+    Page("/space", space, "Timeline", Place.SPACE, key="g t"),
+    Page("/space/live", live),
+    Page("/event", event),
+)

@@ -111,7 +111,13 @@ async def _line(visit: Visit, space: str, activity: SpaceView | None) -> SpaceLi
 
 
 async def _last(visit: Visit, space: str) -> Remembered | None:
-    return None
+    """The newest event of a space; with a key of one agent, the newest one that this agent may see."""
+    agent = visit.only_agent
+    if agent is None:
+        found = await visit.ask("history", space=space, limit=1)
+    else:
+        found = await visit.ask("timeline", space=space, agent=agent, limit=1)
+    return next(iter(found.items), None)
 
 
 PAGES = (Page("", start, "Start", key="g s"),)
