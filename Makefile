@@ -13,7 +13,7 @@ install: .venv/.installed ## create .venv with everything a developer needs
 # What the demo itself needs: `make demo` does not wait for the developers' tools.
 .venv/.runs: pyproject.toml adapters/recallog-demo/pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --editable adapters/recallog-demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server]' --editable adapters/recallog-demo
 	@touch $@
 
 # The packages under adapters are installed too: their tests are among the others. Torch takes some GB.

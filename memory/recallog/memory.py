@@ -626,7 +626,7 @@ class Memory(Parts):
         """A page of all events of a space, those without readers and bookkeeping included, oldest first; the first page
         has the newest ones.
 
-        `before` takes the `older` of a page and selects the page before it. A page is searched in 20,000 records of the
+        `before` takes the `older` of a page and selects the page before it. A page is searched in 5,000 records of the
         ledger: if few of them are wanted, it has fewer events, or none, and an `older`.
         """
         events = queries.timeline.EventFilter.of(options)

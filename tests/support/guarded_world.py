@@ -155,6 +155,7 @@ POOLS: Mapping[str, Sequence[Any]] = {
     "after": ["0:0", "0:7"],
     "as_of": ["0:9", "2999-01-01T00:00:00Z"],
     "author": [BERT, ANNA],
+    "containing": ["bread"],
     "limit": [5],
     "top_k": [5],
     "whole": [True],

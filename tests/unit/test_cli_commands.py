@@ -28,7 +28,7 @@ def paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
 
 
 COMMANDS = sorted(path for _, command in summarize.commands() for path in paths(command))
-SILENT = {("export",), ("mcp",), ("serve",), ("worker",)}
+SILENT = {("console",), ("export",), ("mcp",), ("serve",), ("worker",)}
 """Those whose output is no answer."""
 
 
@@ -75,8 +75,13 @@ def failed(result: Result, code: int, says: str) -> None:
 
 
 BY_HAND = {
+<<<<<<< HEAD
     "copy", "export", "ingest", "keys create", "keys list", "keys revoke",
     "mcp", "publish", "react", "schema export", "serve", "settings", "tail", "watch", "worker",
+=======
+    "console", "copy", "export", "ingest", "keys create", "keys list", "keys revoke",
+    "mcp", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
+>>>>>>> 2e87347c (The console has a page in the docs, an ADR and a command; the demo names it)
     "workspace export", "workspace import",
 }  # fmt: skip
 

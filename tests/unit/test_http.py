@@ -56,6 +56,8 @@ ARGUMENTS: Mapping[str, Any] = {
     "after": "0:3",
     "as_of": "0:18",
     "before": "0:15",
+    "start": "0:2",
+    "containing": "bread",
     "partition": 0,
     "turn": 9,
     "window": 3,

@@ -334,6 +334,7 @@ class _Printer:
             f'{name} recall village widow "did anybody apologise?" --explain --home {home}',
             f"{name} context village priest --budget-tokens 500 --home {home}",
             f"{name} watch village --home {home}",
+            f"{name} console --home {home}",
             f"{name} ingest your-chat.json",
         ):
             out.print(f"  {line}", markup=False, style="bold")

@@ -76,6 +76,7 @@ def console(
 
     def announce(url: str) -> None:
         terminal.print_lines(f"The console is at {url}", "bold")
+        sys.stdout.flush()  # a program may wait for the address
         terminal.note("Ctrl-C ends it")
         if not no_open and _has_display():
             webbrowser.open(url)
