@@ -156,8 +156,8 @@ def _problem(request: Request, error: RecallogError) -> Response:
     status = status_of(error)
     is_part = request.headers.get("hx-request") == "true"
     if isinstance(error, Unauthorized) and not is_part:
-        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        if request.method == "GET" and COOKIE not in request.cookies:
+        here = "/" if request.method == "POST" else f"{request.url.path}?{request.url.query}".removesuffix("?")
+        if COOKIE not in request.cookies:
             address = SIGN_IN if here == "/" else f"{SIGN_IN}?next={quote(here, safe='/')}"
             return RedirectResponse(address, status_code=303, headers=HEADERS)
         return _sign_in_page(_local(here), "Your key was revoked or has expired. Sign in again.", status=401)
