@@ -277,3 +277,10 @@ def test_an_empty_memory_shows_the_three_ways_to_put_something_in(empty: Memory,
 
 def test_the_start_page_shows_the_command_that_answers_the_same(memory: Memory, tmp_path: Path) -> None:
     assert "recallog status" in Browser(memory, tmp_path).page("/").text
+
+
+def test_an_address_has_its_arguments_once_escaped() -> None:
+    address = rendering.url("/space", {"space": "a&b", "before": "0:1"}, before=None, kind="x.y", session="")
+    assert address == "/console/space?space=a%26b&kind=x.y"
+    template = rendering.environment().from_string('<a href="{{ url("/agent", space="a", agent="b") }}">')
+    assert template.render() == '<a href="/console/agent?space=a&amp;agent=b">'

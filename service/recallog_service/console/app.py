@@ -36,6 +36,8 @@ def endpoints(door: Door) -> Sequence[Endpoint]:
 
 
 class _Console:
+    """The pages of the console, for the callers of one door."""
+
     def __init__(self, door: Door) -> None:
         self._door = door
         self._pages = [*pages.PAGES, *pages_of_models()]
@@ -43,28 +45,19 @@ class _Console:
     def endpoints(self) -> Sequence[Endpoint]:
         return [
             *(Endpoint(f"{ROOT}/static/{each.name}", _file(each.name), methods=["GET"]) for each in _STATIC),
-            *(
-                Endpoint(each.url, self._answer(self._act(each) if each.acts else self._show(each)), methods=[method])
-                for each in self._pages
-                for method in ["POST" if each.acts else "GET"]
-            ),
+            *map(self._endpoint, self._pages),
             Endpoint(SIGN_IN, self._answer(self._sign_in), methods=["GET", "POST"]),
             Endpoint(SIGN_OUT, self._answer(self._sign_out), methods=["POST"]),
             Endpoint(ROOT, self._answer(_unknown), methods=["GET"]),
             Endpoint(f"{ROOT}/{{rest:path}}", self._answer(_unknown), methods=["GET", "POST"]),
         ]
 
-    def _show(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    def _endpoint(self, page: Page) -> Endpoint:
         async def show(request: Request) -> Response:
-            return await page.show(await self._visit(request, requests.query(request)))
+            given = await self._form(request) if page.acts else requests.query(request)
+            return await page.show(await self._visit(request, given))
 
-        return show
-
-    def _act(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
-        async def act(request: Request) -> Response:
-            return await page.show(await self._visit(request, await self._form(request)))
-
-        return act
+        return Endpoint(page.url, self._answer(show), methods=["POST" if page.acts else "GET"])
 
     async def _visit(self, request: Request, given: Mapping[str, str]) -> Visit:
         """Who sends a request: a page counts one call of the key, however many operations it calls."""
@@ -83,7 +76,7 @@ class _Console:
         """The form that takes a key and, once it is sent, the cookie with it."""
         fields = requests.query(request) if request.method != "POST" else await _fields(request)
         following = _local(fields.get("next", "/"))
-        if await self._door.access.is_open():
+        if await self._is_open():
             return RedirectResponse(following, status_code=303, headers=HEADERS)
         if request.method != "POST":
             return _sign_in_page(following)
@@ -95,6 +88,14 @@ class _Console:
         response = RedirectResponse(following, status_code=303, headers=HEADERS)
         response.set_cookie(COOKIE, key, httponly=True, samesite="strict", secure=_is_secure(request))
         return response
+
+    async def _is_open(self) -> bool:
+        """Whether nobody needs a key."""
+        try:
+            await self._door.access.identified(None)
+        except Unauthorized:
+            return False
+        return True
 
     async def _sign_out(self, request: Request) -> Response:
         await self._form(request)

@@ -60,7 +60,7 @@ def exactly(value: str) -> Markup:
     return escape(value)
 
 
-def url(path: str, given: Mapping[str, Any] | None = None, **changed: Any) -> Markup:
+def url(path: str, given: Mapping[str, Any] | None = None, **changed: Any) -> str:
     """The URL of a page by its path, such as `/space`, with arguments: `given`, where `changed` has no others.
 
     An argument that is None or "" is left out.
@@ -68,7 +68,7 @@ def url(path: str, given: Mapping[str, Any] | None = None, **changed: Any) -> Ma
     arguments = {name: value for name, value in {**(given or {}), **changed}.items() if value not in (None, "")}
     query = urlencode(arguments, doseq=True, errors="surrogatepass")
     found = "/" if path == "/" else f"{ROOT}{path}"
-    return escape(f"{found}?{query}" if query else found)
+    return f"{found}?{query}" if query else found
 
 
 @cache

@@ -143,7 +143,7 @@ class Visit:
 
     def redirect(self, url: str) -> Response:
         """Go to a page of the console after an action. `url` is one of `rendering.url`."""
-        return RedirectResponse(url.replace("&amp;", "&"), status_code=303, headers=HEADERS)
+        return RedirectResponse(url, status_code=303, headers=HEADERS)
 
     @property
     def is_part(self) -> bool:
