@@ -75,13 +75,8 @@ def failed(result: Result, code: int, says: str) -> None:
 
 
 BY_HAND = {
-<<<<<<< HEAD
-    "copy", "export", "ingest", "keys create", "keys list", "keys revoke",
-    "mcp", "publish", "react", "schema export", "serve", "settings", "tail", "watch", "worker",
-=======
     "console", "copy", "export", "ingest", "keys create", "keys list", "keys revoke",
-    "mcp", "publish", "react", "schema export", "serve", "tail", "watch", "worker",
->>>>>>> 2e87347c (The console has a page in the docs, an ADR and a command; the demo names it)
+    "mcp", "publish", "react", "schema export", "serve", "settings", "tail", "watch", "worker",
     "workspace export", "workspace import",
 }  # fmt: skip
 
