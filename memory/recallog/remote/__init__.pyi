@@ -335,6 +335,13 @@ class Remote:
     Raises `OutOfRange` if the agent may see no event with this id.
     """
 
+    lineage = _Called(_Memory.lineage)
+    """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
+    and live entries that name it as theirs.
+
+    Of what was made from it, the answer has the events that the views retain.
+    """
+
     salient = _Called(_Memory.salient)
     """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 
