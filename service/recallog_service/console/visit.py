@@ -95,13 +95,15 @@ class Visit:
         return [each for each in await asyncio.gather(*asked) if each is not None]
 
     async def panel(self, panel: Panel, **given: Any) -> Shown | None:
-        """A panel with its answer; None if the caller may not see it, or if the page lacks a required argument."""
+        """A panel with its answer; None if the caller may not see it, the page lacks a required argument, or there is
+        nothing to show."""
         known = OPERATIONS[panel.operation].parameters
         arguments = {name: value for name, value in {**given, **panel.arguments}.items() if name in known}
         if any(each.default is each.empty and arguments.get(name) is None for name, each in known.items()):
             return None
         try:
-            return Shown(panel, await self.ask(panel.operation, **arguments))
+            answer = await self.ask(panel.operation, **arguments)
+            return None if panel.hides_empty and answer.empty else Shown(panel, answer)
         except Forbidden:
             return None
         except RecallogError as error:

@@ -89,7 +89,7 @@ async def _memory(visit: Visit, id_: str, at: Mapping[str, Any]) -> Response:
         lineage=lineage,
         memory=memory,
         around=around,
-        panels=[each for each in panels if each.problem is not None or each.answer.ok],
+        panels=panels,
         agent=at["agent"],
     )
 
