@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from html import unescape
 from typing import Any
 
 from starlette.requests import Request
@@ -99,7 +100,8 @@ class Visit:
         nothing to show."""
         known = OPERATIONS[panel.operation].parameters
         arguments = {name: value for name, value in {**given, **panel.arguments}.items() if name in known}
-        if any(each.default is each.empty and arguments.get(name) is None for name, each in known.items()):
+        required = {name for name, each in known.items() if each.default is each.empty}
+        if any(arguments.get(name) is None for name in required.union(panel.required)):
             return None
         try:
             answer = await self.ask(panel.operation, **arguments)
@@ -150,7 +152,7 @@ class Visit:
 
     def redirect(self, url: str) -> Response:
         """Go to a page of the console after an action. `url` is one of `rendering.url`."""
-        return RedirectResponse(url.replace("&amp;", "&"), status_code=303, headers=HEADERS)
+        return RedirectResponse(unescape(str(url)), status_code=303, headers=HEADERS)
 
     @property
     def is_part(self) -> bool:

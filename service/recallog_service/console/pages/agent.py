@@ -3,13 +3,15 @@
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from recallog_schemas import Position
-from recallog_schemas.errors import OutOfRange
+from recallog_schemas.errors import OutOfRange, RecallogError
 from recallog_schemas.views import Remembered
 from recallog_service.console.page import Page, Panel, Place
 from recallog_service.console.visit import Shown, Visit
@@ -19,6 +21,8 @@ TICKS = 60
 """How many events on each side of a moment are ticks."""
 AROUND_LINES = 2
 """How many equal lines are shown before and after lines that differ."""
+PREPARED_RECORDS_MAX = 200_000
+"""In a ledger with more records the past is folded when it is first asked for: it takes seconds."""
 WINDOW = Panel("Window", Place.AGENT, "episodic", "window.html")
 
 _POSITION = re.compile(r"(\d{1,10}:)?\d{1,19}")
@@ -96,7 +100,19 @@ async def agent(visit: Visit) -> Response:
         "differences": differences,
         "panels": shown,
     }
-    return visit.fragment("moment.html", **context) if visit.is_part else await visit.page("agent.html", **context)
+    if visit.is_part:
+        return visit.fragment("moment.html", **context)
+    page = await visit.page("agent.html", **context)
+    if as_of is None and end is not None and 0 < end.offset <= PREPARED_RECORDS_MAX:
+        page.background = BackgroundTask(_prepare, visit, end)
+    return page
+
+
+async def _prepare(visit: Visit, end: Position) -> None:
+    """Fold the past once the page is sent: the first move of the slider then takes no longer than the next ones."""
+    with suppress(RecallogError):
+        given = {"space": visit.given["space"], "agent": visit.given["agent"], "limit": 1}
+        await visit.ask("timeline", **given, as_of=f"{end.partition}:{end.offset - 1}")
 
 
 def _as_of(given: str | None, end: Position | None) -> str | None:

@@ -52,7 +52,7 @@ def _back(visit: Visit) -> Response:
 PANELS = (
     Panel("Entries", Place.AGENT, "long_term.list", "long_term/newest.html"),
     Panel("Entry", Place.WHY, "long_term.get", "long_term/one.html", hides_empty=True),
-    Panel("Versions", Place.WHY, "long_term.audit", "long_term/audit.html", hides_empty=True),
+    Panel("Versions", Place.WHY, "long_term.audit", "long_term/audit.html", required=["entry_id"], hides_empty=True),
 )
 PAGES = (
     Page("/entry/correct", correct, acts=True),
