@@ -61,12 +61,14 @@ async def why(visit: Visit) -> Response:
 
 
 def _with_bars(hits: Sequence[RecallHit]) -> Iterator[Hit]:
-    """The hits with their scores as bars, of which the longest is as wide as the page."""
+    """The hits with their scores as bars, of which the longest is as wide as the page. Parts of 0 are left out."""
     names = list(dict.fromkeys(name for hit in hits for name in hit.parts))
     longest = max((sum(map(abs, hit.parts.values())) for hit in hits), default=0) or 1
     for hit in hits:
         parts, start = list[Part](), 0.0
         for name, value in sorted(hit.parts.items(), key=lambda part: -part[1]):
+            if not round(value, 3):
+                continue
             width = 100 * abs(value) / longest
             parts.append(Part(name, value, round(start, 2), round(width, 2), names.index(name) % COLOURS))
             start += width
