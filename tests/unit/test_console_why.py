@@ -166,7 +166,7 @@ def test_forgetting_shows_first_what_goes_with_it(browser: Browser, memory: Memo
 
 def test_erasing_a_person_shows_first_what_goes(browser: Browser, memory: Memory) -> None:
     page = browser.page("/console/erase?space=village&subject=ann")
-    assert "Erase 1 events for ever" in page.text
+    assert "Erase 1 event for ever" in page.text
     assert "Ann likes rye." in run(memory.episodic("village", "baker")).format()
     done = browser.post("/console/erase", csrf=page.fields["csrf"], space="village", subject="ann")
     assert done.status_code == 200
