@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from recallog.reading.pasts import Pasts, own_past
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import FirstRead, ReadSession
 from recallog.reading.time_travel import AsOf, check_size, fold_onto
@@ -27,6 +27,9 @@ from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
+if TYPE_CHECKING:
+    from recallog.reading.pasts import Pasts
+
 Result = TypeVar("Result")
 
 VIEWS_UNUSABLE = (StorageUnavailable, StorageCorrupt, StorageForeign, UnknownOutcome)
@@ -44,7 +47,12 @@ class QueryRouter:
         self._ledger = ledger
         self._views = views
         self._progress = progress
-        self._pasts = Pasts(ledger)
+
+    @cached_property
+    def _pasts(self) -> "Pasts":
+        from recallog.reading.pasts import Pasts  # few programs ask about the past
+
+        return Pasts(self._ledger)
 
     async def of_space(
         self,
@@ -174,6 +182,8 @@ class QueryRouter:
 
 
 async def _without_erased(past: ReadSession, present: ReadSession, space: str, views: ProjectionGroup) -> ReadSession:
+    from recallog.reading.pasts import own_past
+
     is_own = False
     for find in views.erase:
         if events := await find(past, present, space):
