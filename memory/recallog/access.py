@@ -351,6 +351,7 @@ class MemoryAccess(Host):
                 log_events=self.log_events,
                 as_of=as_of,
                 progress=self.progress,
+                past_at=partial(self.router.past_at, space, as_of),
                 make_searcher=partial(self.searcher, at),
             )
             return handler(reading, *further, **more)

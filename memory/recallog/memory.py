@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         ErasureReport,
         HistoryPage,
         KindsView,
+        Lineage,
         PendingTrigger,
         PendingView,
         Published,
@@ -633,6 +634,17 @@ class Memory(Parts):
         wanted = queries.history.HistoryFilter(events, author, containing)
         first, last = parameters.position(start), parameters.position(before)
         return await self._access.of_space(space, At(), queries.history.page, wanted, limit, first, last)
+
+    @operation(example="recallog lineage village baker e-17", gen_ai=GenAi.SEARCH, records=None)
+    async def lineage(
+        self, space: parameters.Space, agent: parameters.Agent, event_id: parameters.EventId, **at: Unpack[At]
+    ) -> "Lineage":
+        """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
+        and live entries that name it as theirs.
+
+        Of what was made from it, the answer has the events that the views retain.
+        """
+        return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id)
 
     @operation(
         example='recallog salient village baker "who owes the miller?" --top-k 5',

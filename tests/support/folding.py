@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading, SpaceReading
 from recallog.retrieval.searcher import Searcher
 from recallog_projections.projection import Projection
@@ -55,14 +57,23 @@ def reading_of(projector: Projector, generation: Generation, **more: Any) -> Spa
         generation,
         space="",
         ledger=projector.ledger,
+        past_at=partial(_past_at, projector.ledger),
         make_searcher=Searcher,
         **more,
     )
 
 
+async def _past_at(ledger: Ledger, offset: int) -> ReadSession:
+    projector = Projector(ledger, MemoryStore(), builtin.projections())
+    generation = await projector.first_generation(0, offset + 1)
+    await projector.catch_up(generation, offset + 1)
+    return ReadSession(projector.store, 0, generation)
+
+
 def about(reading: SpaceReading, space: str, agent: str = "") -> AgentReading:
     """The same generation, as handlers read it about an agent, or about a space."""
-    of_space = {name: getattr(reading, name) for name in ("ledger", "log_events", "as_of", "progress", "make_searcher")}
+    names = ("ledger", "log_events", "as_of", "progress", "past_at", "make_searcher")
+    of_space = {name: getattr(reading, name) for name in names}
     return AgentReading(reading.store, reading.partition, reading.source, space=space, agent=agent, **of_space)
 
 

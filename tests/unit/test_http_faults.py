@@ -25,7 +25,6 @@ FIXED = [
     *(
         "/v1/admin/jobs/none",
         "/v1/spaces/acme%2Fshop/events",
-        "/api/v1/memory/viewer?space=acme/shop&agent=anna&q=bread",
     ),
     "/api/v1/memory/search-index?space=acme/shop&agent=anna&q=bread",
     "/api/v1/memory/search-timeline?space=acme/shop&agent=anna&anchor_id=seen-0",

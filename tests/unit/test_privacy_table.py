@@ -133,6 +133,7 @@ async def shown(memory: Memory, space: str, agent: str) -> Mapping[str, bool]:
         "entries": await memory.entries(space, agent, ["secret"]),
         "context": await memory.context(space, agent, query="anything else"),
         "reflection": await memory.reflection(space, agent),
+        "lineage": await memory.lineage(space, agent, "secret"),
         "explain": await memory.explain(space, agent, "secret", query="anything else"),
     }
     found = {name: SECRET in view.model_dump_json(exclude={"query"}) for name, view in views.items()}

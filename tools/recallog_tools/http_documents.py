@@ -205,11 +205,11 @@ def _job(models: Models) -> Schema:
 
 
 def _viewer() -> Schema:
-    content = {"description": "The page.", "content": {"text/html": {"schema": {"type": "string"}}}}
     names = ("space", "agent", "q", "anchor_id", "ids")
     given = [parameter_of("query", name, {"type": "string"}, {}, required=False) for name in names]
-    summary = "A page for people that shows these stages."
-    return described_as("disclosure.viewer", summary, given, {"200": content, **problems_of(TROUBLE)})
+    summary = "The way to the page of the console that shows these stages to people."
+    answers = {"307": {"description": "The page.", "headers": {"Location": {"schema": {"type": "string"}}}}}
+    return described_as("disclosure.viewer", summary, given, answers)
 
 
 def _space() -> Schema:

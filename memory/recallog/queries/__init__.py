@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from recallog.queries import due as due
     from recallog.queries import event_lookup as event_lookup
     from recallog.queries import history as history
+    from recallog.queries import lineage as lineage
     from recallog.queries import previews as previews
     from recallog.queries import rebuilds as rebuilds
     from recallog.queries import salient as salient

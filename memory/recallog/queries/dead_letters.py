@@ -6,10 +6,10 @@ from itertools import chain
 
 from recallog.components import Components
 from recallog.queries import event_lookup
+from recallog.reading.pasts import Pasts
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.query_router import QueryRouter
 from recallog.reading.read_session import ReadSession
-from recallog.reading.time_travel import travel
 from recallog_projections.tables import RowKey
 from recallog_schemas import Position, codec, repeats
 from recallog_schemas.errors import InvalidArgument, OutOfRange, RecallogError
@@ -109,7 +109,7 @@ async def _would_fold(components: Components, views: ProjectionGroup, letter: De
         event = codec.decode(data)
     except RecallogError:
         return False
-    reading = await travel(components.ledger, views.projections, event.space, letter.position)
+    reading = await Pasts(components.ledger).travel(views, event.space, letter.position)
     key = dead_letters.key_of(letter.position.offset)
     (row,) = (await reading.read([RowKey(dead_letters.TABLE.name, "", "", key)])).rows
     return row is None

@@ -64,7 +64,7 @@ async def around(reading: AgentReading, request: AroundRequest) -> AroundView:
 
     Raises `OutOfRange` if it may not see that event or entry.
     """
-    visible = await _VisibleEvents.by(reading)
+    visible = await VisibleEvents.by(reading)
     offset = (await event_lookup.offsets_of(reading, reading.ledger, reading.space, [request.id])).get(request.id)
     forms = await visible.present_forms(reading, [request.id])
     if request.id in forms:
@@ -90,19 +90,8 @@ async def around(reading: AgentReading, request: AroundRequest) -> AroundView:
 
 async def entries(reading: AgentReading, ids: Sequence[str]) -> EntriesView:
     """The events with these ids that the agent may see, and its entries in their present form, each once."""
-    visible = await _VisibleEvents.by(reading)
-    forms = await visible.present_forms(reading, ids)
-    events = [id_ for id_ in ids if id_ not in forms]
-    offsets = await event_lookup.offsets_of(reading, reading.ledger, reading.space, events)
-    memories = {memory.offset: memory for memory in visible.all}
-    past: PastMemory | None = None
-    for offset in sorted(set(offsets.values()) - memories.keys()):
-        if offset < visible.kept_from:
-            past = past or visible.past(reading)
-            newest = await past.until(offset, newest=1)
-            memories |= {memory.offset: memory for memory in newest if memory.offset == offset}
-    by_id = {id_: memories[offset] for id_, offset in offsets.items() if offset in memories}
-    by_id |= {id_: form for id_, form in forms.items() if form is not None}
+    visible = await VisibleEvents.by(reading)
+    by_id = await visible.find(reading, ids)
     found = [by_id[each] for each in dict.fromkeys(ids) if each in by_id]
     missing = [each for each in dict.fromkeys(ids) if each not in by_id]
     count = fitting(bytes_of(memory) for memory in found)
@@ -115,7 +104,7 @@ async def entries(reading: AgentReading, ids: Sequence[str]) -> EntriesView:
 
 
 @dataclass(frozen=True, slots=True)
-class _VisibleEvents:
+class VisibleEvents:
     """The events that an agent may see, as far as the views retain them."""
 
     snapshot: Snapshot
@@ -127,7 +116,7 @@ class _VisibleEvents:
     """Number of events of the space."""
 
     @classmethod
-    async def by(cls, reading: AgentReading) -> "_VisibleEvents":
+    async def by(cls, reading: AgentReading) -> "VisibleEvents":
         rows = [RowKey(activity.SPACES.name, reading.space), RowKey(settings.AGENTS.name, reading.space, reading.agent)]
         rows += [row for module in _presenting() for row in module.rows(reading.space)]
         snapshot = await reading.snapshot(rows, episodic.logs(reading.space, reading.agent, reading.log_events))
@@ -142,6 +131,23 @@ class _VisibleEvents:
         for module in _presenting():
             found |= await module.find(reading, self.snapshot, reading.space, reading.agent, ids)
         return found
+
+    async def find(self, reading: AgentReading, ids: Sequence[str]) -> Mapping[str, RememberedEvent]:
+        """The events and entries with these ids that the agent may see, by id; entries in their present form."""
+        forms = await self.present_forms(reading, ids)
+        events = [id_ for id_ in ids if id_ not in forms]
+        offsets = await event_lookup.offsets_of(reading, reading.ledger, reading.space, events)
+        memories = {memory.offset: memory for memory in self.all}
+        for offset in sorted(set(offsets.values()) - memories.keys()):
+            if offset < self.kept_from:
+                newest = await self.past(reading).until(offset, newest=1)
+                memories |= {memory.offset: memory for memory in newest if memory.offset == offset}
+        by_id = {id_: memories[offset] for id_, offset in offsets.items() if offset in memories}
+        return by_id | {id_: form for id_, form in forms.items() if form is not None}
+
+    async def dependents(self, reading: AgentReading, id_: str) -> Sequence[str]:
+        """The ids of the texts that models keep, and that were made from an event or a text."""
+        return [each for module in _presenting() for each in await module.dependents(reading, reading.space, id_)]
 
     def past(self, reading: AgentReading) -> PastMemory:
         """Access to older events. Raises `OutOfRange` if the space is too large to be folded for one query."""
@@ -161,7 +167,7 @@ _Shown = tuple[list[RememberedEvent], RememberedEvent, list[RememberedEvent]]
 
 
 async def _around(
-    visible: _VisibleEvents,
+    visible: VisibleEvents,
     reading: AgentReading,
     request: AroundRequest,
     offset: int,

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from recallog.reading.projection_group import ProjectionGroup
 from recallog.reading.read_session import FirstRead, ReadSession
-from recallog.reading.time_travel import AsOf, check_size, fold_onto, travel
+from recallog.reading.time_travel import AsOf, check_size, fold_onto
 from recallog_projections.stores.store import Generation, ReadResult
 from recallog_projections.tables import LogName, RowKey
 from recallog_projections.views import activity
@@ -26,6 +27,9 @@ from recallog_streams.dead_letters import DeadLetterRow
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.progress import Progress
 
+if TYPE_CHECKING:
+    from recallog.reading.pasts import Pasts
+
 Result = TypeVar("Result")
 
 VIEWS_UNUSABLE = (StorageUnavailable, StorageCorrupt, StorageForeign, UnknownOutcome)
@@ -43,6 +47,12 @@ class QueryRouter:
         self._ledger = ledger
         self._views = views
         self._progress = progress
+
+    @cached_property
+    def _pasts(self) -> "Pasts":
+        from recallog.reading.pasts import Pasts  # few programs ask about the past
+
+        return Pasts(self._ledger)
 
     async def of_space(
         self,
@@ -67,6 +77,14 @@ class QueryRouter:
             return await query(reading)
 
         return await self.of_partition(partition, checked, views, after, space)
+
+    async def past_at(self, space: str, as_of: AsOf | None, offset: int) -> ReadSession:
+        """The built-in views once they had processed the record at an offset, with what is erased since.
+
+        If `as_of` is a time, events that happened later are not remembered.
+        """
+        remember_until = None if isinstance(as_of, Position) else as_of
+        return await self._pasts.below(self._views, space, offset + 1, remember_until, self._progress)
 
     async def of_partition(
         self,
@@ -145,18 +163,16 @@ class QueryRouter:
 
     async def _travel(self, space: str, as_of: AsOf, views: ProjectionGroup) -> ReadSession:
         """A past of `views`, without what is erased at present."""
-        ledger, partition = self._ledger, self._ledger.partition_of(space)
-        past = None
+        partition, past = self._ledger.partition_of(space), None
         try:
             await self._check_size(space)
             present = await views.access.reading(partition, None, self._progress)
-            past = await travel(ledger, views.projections, space, as_of, self._progress)
-            await _erase(past, present, space, views)
+            past = await self._pasts.travel(views, space, as_of, self._progress)
+            return await _without_erased(past, present, space, views)
         except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves find out
-            past = past or await travel(ledger, views.projections, space, as_of, self._progress)
-            present = await travel(ledger, views.projections, space, None, self._progress)
-            await _erase(past, present, space, views)
-        return past
+            past = past or await self._pasts.travel(views, space, as_of, self._progress)
+            present = await self._pasts.travel(views, space, None, self._progress)
+            return await _without_erased(past, present, space, views)
 
     async def _check_size(self, space: str) -> None:
         """Raise `OutOfRange` if a fold of the space at query time would take too long."""
@@ -165,10 +181,15 @@ class QueryRouter:
         check_size(space, row.events if row else 0)
 
 
-async def _erase(past: ReadSession, present: ReadSession, space: str, views: ProjectionGroup) -> None:
+async def _without_erased(past: ReadSession, present: ReadSession, space: str, views: ProjectionGroup) -> ReadSession:
+    from recallog.reading.pasts import own_past
+
+    is_own = False
     for find in views.erase:
         if events := await find(past, present, space):
+            past, is_own = past if is_own else own_past(past), True
             await fold_onto(past, events, views.projections)
+    return past
 
 
 def _has_advanced(before: tuple[Generation, int] | None, now: tuple[Generation, int] | None) -> bool:

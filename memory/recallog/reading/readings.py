@@ -4,7 +4,7 @@ A handler is a function of a `SpaceReading` or an `AgentReading`, and of what th
 and `of_agent` call it. Live and past views look the same to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -29,6 +29,8 @@ class SpaceReading(ReadSession):
     """The moment that is read, if it is in the past."""
     progress: Progress | None = None
     """Called with (done, total) while records are folded for the query."""
+    past_at: Callable[[int], Awaitable[ReadSession]]
+    """The views once they had processed the record at an offset, for events that they have dropped since."""
     make_searcher: Callable[[], Any]
     """Makes `searcher`."""
     _searcher: Any = field(default=None, init=False)

@@ -1,4 +1,4 @@
-"""Time travel: the views of a space as of a position or a time, folded at query time."""
+"""Time travel: what a moment of the past is, and how what is erased at present is taken out of a past."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from recallog_projections.rows import Fetched
     from recallog_projections.tables import LogName
     from recallog_schemas import Event
-    from recallog_streams.ledgers.ledger import Ledger
-    from recallog_streams.progress import Progress
 
     Erase = Callable[[ReadSession, ReadSession, str], Awaitable[Sequence[Event]]]
     """Finds what is erased at present and not in a past: called with the past, with the present, and with the space.
@@ -37,49 +35,10 @@ def check_size(space: str, events: int) -> None:
         )
 
 
-async def travel(
-    ledger: "Ledger",
-    projections: "Sequence[Projection]",
-    space: str,
-    as_of: AsOf | None,
-    progress: "Progress | None" = None,
-) -> "ReadSession":
-    """The views of `space` as of `as_of`; None: as they are now.
-
-    Raises `OutOfRange` for a position past the end, and for a space that is too large.
-    """
-    # Few queries travel, and every command imports this module.
-    from recallog.reading.read_session import ReadSession
-    from recallog_projections.stores.memory import MemoryStore
-    from recallog_streams import positions
-    from recallog_streams.projector import ProcessedBatch, Projector
-
-    partition = ledger.partition_of(space)
-    ends = await ledger.ends()
-    until, remember_until = ends[partition], None
-    if isinstance(as_of, Position):
-        positions.check_position(ends, as_of.partition, as_of.offset, "as_of")
-        positions.check_same_partition(space, partition, as_of.partition, "as_of")
-        until = as_of.offset + 1
-    else:
-        remember_until = as_of
-    records = 0
-
-    def count(batch: ProcessedBatch) -> None:
-        nonlocal records
-        records += batch.records
-        check_size(space, records)
-
-    projector = Projector(
-        ledger, MemoryStore(), projections, space=space, remember_until=remember_until, processed=count
-    )
-    generation = await projector.first_generation(partition, until)
-    await projector.catch_up(generation, until, progress)
-    return ReadSession(projector.store, partition, generation)
-
-
 async def fold_onto(past: "ReadSession", events: "Sequence[Event]", projections: "Sequence[Projection]") -> None:
     """Fold events onto a past, as if they had happened at its end, by its projections that name their kinds.
+
+    The past is changed: it must be the caller's own.
 
     Raises `ProjectionError` if one cannot be applied.
     """

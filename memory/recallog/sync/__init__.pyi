@@ -866,6 +866,13 @@ class _MemoryShared:
     ledger: if few of them are wanted, it has fewer events, or none, and an `older`.
     """
 
+    lineage = _Called(_Memory.lineage)
+    """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
+    and live entries that name it as theirs.
+
+    Of what was made from it, the answer has the events that the views retain.
+    """
+
     salient = _Called(_Memory.salient)
     """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 

@@ -38,6 +38,13 @@ class _Tables:
     rows: dict[str, dict[tuple[str, str, str], bytes]] = field(default_factory=dict)
     logs: dict[LogName, _Entries] = field(default_factory=dict)
 
+    def copied(self) -> "_Tables":
+        return _Tables(
+            self.checkpoint,
+            {name: dict(rows) for name, rows in self.rows.items()},
+            {name: _Entries(log.total, log.newest.copy()) for name, log in self.logs.items()},
+        )
+
 
 class MemoryStore(Store):
     """A store without I/O. Its methods never await, so that each is atomic."""
@@ -49,6 +56,18 @@ class MemoryStore(Store):
         self._sorted_at: tuple[str, int] | None = None
         self._sorted: dict[str, list[StoredRow]] = {}
         """By table: its items in the order of scans, at the generation and offset `_sorted_at`. A commit empties it."""
+
+    def copied(self) -> "MemoryStore":
+        """A store with the same generations, rows and log entries, which changes by itself."""
+        copy = MemoryStore()
+        copy._manifest, copy._pointers = self._manifest, dict(self._pointers)
+        copy._tables = {id_: tables.copied() for id_, tables in self._tables.items()}
+        return copy
+
+    def count_items(self) -> int:
+        """The number of all rows and log entries."""
+        rows = sum(len(rows) for tables in self._tables.values() for rows in tables.rows.values())
+        return rows + sum(len(log.newest) for tables in self._tables.values() for log in tables.logs.values())
 
     async def clear(self) -> None:
         self._manifest, self._pointers, self._tables, self._sorted_at = None, {}, {}, None

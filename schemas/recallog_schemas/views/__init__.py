@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.episodic import *
     from recallog_schemas.views.erasures import *
     from recallog_schemas.views.kinds import *
+    from recallog_schemas.views.lineage import *
     from recallog_schemas.views.maintenance import *
     from recallog_schemas.views.previews import *
     from recallog_schemas.views.publishing import *

@@ -69,6 +69,10 @@ class Panel:
     with the model's name: `tiers/stats.html`."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the operation."""
+    required: Sequence[str] = ()
+    """Arguments without which a page leaves the panel out, besides those that the operation requires."""
+    hides_empty: bool = False
+    """Whether the panel is left out if its answer has no content."""
 
 
 @cache

@@ -95,11 +95,16 @@ class Visit:
         return [each for each in await asyncio.gather(*asked) if each is not None]
 
     async def panel(self, panel: Panel, **given: Any) -> Shown | None:
-        """A panel with its answer; None if the caller may not see it."""
+        """A panel with its answer; None if the caller may not see it, the page lacks a required argument, or there is
+        nothing to show."""
         known = OPERATIONS[panel.operation].parameters
         arguments = {name: value for name, value in {**given, **panel.arguments}.items() if name in known}
+        required = {name for name, each in known.items() if each.default is each.empty}
+        if any(arguments.get(name) is None for name in required.union(panel.required)):
+            return None
         try:
-            return Shown(panel, await self.ask(panel.operation, **arguments))
+            answer = await self.ask(panel.operation, **arguments)
+            return None if panel.hides_empty and answer.empty else Shown(panel, answer)
         except Forbidden:
             return None
         except RecallogError as error:
@@ -122,8 +127,7 @@ class Visit:
         (the macros).
         """
         if isinstance(command, tuple):
-            operation, arguments = command
-            command = command_line(OPERATIONS[operation], {key: value for key, value in arguments.items() if value})
+            command = self.command(command[0], **command[1])
         navigation = await self._navigation()
         return self.fragment(template, code=code, title=title, command=command, nav=navigation, **context)
 
@@ -140,6 +144,10 @@ class Visit:
         }
         known["ui"] = found.environment.get_template("macros.html").make_module(known)
         return HTMLResponse(found.render(known), status_code=code, headers=HEADERS)
+
+    def command(self, operation: str, **arguments: Any) -> str:
+        """The command line that answers what an operation answers."""
+        return command_line(OPERATIONS[operation], {name: value for name, value in arguments.items() if value})
 
     def redirect(self, url: str) -> Response:
         """Go to a page of the console after an action. `url` is one of `rendering.url`."""

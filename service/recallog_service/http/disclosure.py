@@ -1,4 +1,4 @@
-"""Progressive disclosure over HTTP: previews, the neighbours of one, whole texts, and a page that shows these stages.
+"""Progressive disclosure over HTTP: previews, the neighbours of one, whole texts, and the way to the page of both.
 
 These paths begin with `/api/v1/memory`, and take the space and the agent as arguments. They answer what `search`,
 `around`, `entries` and the operations of tiers answer, and differ in what they accept: a number out of range is
@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlencode
 
 import msgspec
 from pydantic import Field, PlainValidator, WithJsonSchema
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as Endpoint
 
 from recallog import Memory
@@ -25,11 +26,12 @@ from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.models import import_parts
-from recallog_service.http import requests, viewer
+from recallog_service.http import requests
 from recallog_service.http.door import Client, Door
 from recallog_service.http.problems import RequestError
 
 PREFIX = "/api/v1/memory"
+WHY = "/console/why"
 PER_MINUTE = {"read": 60, "stats": 30, "mutate": 10}
 """How many requests of each class a caller may send in a minute."""
 NO_EXTERNAL = "no external source is connected to this server"
@@ -184,16 +186,12 @@ class Disclosure:
             raise
 
     async def _view(self, request: Request) -> Response:
-        """A page for people: a question, its previews, the neighbours of one, its whole text."""
-        client = await self._client(request, "read")
-        given = {name: value for name, value in requests.query(request).items() if value}
-        named: dict[str, Any] = {name: given[name] for name in ("space", "agent") if name in given}
-        found: dict[str, Any] = {}
-        for path in STAGES:
-            parameter = path.takes.positional[1]
-            if parameter in given:
-                found[path.name] = await self._answer(client, path, {**named, parameter: given[parameter]})
-        return Response(viewer.page(given, found), headers=viewer.HEADERS)
+        """The page of the console that shows these stages to people. It asks for a key itself."""
+        given = requests.query(request)
+        named = {name: given.get(name) for name in ("space", "agent", "q")}
+        one = given.get("anchor_id") or next(iter(_names(given.get("ids", ""))), None)
+        shown = {name: value for name, value in {**named, "id": one}.items() if value}
+        return RedirectResponse(f"{WHY}?{urlencode(shown, errors='surrogatepass')}" if "space" in shown else "/")
 
 
 def _external(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class PromptText:
     """Number of lines that were cut."""
     offsets: Set[int]
     """The offsets of the events and entries that it shows."""
+    sections: Sequence[tuple[str, int, int]]
+    """The heading, the start and the end of each section, in characters of `text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ class Prompt:
         cut_to |= dict.fromkeys(self.asked, conceded.asked_chars)
         if self.message is not None:
             cut_to[self.message] = conceded.message_chars
-        shortened, written = 0, []
+        shortened, end, written, places = 0, 0, list[str](), list[tuple[str, int, int]]()
         offsets: set[int] = set()
         for section in self.sections:
             shown = [section.heading] if section.heading else []
@@ -217,4 +219,6 @@ class Prompt:
                 shown.append(line.id if line in without_text else f"{lead}{line.prefix}{text}")
             if len(shown) > bool(section.heading):
                 written.append(_NEXT_LINE.join(shown))
-        return PromptText(_NEXT_SECTION.join(written), dropped, shortened, offsets)
+                places.append((section.heading, end, end + len(written[-1])))
+                end += len(written[-1]) + len(_NEXT_SECTION)
+        return PromptText(_NEXT_SECTION.join(written), dropped, shortened, offsets, places)

@@ -26,7 +26,7 @@ from recallog_schemas import limits
 from recallog_schemas.models.beliefs import limits as beliefs_limits
 from recallog_schemas.models.beliefs.views import ReflectionView
 from recallog_schemas.models.prompt import limits as prompt_limits
-from recallog_schemas.models.prompt.views import ContextView
+from recallog_schemas.models.prompt.views import ContextView, PromptSection
 from recallog_schemas.shortening import cut
 from recallog_schemas.token_estimate import estimate_tokens
 from recallog_schemas.views import RecallHit, RecallView, Remembered, are_dated, continued, one_line
@@ -134,6 +134,10 @@ async def context(reading: AgentReading, request: ContextRequest, count: CountTo
         known=reflection.known,
         dates=reflection.dates,
         text=written.text,
+        sections=tuple(
+            PromptSection(heading=heading, start=start, end=end, tokens=count(written.text[start:end]))
+            for heading, start, end in written.sections
+        ),
         tokens=count(written.text),
         budget_tokens=request.budget_tokens,
         dropped=written.dropped,

@@ -2,11 +2,26 @@
 
 from typing import Self
 
+from pydantic import Field
+
 from recallog_schemas.event import Position
 from recallog_schemas.kinds import SalienceWeights
 from recallog_schemas.models.beliefs.views import ReflectionView
-from recallog_schemas.views.base import OfAgent, OfEvent, one_line
+from recallog_schemas.views.base import OfAgent, OfEvent, View, one_line
 from recallog_schemas.views.salience import Salient
+
+
+class PromptSection(View):
+    """One section of a prompt."""
+
+    heading: str
+    """Its first line; "" for what the caller adds as `extra`, which has none."""
+    start: int
+    """Where it begins, in characters of the prompt."""
+    end: int
+    """Where it ends."""
+    tokens: int
+    """The number of its model tokens, counted as those of the prompt."""
 
 
 class ContextView(OfAgent):
@@ -14,6 +29,8 @@ class ContextView(OfAgent):
 
     text: str
     """The prompt."""
+    sections: tuple[PromptSection, ...] = Field(repr=False)
+    """Its sections, in their order. An empty line is between two of them."""
     tokens: int
     """Its estimated number of model tokens: its characters divided by four, rounded up."""
     budget_tokens: int | None

@@ -1,0 +1,188 @@
+"""Pasts: the views of a space as of a position or a time, folded at query time and kept for the next question.
+
+A fold goes on from the nearest past before the moment that it wants, and leaves one behind at each step of the way. To
+move through the past is then as cheap as a step, and all questions about one moment need one fold.
+
+What is kept has not lost what is erased at present: that is found anew for each question (`time_travel.fold_onto`). A
+past that was folded with keys that are destroyed by now is dropped.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakValueDictionary
+
+from recallog.reading.read_session import ReadSession
+from recallog.reading.time_travel import check_size
+from recallog_schemas import Position, limits
+from recallog_schemas.errors import InvariantViolation
+from recallog_streams import positions
+from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.progress import Progress
+
+if TYPE_CHECKING:
+    from recallog.reading.projection_group import ProjectionGroup
+    from recallog.reading.time_travel import AsOf
+    from recallog_projections.stores.memory import MemoryStore
+    from recallog_projections.stores.store import Generation
+    from recallog_streams.projector import ProcessedBatch
+
+
+class _Line(NamedTuple):
+    """What pasts have in common of which one continues another."""
+
+    views: str
+    space: str
+    remember_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """The fold of all records below an offset. It changes no more."""
+
+    until: int
+    store: "MemoryStore"
+    generation: "Generation"
+    records: int
+    """How many records of the space it has."""
+    items: int
+    """How many rows and log entries it has."""
+
+
+class _Kept(OrderedDict[tuple[_Line, int], _Past]):
+    """Pasts by line and `until`. Those that were used least recently are dropped first."""
+
+    def __init__(self, items_max: int) -> None:
+        super().__init__()
+        self._items_max = items_max
+
+    def keep(self, line: _Line, past: _Past) -> None:
+        self[line, past.until] = past
+        items = sum(each.items for each in self.values())
+        while items > self._items_max:
+            items -= self.popitem(last=False)[1].items
+
+    def drop_of_other_keys(self, partition: int, keys: int) -> None:
+        """Drop the pasts of a partition that were folded with keys that are destroyed by now."""
+        for key, past in [*self.items()]:
+            if past.generation.partition == partition and past.generation.keys != keys:
+                del self[key]
+
+    def nearest(self, line: _Line, until: int) -> _Past | None:
+        """The past of a line with the most records below `until`, and none after them."""
+        found = [past for (each, _), past in self.items() if each == line and past.until <= until]
+        nearest = max(found, key=lambda past: past.until, default=None)
+        if nearest is not None:
+            self.move_to_end((line, nearest.until))
+        return nearest
+
+
+class Pasts:
+    """The pasts of one ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._steps = _Kept(limits.PAST_ITEMS_MAX)
+        self._asked = _Kept(limits.PAST_ITEMS_MAX)
+        """Moments between two steps. There are many of them, and few are asked again."""
+        self._folding: WeakValueDictionary[_Line, asyncio.Lock] = WeakValueDictionary()
+
+    async def travel(
+        self, views: "ProjectionGroup", space: str, as_of: "AsOf | None", progress: Progress | None = None
+    ) -> ReadSession:
+        """The views of `space` as of `as_of`; None: as they are now. They are only to be read, see `own_past`.
+
+        Raises `OutOfRange` for a position past the end, and for a space that is too large.
+        """
+        partition, ends = self._ledger.partition_of(space), await self._ledger.ends()
+        until, remember_until = ends[partition], None
+        if isinstance(as_of, Position):
+            positions.check_position(ends, as_of.partition, as_of.offset, "as_of")
+            positions.check_same_partition(space, partition, as_of.partition, "as_of")
+            until = as_of.offset + 1
+        else:
+            remember_until = as_of
+        return await self.below(views, space, until, remember_until, progress)
+
+    async def below(
+        self,
+        views: "ProjectionGroup",
+        space: str,
+        until: int,
+        remember_until: datetime | None = None,
+        progress: Progress | None = None,
+    ) -> ReadSession:
+        """The views of `space` with all records below an offset, of which events after `remember_until` are not
+        remembered."""
+        line, partition = _Line(views.name, space, remember_until), self._ledger.partition_of(space)
+        async with self._folding.setdefault(line, asyncio.Lock()):
+            past = await self._nearest(line, partition, until)
+            if past is None or past.until < until:
+                past = await self._fold(views, line, partition, past, until, progress)
+        return ReadSession(past.store, partition, past.generation)
+
+    async def _fold(
+        self,
+        views: "ProjectionGroup",
+        line: _Line,
+        partition: int,
+        start: _Past | None,
+        until: int,
+        progress: Progress | None,
+    ) -> _Past:
+        """The past with the records below `until`, from `start` on. A past is kept at each step between them."""
+        # Few queries travel, and every command imports this module.
+        from recallog_projections.stores.memory import MemoryStore
+        from recallog_streams.projector import Projector
+
+        records = 0 if start is None else start.records
+
+        def count(batch: "ProcessedBatch") -> None:
+            nonlocal records
+            records += batch.records
+            check_size(line.space, records)
+
+        store = MemoryStore() if start is None else start.store.copied()
+        projector = Projector(
+            self._ledger,
+            store,
+            views.projections,
+            space=line.space,
+            remember_until=line.remember_until,
+            processed=count,
+        )
+        generation = await projector.first_generation(partition, until) if start is None else start.generation
+        for step in _steps(0 if start is None else start.until, until):
+            await projector.catch_up(generation, step, progress)
+            self._steps.keep(line, _Past(step, store.copied(), generation, records, store.count_items()))
+        await projector.catch_up(generation, until, progress)
+        past = _Past(until, store, generation, records, store.count_items())
+        self._asked.keep(line, past)
+        return past
+
+    async def _nearest(self, line: _Line, partition: int, until: int) -> _Past | None:
+        """The kept past with the most records below `until`, and none after them."""
+        sealing = self._ledger.sealing
+        await sealing.refresh()
+        for kept in (self._steps, self._asked):
+            kept.drop_of_other_keys(partition, sealing.destroyed(partition))
+        found = [self._steps.nearest(line, until), self._asked.nearest(line, until)]
+        return max(filter(None, found), key=lambda past: past.until, default=None)
+
+
+def _steps(start: int, until: int) -> Iterable[int]:
+    """The offsets between two others at which pasts are kept."""
+    size = limits.PAST_STEP_RECORDS
+    return range((start // size + 1) * size, until, size)
+
+
+def own_past(past: ReadSession) -> ReadSession:
+    """A copy of a past, which may be changed."""
+    from recallog_projections.stores.memory import MemoryStore
+
+    if not isinstance(past.store, MemoryStore):
+        raise InvariantViolation("a past is in memory")
+    return replace(past, store=past.store.copied())

@@ -1,0 +1,205 @@
+"""An agent through time: what it remembered at a moment, and what differs between two moments."""
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from starlette.background import BackgroundTask
+from starlette.responses import Response
+
+from recallog_schemas import Position
+from recallog_schemas.errors import OutOfRange, RecallogError
+from recallog_schemas.views import Remembered
+from recallog_service.console.page import Page, Panel, Place
+from recallog_service.console.visit import Shown, Visit
+
+NOW = "now"
+TICKS = 60
+"""How many events on each side of a moment are ticks."""
+AROUND_LINES = 2
+"""How many equal lines are shown before and after lines that differ."""
+PREPARED_RECORDS_MAX = 200_000
+"""In a ledger with more records the past is folded when it is first asked for: it takes seconds."""
+WINDOW = Panel("Window", Place.AGENT, "episodic", "window.html")
+
+_POSITION = re.compile(r"(\d{1,10}:)?\d{1,19}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WITHOUT_ZONE = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?")
+
+
+@dataclass(frozen=True)
+class Tick:
+    """An event on the slider."""
+
+    event: Remembered
+    x: float
+    """From 0 to 100."""
+    is_own: bool
+    is_here: bool
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of an agent: where it is among the events that the agent may see."""
+
+    as_of: str | None
+    """None: now."""
+    offset: int
+    """Where the slider is."""
+    here: Remembered | None
+    """The newest event that the agent may see."""
+    ticks: Sequence[Tick]
+    before: str | None
+    """The moment of the event before; None: there is none."""
+    after: str | None
+    """That of the next event."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of two texts side by side. One that only one text has is None in the other."""
+
+    left: str | None
+    right: str | None
+    is_equal: bool
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What two moments show in one panel."""
+
+    title: str
+    lines: Sequence[Line]
+    changed: int
+    """How many lines differ."""
+
+
+async def agent(visit: Visit) -> Response:
+    """What an agent remembers at a moment. htmx asks for the part that the slider changes."""
+    space, name = visit.text("space"), visit.text("agent")
+    newest = await visit.ask("timeline", space=space, agent=name, limit=1)
+    if not newest.known and not newest.items:
+        raise OutOfRange(f"there is no agent {name} in {space}", path="agent")
+    end = newest.checkpoint
+    as_of, other = (_as_of(visit.given.get(each), end) for each in ("at", "with"))
+    moment = await _moment(visit, as_of, end)
+    if "with" in visit.given:
+        differences = await _differences(visit, as_of, other)
+        shown: Sequence[Shown] = ()
+    else:
+        differences, shown = [], await _panels(visit, as_of)
+    context = {
+        "line": visit.command("episodic", space=space, agent=name, as_of=as_of),
+        "title": name,
+        "moment": moment,
+        "end": end,
+        "other": other or NOW,
+        "differences": differences,
+        "panels": shown,
+    }
+    if visit.is_part:
+        return visit.fragment("moment.html", **context)
+    page = await visit.page("agent.html", **context)
+    if as_of is None and end is not None and 0 < end.offset <= PREPARED_RECORDS_MAX:
+        page.background = BackgroundTask(_prepare, visit, end)
+    return page
+
+
+async def _prepare(visit: Visit, end: Position) -> None:
+    """Fold the past once the page is sent: the first move of the slider then takes no longer than the next ones."""
+    with suppress(RecallogError):
+        given = {"space": visit.given["space"], "agent": visit.given["agent"], "limit": 1}
+        await visit.ask("timeline", **given, as_of=f"{end.partition}:{end.offset - 1}")
+
+
+def _as_of(given: str | None, end: Position | None) -> str | None:
+    """The moment that an address names; None: now. A number is an offset, a date is its end, and times are in UTC."""
+    if given is None or given == NOW or end is None:
+        return None
+    if _POSITION.fullmatch(given):
+        offset = int(given.rpartition(":")[2])
+        return f"{end.partition}:{offset}" if offset < end.offset else None
+    if _DATE.fullmatch(given):
+        return f"{given}T23:59:59Z"
+    return f"{given}Z" if _WITHOUT_ZONE.fullmatch(given) else given
+
+
+async def _moment(visit: Visit, as_of: str | None, end: Position | None) -> Moment:
+    given = {"space": visit.given["space"], "agent": visit.given["agent"], "limit": TICKS}
+    before = (await visit.ask("timeline", **given, as_of=as_of)).items
+    here = before[-1] if before else None
+    offset = _offset(as_of, here, end)
+    after: Sequence[Remembered] = ()
+    if as_of is not None and end is not None:
+        span = max(TICKS, offset - before[0].position.offset if before else 0)
+        upto = min(end.offset, offset + span)
+        following = await visit.ask("timeline", **given, as_of=f"{end.partition}:{upto}" if upto < end.offset else None)
+        after = [each for each in following.items if each.position.offset > offset]
+    return Moment(
+        as_of,
+        offset,
+        here,
+        list(_ticks(before, after, visit.given["agent"])),
+        str(before[-2].position) if len(before) > 1 else None,
+        str(after[0].position) if after else None,
+    )
+
+
+def _offset(as_of: str | None, here: Remembered | None, end: Position | None) -> int:
+    """Where the slider is: at the position of the moment; as of a time, at the newest event of then."""
+    if as_of is not None and _POSITION.fullmatch(as_of):
+        return int(as_of.rpartition(":")[2])
+    place = end if as_of is None else here.position if here is not None else None
+    return 0 if place is None else place.offset
+
+
+def _ticks(before: Sequence[Remembered], after: Sequence[Remembered], agent: str) -> Iterator[Tick]:
+    """Events by their place among all positions between the first and the last of them."""
+    events = [*before, *after]
+    if not events:
+        return
+    first = events[0].position.offset
+    span = max(1, events[-1].position.offset - first)
+    for number, each in enumerate(events, 1):
+        x = 100 * (each.position.offset - first) / span
+        yield Tick(each, round(x, 3), each.event.agent == agent, number == len(before))
+
+
+async def _panels(visit: Visit, as_of: str | None) -> Sequence[Shown]:
+    """The panels at a moment: first those of the models that are built on others."""
+    given = {"space": visit.given["space"], "agent": visit.given["agent"], "as_of": as_of}
+    window, of_models = await asyncio.gather(visit.panel(WINDOW, **given), visit.panels(Place.AGENT, **given))
+    return [each for each in [*of_models[::-1], window] if each is not None]
+
+
+async def _differences(visit: Visit, as_of: str | None, other: str | None) -> Sequence[Difference]:
+    """What differs between two moments, panel by panel."""
+    left, right = await asyncio.gather(_panels(visit, as_of), _panels(visit, other))
+    return [_difference(*pair) for pair in zip(left, right, strict=True)]
+
+
+def _difference(left: Shown, right: Shown) -> Difference:
+    lines = [*_compared(_lines(left), _lines(right))]
+    return Difference(left.panel.title, lines, sum(not each.is_equal for each in lines))
+
+
+def _lines(shown: Shown) -> Sequence[str]:
+    return (shown.answer.format() if shown.problem is None else str(shown.problem)).splitlines()
+
+
+def _compared(left: Sequence[str], right: Sequence[str]) -> Iterator[Line]:
+    """The lines that differ, side by side, and a few equal ones around them."""
+    for group in SequenceMatcher(None, left, right, autojunk=False).get_grouped_opcodes(AROUND_LINES):
+        for tag, first, last, other_first, other_last in group:
+            for number in range(max(last - first, other_last - other_first)):
+                yield Line(
+                    left[first + number] if first + number < last else None,
+                    right[other_first + number] if other_first + number < other_last else None,
+                    tag == "equal",
+                )
+
+
+PAGES = (Page("/agent", agent, "Through time", Place.AGENT, key="g a"),)

@@ -1,0 +1,5 @@
+"""What the console shows of tiers."""
+
+from recallog_service.console.page import Panel, Place
+
+PANELS = (Panel("Tiers", Place.AGENT, "tiers.stats", "tiers/stats.html"),)
