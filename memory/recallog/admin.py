@@ -142,7 +142,7 @@ class Admin(Facade):
     async def activity(self, *, minutes: parameters.Minutes = 60) -> "Activity":
         """How many events were appended in each of the last minutes.
 
-        Of each partition the newest 20,000 records are counted.
+        Of each partition the newest 10,000 records are counted.
         """
         return await queries.activity.activity(self._components.ledger, minutes)
 

@@ -42,19 +42,20 @@ async def strongest(reading: AgentReading, query: GraphQuery) -> EntityGraph:
         sizes = [RowKey(tables.COUNTS.name, space, owner) for owner in (agent, "")]
         counts = await session.snapshot(sizes)
         found = [row for key in sizes if (row := counts.row(tables.COUNTS, *key[1:])) is not None]
-        known = await _known(session)
+        sizes_of = await _sizes(session)
         if query.type is None:
-            named = Counter({key: sum(row.total for row in rows) for key, rows in known.items()})
+            named = _first(sizes_of, query.limit)
+            links = _links(await _rows(session, named), named)
         else:
+            compared = await _rows(session, _first(sizes_of, facts_limits.GRAPH_ENTITIES_COMPARED))
             offsets = await _of_type(session, query.type)
-            facts = {key: _offsets(rows) & offsets for key, rows in known.items()}
-            named = Counter({key: len(of) for key, of in facts.items() if of})
-        chosen = dict(sorted(named.items(), key=lambda one: (-one[1], one[0]))[: query.limit])
-        links = _links(known, chosen) if query.type is None else _common(facts, chosen)
+            facts = {key: _offsets(rows) & offsets for key, rows in compared.items()}
+            named = _first(Counter({key: len(of) for key, of in facts.items() if of}), query.limit)
+            links = _common(facts, named)
         shown = sorted(links.items(), key=lambda one: (-one[1], one[0]))[: facts_limits.GRAPH_LINKS_SHOWN]
         return EntityGraph(
             **await of_agent(session, snapshot),
-            entities=tuple(NamedEntity(entity=key, entries=count) for key, count in chosen.items()),
+            entities=tuple(NamedEntity(entity=key, entries=count) for key, count in named.items()),
             links=tuple(
                 EntityLink(one=one, other=other, entries=count)
                 for (one, other), count in shown
@@ -93,14 +94,30 @@ async def about(reading: AgentReading, name: str, limit: int) -> EntityFound:
     return await reading.steady(read)
 
 
-async def _known(session: AgentReading) -> Mapping[str, list[Entity]]:
-    """The first `GRAPH_ENTITIES_READ` entities of each graph."""
-    known = defaultdict[str, list[Entity]](list)
+async def _sizes(session: AgentReading) -> Counter[str]:
+    """How many entries name each of the first `GRAPH_ENTITIES_READ` entities of each graph."""
+    sizes = Counter[str]()
     for owner in (session.agent, ""):
-        page = await session.page(tables.ENTITIES, session.space, owner, limit=facts_limits.GRAPH_ENTITIES_READ)
+        page = await session.page(tables.SIZES, session.space, owner, limit=facts_limits.GRAPH_ENTITIES_READ)
         for key, row in page.items:
-            known[key].append(row)
-    return known
+            sizes[key] += row.total
+    return sizes
+
+
+def _first(named: Counter[str], limit: int) -> Mapping[str, int]:
+    """The entities that most entries name, those with most first."""
+    return dict(sorted(named.items(), key=lambda one: (-one[1], one[0]))[:limit])
+
+
+async def _rows(session: AgentReading, keys: Iterable[str]) -> Mapping[str, list[Entity]]:
+    """The rows of entities, from the graphs that have them."""
+    needs = [RowKey(tables.ENTITIES.name, session.space, owner, key) for key in keys for owner in (session.agent, "")]
+    snapshot = await session.snapshot(needs)
+    found = defaultdict[str, list[Entity]](list)
+    for need in needs:
+        if (row := snapshot.row(tables.ENTITIES, *need[1:])) is not None:
+            found[need.key].append(row)
+    return found
 
 
 async def _of_type(session: AgentReading, entry_type: str) -> Set[int]:
