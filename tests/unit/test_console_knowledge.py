@@ -70,7 +70,7 @@ def test_entries_are_filtered_by_the_address_of_the_page(
     browser: Browser, filters: dict[str, str], found: set[str]
 ) -> None:
     page = shown(browser, **filters)
-    assert {id_ for link in page.links for id_ in re.findall(r"/console/event\?.*&id=(\w+)", link)} == found
+    assert {id_ for link in page.links for id_ in re.findall(r"/console/why\?.*&id=(\w+)", link)} == found
 
 
 def test_a_filter_that_is_not_valid_is_an_error_in_its_place(browser: Browser) -> None:
@@ -80,7 +80,7 @@ def test_a_filter_that_is_not_valid_is_an_error_in_its_place(browser: Browser) -
 
 
 def test_each_entry_links_to_the_page_of_its_event(browser: Browser) -> None:
-    assert "/console/event?space=village&agent=baker&id=bakes" in shown(browser).links
+    assert "/console/why?space=village&agent=baker&id=bakes" in shown(browser).links
 
 
 def test_the_next_page_keeps_the_filters(browser: Browser) -> None:
@@ -114,7 +114,9 @@ def test_a_stored_text_is_text_in_every_panel(browser: Browser, show: str) -> No
 def test_entities_are_a_picture_and_a_table(browser: Browser) -> None:
     page = shown(browser, show="long_term.entities")
     assert [tag for tag, _ in page.tags].count("circle") == 3
-    assert page.links.count("/console/knowledge?space=village&agent=baker&show=long_term.about&entity=ann%20rivers") >= 2
+    assert (
+        page.links.count("/console/knowledge?space=village&agent=baker&show=long_term.about&entity=ann%20rivers") >= 2
+    )
 
 
 def test_a_consensus_leads_to_its_dissents(browser: Browser) -> None:

@@ -34,7 +34,7 @@ class RemoteAdmin:
     activity = _Called(_Admin.activity)
     """How many events were appended in each of the last minutes.
 
-    Of each partition the newest 20,000 records are counted.
+    Of each partition the newest 10,000 records are counted.
     """
 
     verify = _Called(_Admin.verify)

@@ -68,7 +68,7 @@ class _AdminShared:
     activity = _Called(_Admin.activity)
     """How many events were appended in each of the last minutes.
 
-    Of each partition the newest 20,000 records are counted.
+    Of each partition the newest 10,000 records are counted.
     """
 
     verify = _Called(_Admin.verify)
@@ -530,8 +530,9 @@ class LongTerm:
     """The entities that most entries name which an agent may read, and the links between them.
 
     An entity is a quoted phrase, a run of capitalised words, or what an entry states as its entity. With `type`
-    only the newest 1,000 entries of that type count which the agent keeps. The strongest 1,000 links are shown. Of
-    a graph with more than 10,000 entities, the first ones by name are considered.
+    only the newest 1,000 entries of that type count which the agent keeps, and which name one of the strongest
+    1,000 entities. The strongest 1,000 links are shown. Of a graph with more than 10,000 entities, the first ones
+    by name are considered.
     """
 
     about = _Called(_LongTerm.about)
