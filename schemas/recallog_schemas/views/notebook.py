@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from recallog_schemas.errors import SettingsError
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import cut
-from recallog_schemas.views.base import Bounded, ComputedAt, ListView, View
 from recallog_schemas.visible import visible
 
 if TYPE_CHECKING:
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 100
 """How many items of a list a cell shows. `to_frame` has all of them."""
 CELL_CHARS = 300
-_HIDDEN = {*ComputedAt.model_fields, "dates", "envelope", "schema_version", "payload"}
+_HIDDEN = {"generation", "checkpoint", "dates", "envelope", "schema_version", "payload"}
 
 
-def html_of(view: View) -> str:
+def html_of(view: BaseModel) -> str:
     """The fields of a view as a table, and below them the items of its list as another one."""
     name = _list_of(view)
     named = {path: value for path, value in _flat(view).items() if path != name and _is_shown(path, value)}
@@ -39,7 +38,7 @@ def html_of(view: View) -> str:
     return "".join(parts)
 
 
-def frame_of(view: View) -> "pandas.DataFrame":
+def frame_of(view: BaseModel) -> "pandas.DataFrame":
     """The items of the list of a view, one in each row.
 
     Raises `TypeError` for a view that has not exactly one list of views, and `SettingsError` without pandas.
@@ -54,17 +53,16 @@ def frame_of(view: View) -> "pandas.DataFrame":
     return pandas.DataFrame([_flat(item) for item in getattr(view, name)])
 
 
-def _list_of(view: View) -> str | None:
+def _list_of(view: BaseModel) -> str | None:
     """The name of the field with the list that a view is about."""
-    if isinstance(view, Bounded):
-        return view.list_field
     lists = [name for name, field in type(view).model_fields.items() if _is_of_views(field.annotation)]
-    return "items" if isinstance(view, ListView) else lists[0] if len(lists) == 1 else None
+    stated = getattr(view, "list_field", "items")  # of a `Bounded`; of a `ListView` it is `items`
+    return stated if stated in type(view).model_fields else lists[0] if len(lists) == 1 else None
 
 
 def _is_of_views(annotation: object) -> bool:
     item = next(iter(get_args(annotation)), None)
-    return get_origin(annotation) is tuple and isinstance(item, type) and issubclass(item, View)
+    return get_origin(annotation) is tuple and isinstance(item, type) and issubclass(item, BaseModel)
 
 
 def _flat(value: object, path: str = "") -> dict[str, Any]:
@@ -97,7 +95,7 @@ def _shown(value: object) -> str:
             text = ""
         case float():
             text = f"{value:g}"
-        case tuple() | list() if value and isinstance(value[0], View):
+        case tuple() | list() if value and isinstance(value[0], BaseModel):
             text = "\n".join(each.format() for each in value[:ROWS_SHOWN])
         case tuple() | list():
             text = ", ".join(str(each) for each in value[:ROWS_SHOWN])
