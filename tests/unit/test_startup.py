@@ -89,8 +89,8 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
     ("command", "ours_max", "all_max"),
     [
         (("publish", "village", "baker", "agent.spoke", "Bread!"), 285, 640),
-        (("episodic", "village", "baker"), 306, 670),
-        (("status",), 308, 712),
+        (("episodic", "village", "baker"), 308, 672),
+        (("status",), 310, 714),
     ],
 )
 def test_a_command_imports_few_modules(home: Path, command: Sequence[str], ours_max: int, all_max: int) -> None:

@@ -1,0 +1,1 @@
+"""What the doors have for this memory model alone."""
