@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recallog.components import Components
     from recallog_schemas.views import (
         AbortReport,
+        Activity,
         CopyReport,
         DeadLetterDetail,
         DeadLettersView,
@@ -136,6 +137,14 @@ class Admin(Facade):
     async def status(self) -> "Status":
         """The size and progress of the views, dead letters, and due reflections. Read-only."""
         return await queries.status.status(self._components)
+
+    @operation(example="recallog activity --minutes 60", scope=Scope.OPERATE, read_only=True)
+    async def activity(self, *, minutes: parameters.Minutes = 60) -> "Activity":
+        """How many events were appended in each of the last minutes.
+
+        Of each partition the newest 10,000 records are counted.
+        """
+        return await queries.activity.activity(self._components.ledger, minutes)
 
     @operation(example="recallog verify --json", scope=Scope.OPERATE, read_only=True, maintains_index=True)
     async def verify(

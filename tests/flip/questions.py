@@ -84,6 +84,11 @@ async def _scan(memory: Memory, folder: Path) -> Any:
     return [each.found for each in (await memory.admin.scan(["quicksilver is in no text"])).found]
 
 
+async def _activity(memory: Memory, folder: Path) -> Any:
+    """How many minutes are shown. Which ones depends on the time of the question."""
+    return len((await memory.admin.activity()).minutes)
+
+
 async def _copy(memory: Memory, folder: Path) -> Any:
     target = folder / "copied"
     report = await memory.admin.copy(str(target))
@@ -121,6 +126,8 @@ QUESTIONS: Sequence[Question] = [
     *_of("agent_settings", _V, _R),
     *_of("long_term.get", _V | {"entry_id": "e-015"}, _V | {"entry_id": "e-027", "as_of": _MIDDLE}),
     *_of("long_term.list", _V, _O | {"order": "priority"}, _H | {"as_of": _MIDDLE}),
+    *_of("long_term.entities", _V, _O | {"type": "lesson"}),
+    *_of("long_term.about", _V | {"entity": "village"}, _H | {"entity": "miller", "as_of": _MIDDLE}),
     *_of("long_term.lessons", _V | {"query": "what is counted before it is sold?"}),
     *_of("long_term.compare", _V | {"text": "The miller is paid on Fridays."}),
     *_of("long_term.stats", _V, _R),
@@ -137,6 +144,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("working.render", _V),
     *_of("working.document", _R),
     *_of("working.scratchpad", _V | {"session": "noon"}),
+    *_of("consensus.list", _V, _O | {"as_of": _MIDDLE}),
     *_of("consensus.find_similar", _V | {"topic": "the eggs of village"}, _O | {"topic": "who counts the barrels"}),
     *_of("consensus.dissents", _V | {"topic": "village the of letters"}, _V | {"topic": "the nets of village"}),
     *_of("stream.recall", _V | {"query": _ASKED}, _H | {"as_of": _MIDDLE}),
@@ -152,6 +160,7 @@ QUESTIONS: Sequence[Question] = [
     *_of("kinds", {"space": "village"}, {"space": "office", "as_of": _MIDDLE}),
     *_of("catalogue", {}),
     *_of("admin.status", {}),
+    Question("admin.activity", ask=_activity),
     *_of("admin.verify", {}, {"what": "views"}),
     *_of("admin.digest", {}),
     Question("admin.scan", ask=_scan),

@@ -34,10 +34,10 @@ from recallog_projections.views import activity
 from recallog_schemas import codec, limits, repeats, text_rules
 from recallog_schemas.errors import InvalidEvent, InvalidInput, OutOfRange, RecallogError, SettingsError
 from recallog_schemas.validation import time_of
+from recallog_schemas.visible import visible
 from recallog_service.cli import rendering, wrapping
 from recallog_service.formats import Item, chat, jsonl, registry
 from recallog_service.ingest import ingest
-from recallog_service.visible import visible
 from recallog_streams import chain, dead_letters
 from recallog_streams.identity import Identity
 from recallog_streams.ledgers.kafka.address import KafkaAddress

@@ -30,8 +30,10 @@ BOUNDED_BY_NUMBER = {
     **dict.fromkeys(
         ["timeline", "history", "long_term.list", "items.list"], "a page, which has room for as many bytes"
     ),
+    "consensus.list": "as those",
     **dict.fromkeys(["long_term.erasures", "catalogue"], "a page of short items, at most 1,000"),
     **dict.fromkeys(["space", "kinds", "configure_space"], "short items, at most 1,000 of a sort"),
+    **dict.fromkeys(["long_term.entities", "admin.activity"], "as those, or little more"),
     "erase": "numbers by kind",
     **dict.fromkeys(["admin.status", "admin.verify", "admin.digest"], "some short items for each partition"),
     "admin.repair": "as those",

@@ -504,3 +504,21 @@ def test_the_words_and_the_similarity_of_topics() -> None:
     assert view.topic_hash("Design RATE\tlimiter design") == view.topic_hash(DESIGN) == "6f7757575adb75d6"
     assert view.similarity(view.topic_words("a b"), view.topic_words("B c")) == 1 / 3
     assert view.similarity((), ()) == 0.0
+
+
+def test_the_consensuses_that_an_agent_may_see_are_listed_page_by_page() -> None:
+    async def work(memory: Memory) -> None:
+        for number in range(5):
+            audience = {"audience": ["baker", "widow"]} if number == 2 else {}
+            await record(memory, f"topic {number}", event_id=f"c-{number}", **audience)
+        first = await memory.consensus.list("village", "baker", limit=3)
+        second = await memory.consensus.list("village", "baker", limit=3, cursor=first.next)
+        assert [[each.id for each in page.consensuses] for page in (first, second)] == [
+            ["c-4", "c-3", "c-2"],
+            ["c-1", "c-0"],
+        ]
+        assert second.next is None
+        of_another = await memory.consensus.list("village", "miller")
+        assert [each.id for each in of_another.consensuses] == ["c-4", "c-3", "c-1", "c-0"]
+
+    ended(work)

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -101,10 +102,27 @@ def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp
 
 @pytest.mark.models("all")
 def test_the_programs_and_cells_of_the_page_on_scripts_and_notebooks_print_what_it_says(tmp_path: Path) -> None:
-    script, restart, *cells, long_work = blocks("docs/scripts-and-notebooks.md", "python")
+    script, restart, *cells = blocks("docs/scripts-and-notebooks.md", "python")
+    cells, long_work = cells[:3], cells[-1]
     printed = blocks("docs/scripts-and-notebooks.md", "text")
     found = [run_python(program, tmp_path) for program in (script, restart, "".join(cells), long_work)]
     assert found == [*printed[:2], "", printed[2]]
+
+
+@pytest.mark.models("all")
+def test_the_plots_of_the_page_on_scripts_and_notebooks_show_what_the_memory_has(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    cells = blocks("docs/scripts-and-notebooks.md", "python")[5:-1]
+    known: dict[str, Any] = {"__name__": "__main__"}
+    with contextlib.chdir(tmp_path):
+        for cell in cells:
+            exec(compile(cell, "documentation", "exec"), known)
+    assert list(known["minutes"]["events"]) == [2, 1, 4]
+    assert known["salience"]["score"].is_monotonic_increasing
+    assert known["salience"]["relevance"]["Flour is dear."] > 0
+    assert list(known["grounds"]["events"]) == [2, 3]
+    for plotted in ("minutes", "salience", "grounds"):
+        assert "linear-gradient" in known[plotted].style.bar().to_html(), plotted
 
 
 @pytest.mark.models("all")

@@ -161,7 +161,7 @@ VALUES = {
     "session": "s-1", "text": "{}", "entry_id": "kept", "entry_ids": ["kept"],
     "action_type": "bake", "summary": "Baked bread", "question": "bread",
     "topic": "bread", "conclusion": "Two crowns", "confidence": 1.0,
-    "messages": [{"role": "user", "content": "Bread!"}], "units": 10.0, "tier": "slow",
+    "messages": [{"role": "user", "content": "Bread!"}], "units": 10.0, "tier": "slow", "entity": "flour",
 }  # fmt: skip
 """Values of required parameters."""
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recallog_schemas import Event
-from recallog_service.visible import visible, visible_json
+from recallog_schemas.visible import visible, visible_json
 from support.cli import environment_of, recallog, spawn
 from support.events import event, publish_in
 from support.terminal import Terminal, on_a_terminal

@@ -61,7 +61,7 @@ GOOD: dict[str, Any] = {
     "action_type": "bake", "summary": "x", "question": "bread", "topic": "bread prices", "type": "risk_warning",
     "consensus_id": "e-0", "by": "e-1", "conclusion": "x", "confidence": 0.5, "participating": ["baker"],
     "agreeing": ["baker"], "markers": ["a word"], "units": 1.0, "tier": "slow",
-    "messages": [{"role": "user", "content": "x"}],
+    "messages": [{"role": "user", "content": "x"}], "entity": "Ann",
 }  # fmt: skip
 """A value of each parameter that must be given."""
 
@@ -72,7 +72,7 @@ TAKES_NUMBERS = frozenset({
     "window", "limit", "top_k", "entries_before", "entries_after", "budget_tokens", "turn", "partition",
     "min_similarity", "value", "content", "base", "cost", "score", "rounds", "confidence",
     "max_messages", "max_chars", "keep", "count", "workers", "throttle", "reward", "salience_top_k",
-    "reflection_threshold", "units", "predicted", "actual",
+    "reflection_threshold", "units", "predicted", "actual", "min_entries", "minutes",
 })  # fmt: skip
 
 

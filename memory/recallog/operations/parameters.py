@@ -362,6 +362,8 @@ TriesErasure = Annotated[bool, Field(description="Erase nothing, and say what wo
 ListLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many items a page has.")]
 Cursor = Annotated[str | None, Field(description="The `next` of the page before.")]
 
+Minutes = Annotated[int, Field(ge=1, le=limits.ACTIVITY_MINUTES_MAX, description="How many minutes, the last ones.")]
+
 # Tiers
 
 SomeTiers = Annotated[

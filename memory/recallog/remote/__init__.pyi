@@ -31,6 +31,12 @@ class RemoteAdmin:
     status = _Called(_Admin.status)
     """The size and progress of the views, dead letters, and due reflections. Read-only."""
 
+    activity = _Called(_Admin.activity)
+    """How many events were appended in each of the last minutes.
+
+    Of each partition the newest 10,000 records are counted.
+    """
+
     verify = _Called(_Admin.verify)
     """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 

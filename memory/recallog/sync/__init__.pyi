@@ -65,6 +65,12 @@ class _AdminShared:
     status = _Called(_Admin.status)
     """The size and progress of the views, dead letters, and due reflections. Read-only."""
 
+    activity = _Called(_Admin.activity)
+    """How many events were appended in each of the last minutes.
+
+    Of each partition the newest 10,000 records are counted.
+    """
+
     verify = _Called(_Admin.verify)
     """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
@@ -246,6 +252,12 @@ class Consensus:
 
     The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
     with the same words. Superseded ones are found too: `superseded_by` names their successors.
+    """
+
+    list = _Called(_Consensus.list)
+    """A page of the consensuses that an agent may see, by their ids, the newest first if Recallog has made these.
+
+    `cursor` takes the `next` of a page and selects the page behind it.
     """
 
     dissents = _Called(_Consensus.dissents)
@@ -454,7 +466,8 @@ class LongTerm:
     """A page of the live entries of an agent, newest first or by priority.
 
     `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
-    `type` if it is given, are ranked: pinned ones first, then by age and priority.
+    `type` if it is given, are ranked: pinned ones first, then by age and priority. With `tier` or `category` a page
+    looks at 1,000 entries: it may have less than `limit`, and yet be followed by another one.
     """
 
     lessons = _Called(_Entries.lessons)
@@ -511,6 +524,21 @@ class LongTerm:
     `store` keeps the answer as an insight that is made from them.
 
     Raises `ModelFailed`, and `ModelMisconfigured`.
+    """
+
+    entities = _Called(_LongTerm.entities)
+    """The entities that most entries name which an agent may read, and the links between them.
+
+    An entity is a quoted phrase, a run of capitalised words, or what an entry states as its entity. With `type`
+    only the newest 1,000 entries of that type count which the agent keeps, and which name one of the strongest
+    1,000 entities. The strongest 1,000 links are shown. Of a graph with more than 10,000 entities, the first ones
+    by name are considered.
+    """
+
+    about = _Called(_LongTerm.about)
+    """The entries that name an entity and that an agent may read, newest first, and what they name besides it.
+
+    The views retain the newest 256 entries of each entity, and its 64 strongest links.
     """
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recallog_schemas.models.beliefs.views import *
     from recallog_schemas.models.consensus.views import *
     from recallog_schemas.models.conversations.views import *
+    from recallog_schemas.models.facts.views import *
     from recallog_schemas.models.items.views import *
     from recallog_schemas.models.long_term.views import *
     from recallog_schemas.models.prompt.views import *

@@ -9,6 +9,7 @@ from recallog_schemas.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from recallog_schemas.models import *
+    from recallog_schemas.views.activity import *
     from recallog_schemas.views.base import ComputedAt as ComputedAt
     from recallog_schemas.views.base import EventLine as EventLine
     from recallog_schemas.views.base import ListView as ListView

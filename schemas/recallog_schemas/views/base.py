@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
@@ -13,6 +13,9 @@ from recallog_schemas import kinds, limits
 from recallog_schemas.event import Event, Position
 from recallog_schemas.invented_times import is_invented
 from recallog_schemas.kinds import Dates
+
+if TYPE_CHECKING:
+    import pandas
 
 _UNDATED_SPAN = timedelta(hours=24)
 """Where the events of one answer span no more than this, their lines carry no dates unless the agent is set so."""
@@ -47,6 +50,23 @@ class View(BaseModel):
     def fitted(self) -> Self:
         """The view with the items of its list that have room in one answer; see `Bounded`."""
         return self
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The list of the view as a data frame of pandas, which must be installed: one row for each item.
+
+        Fields of a view within an item are columns such as `event.kind`; times have their zone, UTC.
+
+        Raises `TypeError` for a view that has not exactly one list of views.
+        """
+        from recallog_schemas.views import notebook
+
+        return notebook.frame_of(self)
+
+    def _repr_html_(self) -> str:
+        """The view in a cell of a notebook."""
+        from recallog_schemas.views import notebook
+
+        return notebook.html_of(self)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """What `repr` and `str` show: whom the view is about, then numbers and short texts; of collections the length.

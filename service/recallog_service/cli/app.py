@@ -18,8 +18,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from recallog_schemas.visible import visible
 from recallog_service.cli import encodings
-from recallog_service.visible import visible
 from recallog_streams.collector import collect_rarely
 
 _CLIENT = "recallog.kafka"

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recallog_schemas.views import one_line
-from recallog_service.visible import visible
+from recallog_schemas.visible import visible
 
 _WIDTH_OF_A_FILE = 10_000
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from recallog_service.visible import json_escape
+from recallog_schemas.visible import json_escape
 
 _REPLACE, _ESCAPE = "recallog-replace", "recallog-escape"
 _SIMILAR = {

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from recallog_schemas.views import one_line
-from recallog_service.visible import visible
+from recallog_schemas.visible import visible
 
 _REDRAWN_SECONDS = 0.1
 

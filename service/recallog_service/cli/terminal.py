@@ -19,9 +19,9 @@ from pydantic import BaseModel
 from recallog import Memory, Settings, layout
 from recallog_schemas.errors import IdConflict, InvalidArgument, InvalidInput, RecallogError, StorageUnavailable
 from recallog_schemas.validation import time_of
+from recallog_schemas.visible import visible, visible_json
 from recallog_service.cli.encodings import json_for
 from recallog_service.telemetry import exported
-from recallog_service.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from recallog_service.cli.progress_bar import ProgressBar

@@ -16,6 +16,7 @@ from recallog_service.console.rendering import STATIC
 from recallog_service.console.visit import HEADERS, Visit
 from recallog_service.http import requests
 from recallog_service.http.door import Door
+from recallog_service.http.jobs import Jobs
 from recallog_service.http.naming import Names
 from recallog_service.http.problems import status_of
 
@@ -30,16 +31,17 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _STATIC = tuple(each for each in STATIC.iterdir() if each.suffix in _TYPES) if STATIC.is_dir() else ()
 
 
-def endpoints(door: Door) -> Sequence[Endpoint]:
+def endpoints(door: Door, jobs: Jobs) -> Sequence[Endpoint]:
     """The endpoints of the console of a memory."""
-    return _Console(door).endpoints()
+    return _Console(door, jobs).endpoints()
 
 
 class _Console:
     """The pages of the console, for the callers of one door."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, jobs: Jobs) -> None:
         self._door = door
+        self._jobs = jobs
         self._pages = [*pages.PAGES, *pages_of_models()]
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -64,7 +66,7 @@ class _Console:
         key = request.cookies.get(COOKIE)
         client = await self._door.client_with(request, key)
         named = {name: value for name, value in given.items() if value and name != forgery.FIELD}
-        return Visit(self._door, request, self._pages, key, client, named)
+        return Visit(self._door, self._jobs, request, self._pages, key, client, named)
 
     async def _form(self, request: Request) -> Mapping[str, str]:
         """The fields of a form of the caller. Raises `RequestError` for one of another site."""

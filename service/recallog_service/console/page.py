@@ -73,13 +73,17 @@ class Panel:
     """Arguments without which a page leaves the panel out, besides those that the operation requires."""
     hides_empty: bool = False
     """Whether the panel is left out if its answer has no content."""
+    order: int = 0
+    """Its place among the panels of its page: the smallest number comes first."""
+    context: Callable[[Any], Mapping[str, Any]] = lambda answer: {}
+    """Makes from the answer what the template has as `context`, such as a picture."""
 
 
 @cache
 def panels_of_models(place: Place) -> Sequence[Panel]:
     """The panels of memory models on one page."""
     found = [each for part in import_parts("recallog_service", "panels") for each in getattr(part, "PANELS", ())]
-    return [each for each in found if each.place == place]
+    return sorted((each for each in found if each.place == place), key=lambda each: each.order)
 
 
 @cache

@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 from recallog.version import __version__
 from recallog_schemas import kinds
 from recallog_schemas.models import import_parts
+from recallog_schemas.visible import visible
 from recallog_service.console.page import ROOT
-from recallog_service.visible import visible
 
 STATIC = Path(__file__).with_name("static")
 CUT_CHARS = 2_000

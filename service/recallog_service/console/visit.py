@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from recallog_service.command_lines import command_line
 from recallog_service.console import forgery, rendering
 from recallog_service.console.page import Page, Panel, Place, panels_of_models
 from recallog_service.http.door import Client, Door
+from recallog_service.http.jobs import Jobs
 
 OPERATIONS = all_operations(Memory)
 NAVIGATION_ITEMS = 100
@@ -43,6 +44,7 @@ class Shown:
     panel: Panel
     answer: Any
     problem: RecallogError | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -50,6 +52,7 @@ class Visit:
     """One request of one caller."""
 
     door: Door
+    jobs: Jobs
     request: Request
     pages: Sequence[Page]
     key: str | None
@@ -104,7 +107,9 @@ class Visit:
             return None
         try:
             answer = await self.ask(panel.operation, **arguments)
-            return None if panel.hides_empty and answer.empty else Shown(panel, answer)
+            if panel.hides_empty and answer.empty:
+                return None
+            return Shown(panel, answer, context=await asyncio.to_thread(panel.context, answer))
         except Forbidden:
             return None
         except RecallogError as error:

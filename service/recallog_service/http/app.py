@@ -30,7 +30,7 @@ from recallog_streams.tracing import Tracing
 READY_SECONDS = 2.0
 """How long `/readyz` waits for the ledger and the views."""
 
-Pages = Callable[[Door], Sequence[Endpoint]]
+Pages = Callable[[Door, Jobs], Sequence[Endpoint]]
 """Makes the endpoints of pages for people."""
 
 
@@ -81,7 +81,7 @@ class Application:
                 Endpoint("/openapi.json", _shows(documents.openapi), methods=["GET"]),
                 Endpoint("/asyncapi.json", _shows(documents.asyncapi), methods=["GET"]),
                 *(Endpoint(each.path, _Admitted(self._door, each.app)) for each in mounted),
-                *(pages(self._door) if pages is not None else ()),
+                *(pages(self._door, self._jobs) if pages is not None else ()),
             ],
             redirect_slashes=False,
             lifespan=self._lifespan,

@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -20,6 +22,10 @@ from recallog_service.http.problems import problem_of
 _SCHEME = "bearer "
 RECHECK_SECONDS = 0.5
 """How long a stream goes on after its key was revoked, at most, while events come."""
+
+
+TIMED = 120
+"""How many calls of one operation are timed, the newest ones."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,8 @@ class Door:
     memory: Memory
     access: Access
     limits: Limits = field(default_factory=Limits)
+    seconds: defaultdict[str, deque[float]] = field(default_factory=lambda: defaultdict(partial(deque, maxlen=TIMED)))
+    """By operation: how long the last calls took, the newest last."""
 
     async def client(self, request: Request) -> Client:
         """Who sends a request. Raises `Unauthorized` and `RateLimited`."""
@@ -97,8 +105,11 @@ class Door:
 
     async def answer(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Any:
         """The answer of an operation within the time limit. Raises its errors, and a retryable one after the limit."""
+        began = time.perf_counter()
         async with self.limited(read_only=operation.read_only):
-            return await client.memory.call(operation, given)
+            found = await client.memory.call(operation, given)
+        self.seconds[operation.qualified_name].append(time.perf_counter() - began)
+        return found
 
     @asynccontextmanager
     async def limited(self, *, read_only: bool) -> AsyncIterator[None]:

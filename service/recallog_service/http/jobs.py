@@ -74,7 +74,13 @@ class Jobs:
         ]
 
     async def begin(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Response:
-        """Begin an operation, once its arguments are checked: 202 with the job."""
+        """Begin an operation: 202 with the job."""
+        job = self.start(client, operation, given)
+        path = f"{routes.JOBS}/{job.id}"
+        return Response(job.model_dump_json(), status_code=202, headers={"Location": path}, media_type=requests.JSON)
+
+    def start(self, client: Client, operation: Operation, given: Mapping[str, Any]) -> Job:
+        """Begin an operation, once its arguments are checked."""
         client.memory.admit(operation, given)
         if self.running >= JOBS_RUNNING_MAX:
             raise RateLimited(f"{self.running} jobs are running; wait until one has ended", retry_after_seconds=5)
@@ -82,8 +88,20 @@ class Jobs:
         self._jobs[job.id] = job, client.caller
         self._forget_old()
         self._tasks[job.id] = asyncio.create_task(self._work(job, client, operation, given), name=f"job {job.id}")
-        path = f"{routes.JOBS}/{job.id}"
-        return Response(job.model_dump_json(), status_code=202, headers={"Location": path}, media_type=requests.JSON)
+        return job
+
+    def seen_by(self, client: Client) -> list[Job]:
+        """The jobs that a caller may see, the newest first."""
+        return [job for job, beginner in reversed(self._jobs.values()) if _is_shown_to(client, beginner)]
+
+    def find(self, client: Client, job_id: str) -> Job:
+        """The job with an id. Raises `Forbidden` for one that the caller may not see, and for an unknown one."""
+        job, beginner = self._jobs.get(job_id, (None, None))
+        if not _is_shown_to(client, beginner):
+            raise Forbidden
+        if job is None:
+            raise Forbidden("this server has no such job: the server that began it knows it, until that one ends")
+        return job
 
     async def close(self) -> None:
         """Cancel what is running."""
@@ -124,19 +142,14 @@ class Jobs:
 
     async def _list(self, request: Request) -> Response:
         """The jobs that a caller may see, the newest first."""
-        client = await self._door.client(request)
-        seen = [job for job, beginner in self._jobs.values() if _is_shown_to(client, beginner)]
-        items = [job.model_copy(update={"answer": None}) for job in reversed(seen)]
+        seen = self.seen_by(await self._door.client(request))
+        items = [job.model_copy(update={"answer": None}) for job in seen]
         return Response(JobsPage(items=items).model_dump_json(), media_type=requests.JSON)
 
     async def _show(self, request: Request) -> Response:
         """A job; with `Accept: text/event-stream`, as it goes on."""
         client = await self._door.client(request)
-        job, beginner = self._jobs.get(request.path_params["id"], (None, None))
-        if not _is_shown_to(client, beginner):
-            raise Forbidden
-        if job is None:
-            raise Forbidden("this server has no such job: the server that began it knows it, until that one ends")
+        job = self.find(client, request.path_params["id"])
         if requests.accepts(request, sse.MEDIA_TYPE):
             return sse.EventStream(self._door.while_allowed(request, client, self._progress(job)))
         return Response(job.model_dump_json(), media_type=requests.JSON)

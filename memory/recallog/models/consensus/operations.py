@@ -30,7 +30,13 @@ from recallog_schemas import limits
 from recallog_schemas.models.consensus import limits as consensus_limits
 
 if TYPE_CHECKING:
-    from recallog_schemas.models.consensus.views import ConsensusFound, ConsensusView, DissentsView, DissentView
+    from recallog_schemas.models.consensus.views import (
+        ConsensusFound,
+        ConsensusPage,
+        ConsensusView,
+        DissentsView,
+        DissentView,
+    )
 
 
 class Consensus(FacadePart):
@@ -151,6 +157,22 @@ class Consensus(FacadePart):
         return await self._access.of_agent(
             space, agent, at, consensus.queries.find_similar, topic, limit, min_confidence
         )
+
+    @operation(example="recallog consensus list village baker", gen_ai=GenAi.SEARCH, records="consensuses")
+    async def list(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        limit: parameters.ListLimit = limits.PAGE_ITEMS,
+        cursor: parameters.Cursor = None,
+        **at: Unpack[At],
+    ) -> "ConsensusPage":
+        """A page of the consensuses that an agent may see, by their ids, the newest first if Recallog has made these.
+
+        `cursor` takes the `next` of a page and selects the page behind it.
+        """
+        return await self._access.of_agent(space, agent, at, consensus.queries.page, limit, cursor)
 
     @operation(
         example='recallog consensus dissents village baker "rate limiter design" --type risk_warning',

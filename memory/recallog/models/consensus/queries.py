@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from recallog.reading.read_session import ReadSession
+from recallog.reading.read_session import Page, ReadSession
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, snapshot_of
 from recallog_projections.models.consensus import projection as view
@@ -16,6 +16,7 @@ from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus.views import (
     ConsensusFound,
+    ConsensusPage,
     ConsensusView,
     DissentsView,
     DissentView,
@@ -70,6 +71,24 @@ async def find_similar(reading: AgentReading, topic: str, limit: int, min_confid
                 SimilarConsensus(similarity=round(similarities[id_], 4), consensus=each) for id_, each in shown.items()
             ),
         )
+
+    return await reading.steady(read)
+
+
+async def page(reading: AgentReading, limit: int, cursor: str | None) -> ConsensusPage:
+    """The consensuses that `agent` may see behind the id `cursor`, the greatest id first."""
+    space, agent = reading.space, reading.agent
+
+    async def read(session: AgentReading) -> ConsensusPage:
+        snapshot = await snapshot_of(session)
+
+        def is_shown(row: ConsensusRow) -> bool:
+            return view.may_read(agent, row.readers)
+
+        found = await _rows(session, view.ROWS, "", is_shown, limit + 1, newest_first=True, after=cursor)
+        shown = Page(found[:limit], last=len(found) <= limit).fitted(lambda row: len(row.data))
+        views = await _shown(session, space, agent, dict(shown.items))
+        return ConsensusPage(**await of_agent(session, snapshot), consensuses=tuple(views.values()), next=shown.next)
 
     return await reading.steady(read)
 
@@ -249,10 +268,11 @@ async def _rows(
     limit: int | None,
     *,
     newest_first: bool,
+    after: str | None = None,
 ) -> list[tuple[str, Row]]:
-    """The first `limit` rows that are wanted, each with its key; all of them if it is None."""
+    """The first `limit` rows that are wanted behind the key `after`, each with its key; all of them if it is None."""
     found: list[tuple[str, Row]] = []
-    after, last = None, False
+    last = False
     size = limits.SCAN_ITEMS if limit is None else min(max(limit, limits.PAGE_ITEMS), limits.SCAN_ITEMS)
     while not last and (limit is None or len(found) < limit):
         page = await session.page(table, session.space, owner, newest_first=newest_first, after=after, limit=size)

@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING, Unpack
 from recallog.models import facts
 from recallog.models.facts import parameters as facts_parameters
 from recallog.models.long_term.operations import Entries
-from recallog.models.long_term.parameters import ExtractOptions
+from recallog.models.long_term.parameters import ExtractOptions, OneType
 from recallog.operations import parameters
 from recallog.operations.facade import operation
 from recallog.operations.operation import GenAi, Scope
+from recallog.operations.parameters import At
+from recallog_schemas import limits
+from recallog_schemas.models.facts import limits as facts_limits
 
 if TYPE_CHECKING:
+    from recallog_schemas.models.facts.views import EntityFound, EntityGraph
     from recallog_schemas.models.long_term.views import ExtractedFacts, Synthesis
 
 
@@ -80,3 +84,40 @@ class LongTerm(Entries):
         return await facts.commands.reflect(
             self._access.memory.recall, self.retain, self._access.asker(facts.askers.SYNTHESIZER), asked
         )
+
+    @operation(example="recallog long-term entities village baker --min-entries 2", gen_ai=GenAi.SEARCH)
+    async def entities(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        *,
+        type: OneType = None,  # noqa: A002  # the name that entries and their events have
+        min_entries: facts_parameters.MinEntries = 1,
+        limit: facts_parameters.GraphLimit = facts_limits.GRAPH_ENTITIES_SHOWN,
+        **at: Unpack[At],
+    ) -> "EntityGraph":
+        """The entities that most entries name which an agent may read, and the links between them.
+
+        An entity is a quoted phrase, a run of capitalised words, or what an entry states as its entity. With `type`
+        only the newest 1,000 entries of that type count which the agent keeps, and which name one of the strongest
+        1,000 entities. The strongest 1,000 links are shown. Of a graph with more than 10,000 entities, the first ones
+        by name are considered.
+        """
+        query = facts.graph.GraphQuery(type, min_entries, limit)
+        return await self._access.of_agent(space, agent, at, facts.graph.strongest, query)
+
+    @operation(example='recallog long-term about village baker "Acme Corp"', gen_ai=GenAi.SEARCH, records="entries")
+    async def about(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        entity: facts_parameters.AboutEntity,
+        *,
+        limit: facts_parameters.AboutLimit = limits.PAGE_ITEMS,
+        **at: Unpack[At],
+    ) -> "EntityFound":
+        """The entries that name an entity and that an agent may read, newest first, and what they name besides it.
+
+        The views retain the newest 256 entries of each entity, and its 64 strongest links.
+        """
+        return await self._access.of_agent(space, agent, at, facts.graph.about, entity, limit)

@@ -15,4 +15,19 @@ ExtractedText = Annotated[
 FactSource = Annotated[
     str | None, Field(max_length=long_term_limits.SOURCE_CHARS_MAX, description="Where the text comes from, in words.")
 ]
+GraphLimit = Annotated[
+    int, Field(ge=1, le=facts_limits.GRAPH_ENTITIES_SHOWN, description="How many entities, the strongest ones.")
+]
+MinEntries = Annotated[int, Field(ge=1, description="Only links that at least so many entries make.")]
+AboutEntity = Annotated[
+    str,
+    Field(
+        pattern=NOT_BLANK,
+        max_length=facts_limits.GRAPH_KEY_CHARS_MAX,
+        description="The entity, in capitals or not, with an article or not.",
+    ),
+]
+AboutLimit = Annotated[
+    int, Field(ge=1, le=facts_limits.GRAPH_FACTS_KEPT, description="How many entries, the newest ones.")
+]
 StoreAnswer = Annotated[bool, Field(description="Keep the answer as an insight of the agent.")]

@@ -2,13 +2,46 @@
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
+from recallog.models.long_term import additions
 from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_schemas.models.long_term import limits as long_term_limits
+
+
+class Wanted(NamedTuple):
+    """Which of its live entries an agent asks for; None: all."""
+
+    type: str | None
+    tier: str | None
+    category: str | None
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether entries have to be looked at to see which are wanted."""
+        return self.tier is not None or self.category is not None
+
+
+async def wanted_page(
+    session: ReadSession, space: str, agent: str, wanted: Wanted, after: str | None, limit: int
+) -> tuple[Page[EntryRow], str | None]:
+    """The wanted live entries of an agent, newest first, behind the key `after`, and the key of the next page."""
+    looked_at = long_term_limits.RECALL_ENTRIES if wanted.is_scanned else limit
+    page = await page_of(session, space, agent, wanted.type, after, looked_at)
+    if not wanted.is_scanned:
+        return page, page.next
+    tiers = {} if wanted.tier is None else await additions.tiers_of(session, [row for _, row in page.items])
+    chosen = [
+        (key, row)
+        for key, row in page.items
+        if wanted.tier in (None, tiers.get(row.offset)) and wanted.category in (None, row.category)
+    ]
+    shown = Page(chosen[:limit], page.last and len(chosen) <= limit)
+    return shown, shown.next or page.next
 
 
 async def at(

@@ -305,6 +305,8 @@ class Entries(FacadePart):
         *,
         order: long_term_parameters.EntryOrder = "newest",
         type: long_term_parameters.OneType = None,  # noqa: A002  # the name that entries and their events have
+        tier: long_term_parameters.OneTier = None,
+        category: long_term_parameters.OneCategory = None,
         limit: long_term_parameters.EntriesLimit = limits.PAGE_ITEMS,
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
@@ -312,10 +314,12 @@ class Entries(FacadePart):
         """A page of the live entries of an agent, newest first or by priority.
 
         `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
-        `type` if it is given, are ranked: pinned ones first, then by age and priority.
+        `type` if it is given, are ranked: pinned ones first, then by age and priority. With `tier` or `category` a page
+        looks at 1,000 entries: it may have less than `limit`, and yet be followed by another one.
         """
         page = long_term.queries.newest if order == "newest" else long_term.queries.by_priority
-        return await self._access.of_agent(space, agent, at, page, type, limit, cursor)
+        wanted = long_term.live_entries.Wanted(type, tier, category)
+        return await self._access.of_agent(space, agent, at, page, wanted, limit, cursor)
 
     @operation(
         example='recallog long-term lessons village baker "the dough does not rise"',

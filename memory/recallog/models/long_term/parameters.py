@@ -49,6 +49,8 @@ OneType = Annotated[
         description="Only entries of this type; default: all.",
     ),
 ]
+OneTier = Annotated[Tier | None, Field(description="Only entries in this tier; default: all.")]
+OneCategory = Annotated[str | None, _name("Only entries of this category; default: all.")]
 EntryId = Annotated[str, identified("Id of the entry."), IN_NFC]
 OneEntryId = Annotated[str | None, identified("Only this entry; default: all."), IN_NFC]
 EntryIds = Annotated[

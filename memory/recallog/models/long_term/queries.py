@@ -7,6 +7,7 @@ from typing import Literal
 
 from recallog.models.long_term import additions, live_entries, standing
 from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.models.long_term.live_entries import Wanted
 from recallog.models.long_term.similar import similar
 from recallog.reading.read_session import ReadSession
 from recallog.reading.readings import AgentReading
@@ -64,7 +65,7 @@ async def get(reading: AgentReading, entry_id: str) -> EntryFound:
     return await reading.steady(read)
 
 
-async def newest(reading: AgentReading, entry_type: str | None, limit: int, cursor: str | None) -> EntriesPage:
+async def newest(reading: AgentReading, wanted: Wanted, limit: int, cursor: str | None) -> EntriesPage:
     """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages."""
     if cursor is not None and not re.fullmatch("[0-9]{20}", cursor):
         raise _wrong_cursor()
@@ -72,19 +73,20 @@ async def newest(reading: AgentReading, entry_type: str | None, limit: int, curs
 
     async def read(session: AgentReading) -> EntriesPage:
         snapshot = await snapshot_of(session)
-        page = (await live_entries.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
+        page, following = await live_entries.wanted_page(session, space, agent, wanted, cursor, limit)
+        shown = page.fitted(_size)
         return EntriesPage(
             **await of_agent(session, snapshot),
-            entries=await _entry_views(session, [row for _, row in page.items]),
-            next=page.next,
+            entries=await entry_views(session, [row for _, row in shown.items]),
+            next=shown.next or following,
         )
 
     return await reading.steady(read)
 
 
-async def by_priority(reading: AgentReading, entry_type: str | None, limit: int, cursor: str | None) -> EntriesPage:
-    """The newest `limits.RECALL_ENTRIES` live entries of an agent, of one type or of all: pinned ones first, then by
-    their place and boost.
+async def by_priority(reading: AgentReading, wanted: Wanted, limit: int, cursor: str | None) -> EntriesPage:
+    """The wanted ones of the newest `limits.RECALL_ENTRIES` live entries of an agent, of one type or of all: pinned
+    ones first, then by their place and boost.
 
     The i-th of n in the order of retaining has i/n, and the boost of its priority. Raises `InvalidArgument` for a
     cursor of other pages.
@@ -95,12 +97,12 @@ async def by_priority(reading: AgentReading, entry_type: str | None, limit: int,
 
     async def read(session: AgentReading) -> EntriesPage:
         snapshot = await snapshot_of(session)
-        page = await live_entries.page_of(session, space, agent, entry_type, None, long_term_limits.RECALL_ENTRIES)
+        page, _ = await live_entries.wanted_page(session, space, agent, wanted, None, long_term_limits.RECALL_ENTRIES)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
         end = first + fitting(_size(row) for row in shown[first : first + limit])
         return EntriesPage(
             **await of_agent(session, snapshot),
-            entries=await _entry_views(session, shown[first:end]),
+            entries=await entry_views(session, shown[first:end]),
             next=str(end) if end < len(shown) else None,
         )
 
@@ -277,7 +279,8 @@ def _size(row: EntryRow) -> int:
     return len(json_of((row.text, row.entity, row.category, row.source, row.topic, row.sources))) + len(row.metadata)
 
 
-async def _entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
+async def entry_views(reading: ReadSession, rows: Sequence[EntryRow]) -> tuple[EntryView, ...]:
+    """The views of live entries, in the order of their rows."""
     tiers, places = await additions.tiers_of(reading, rows), await standing.places_of(reading, rows)
     return tuple(entry_view(reading.partition, row, tiers.get(row.offset), places[row.offset]) for row in rows)
 

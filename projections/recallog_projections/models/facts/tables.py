@@ -45,6 +45,12 @@ class Entity(msgspec.Struct, frozen=True, array_like=True):
     in the order of their keys."""
 
 
+class EntitySize(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a row of an entity begins with: it is decoded without the rest."""
+
+    total: int
+
+
 class Word(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An empty row: the address names the entity, see `word_key`."""
 
@@ -59,6 +65,8 @@ class Counts(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 ENTITIES = Table("graph.entities", Entity)
 """At (space, owner of the graph, key of the entity)."""
+SIZES = Table("graph.entities", EntitySize)
+"""The same rows."""
 WORDS = Table("graph.words", Word, write_only=True)
 """At (space, owner of the graph, `word_key`)."""
 COUNTS = Table("graph.counts", Counts)

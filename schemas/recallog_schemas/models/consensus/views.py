@@ -88,6 +88,19 @@ class ConsensusFound(OfAgent, Bounded):
         return "\n".join(each.format() for each in self.found) or none
 
 
+class ConsensusPage(OfAgent):
+    """A page of the consensuses that an agent may see."""
+
+    consensuses: tuple[ConsensusView, ...]
+    """The consensuses, by their ids: those that Recallog makes sort by time, and the newest comes first."""
+    next: str | None
+    """The cursor of the next page; None: there is none."""
+
+    def format(self) -> str:
+        """One line for each consensus; `(nothing)` if there are none."""
+        return "\n".join(each.format() for each in self.consensuses) or "(nothing)"
+
+
 class DissentView(View):
     """One dissent."""
 

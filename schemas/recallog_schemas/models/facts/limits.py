@@ -10,6 +10,10 @@ GRAPH_FACTS_KEPT = 256  # of an entity, the newest: one row
 GRAPH_LINKS_KEPT = 64
 GRAPH_HOP_ENTITIES = 64  # that a query follows at each hop
 GRAPH_HOP_FACTS = 50  # of an entity, the newest
+GRAPH_ENTITIES_READ = 10_000  # of one graph, from which the strongest are shown
+GRAPH_ENTITIES_COMPARED = 1_000  # of these, the strongest, whose entries of one type are counted
+GRAPH_ENTITIES_SHOWN = 300  # more are not readable in a picture
+GRAPH_LINKS_SHOWN = 1_000
 GRAPH_SAME_WORD = 256  # entities with one word that a query compares
 # Facts: what one extraction reads and writes, and the hits that one answer of `reflect` rests on.
 EXTRACTED_EVENTS = 64  # the newest of a turn

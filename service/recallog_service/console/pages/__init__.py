@@ -1,5 +1,13 @@
 """The pages of the kernel. `PAGES` lists them in the order of the navigation."""
 
-from recallog_service.console.pages import agent, erasing, space, start, why
+from recallog_service.console.pages import agent, erasing, knowledge, operations, space, start, why
 
-PAGES = (*start.PAGES, *space.PAGES, *agent.PAGES, *why.PAGES, *erasing.PAGES)
+PAGES = (
+    *start.PAGES,
+    *operations.PAGES,
+    *space.PAGES,
+    *agent.PAGES,
+    *knowledge.PAGES,
+    *why.PAGES,
+    *erasing.PAGES,
+)

@@ -50,6 +50,7 @@ def _back(visit: Visit) -> Response:
 
 
 PANELS = (
+    Panel("Entries", Place.KNOWLEDGE, "long_term.list", "long_term/entries.html"),
     Panel("Entries", Place.AGENT, "long_term.list", "long_term/newest.html"),
     Panel("Entry", Place.WHY, "long_term.get", "long_term/one.html", hides_empty=True),
     Panel("Versions", Place.WHY, "long_term.audit", "long_term/audit.html", required=["entry_id"], hides_empty=True),

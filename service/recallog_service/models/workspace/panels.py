@@ -1,0 +1,9 @@
+"""The panels of documents: those in the workspace of an agent, and one of them."""
+
+from recallog_service.console.page import Panel, Place
+
+_WORKSPACE = {"namespace": "workspace"}
+PANELS = (
+    Panel("Documents", Place.KNOWLEDGE, "items.list", "workspace/documents.html", _WORKSPACE),
+    Panel("Document", Place.KNOWLEDGE, "items.get", "workspace/document.html", _WORKSPACE),
+)
