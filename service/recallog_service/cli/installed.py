@@ -5,8 +5,6 @@ from typing import Any
 
 import typer
 
-from recallog_schemas.extras import how_to_install
-
 _GROUP, _MODELS = "recallog.commands", "recallog.models"
 _PACKAGES = {
     "demo": "recallog-demo",
@@ -56,6 +54,8 @@ def _summary_of_model(name: str) -> str | None:
 
 def advice_on(name: str) -> str | None:
     """What to do about a command that is not there; None if no package of ours has it."""
+    from recallog_schemas.extras import how_to_install
+
     package = _PACKAGES.get(name)
     return package and f"recallog {name} is a command of {package}. {how_to_install(package)}"
 
