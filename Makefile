@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test without test-sentence-transformers test-adapters test-typescript test-packages types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
+.PHONY: help install demo test test-all without test-sentence-transformers test-adapters test-typescript test-packages types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,11 @@ demo: .venv/.runs ## run the village: events in, a crash, two memories, beliefs,
 
 test: install ## run all tests; a real Kafka and Redis are started if Java and Maven, or Docker, are installed
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --no-loadscope-reorder
+
+test-all: install ## run all tests with all trials of the campaigns, and the tests that need venvs of their own
+	RECALLOG_TEST_ALL=1 $(MAKE) test
+	$(MAKE) test-sentence-transformers test-typescript test-packages
+	$(MAKE) -j2 test-adapters
 
 without: install ## run each test in a copy with just the memory models that it needs; with MODEL=tiers all that do not need it
 	@PYTHONPATH=tests nice $(BIN)/python -m support.without $(MODEL)

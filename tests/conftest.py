@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,22 @@ from xdist.scheduler import LoadScopeScheduling
 
 from recallog_projections import notices as said
 from support import needed_models, notices, real_data
+
+_RAM, _RAM_BYTES_MIN = Path("/dev/shm"), 4 * 1024**3
+
+
+def _use_ram() -> bool:
+    """Whether the folders of tests are made in RAM, where it is large enough: on a disk they wait for it most of the
+    time, because each commit of a folder does. Docker's is small, and forbids to run the scripts that some tests write.
+    """
+    if "TMPDIR" in os.environ or not os.access(_RAM, os.W_OK):
+        return False
+    status = os.statvfs(_RAM)
+    return status.f_bavail * status.f_frsize >= _RAM_BYTES_MIN and not status.f_flag & os.ST_NOEXEC
+
+
+if _use_ram():
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_RAM)  # of other processes, and of this one
 
 # Tests must not use the memory of the developer.
 for _name in [name for name in os.environ if name.startswith("RECALLOG_") and not name.startswith("RECALLOG_TEST_")]:

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from recallog_projections import plugins
 from recallog_schemas.errors import SettingsError
+from recallog_schemas.extras import how_to_install
 
 Client = TypeVar("Client")
 
@@ -19,9 +20,6 @@ def wrap(client: Client, **options: Any) -> Client:
     """
     wrapped = plugins.load(plugins.WRAPPERS, "clients")
     if wrapped is None:
-        raise SettingsError(
-            "recallog.wrap is in a package of its own. Install it: pip install ./adapters/recallog-wrap in a clone of "
-            "Recallog"
-        )
+        raise SettingsError(f"recallog.wrap is in the package recallog-wrap. {how_to_install('recallog-wrap')}")
     remembering: Client = wrapped(client, **options)
     return remembering

@@ -5,8 +5,8 @@ Everything here reads source files. It is for exports and generated pages, not f
 
 import ast
 import inspect
-import textwrap
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -32,14 +32,33 @@ def attribute_docstrings(documented: type) -> Mapping[str, str]:
     return found
 
 
-@cache
 def _own_docstrings(documented: type) -> Mapping[str, str]:
+    return _docstrings_in(documented.__module__).get(documented.__qualname__, {})
+
+
+@cache
+def _docstrings_in(module: str) -> Mapping[str, Mapping[str, str]]:
+    """The docstrings of attributes in a module, by the qualified name of their class. `inspect.getsource(cls)` would
+    parse the whole module for each class."""
     try:
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(documented))).body
-    except (OSError, TypeError, ValueError, SyntaxError):
+        parsed = ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, TypeError, SyntaxError):
         return {}
-    if not isinstance(definition, ast.ClassDef) or definition.name != documented.__name__:
-        return {}  # Python 3.13 finds the line of a class that `exec` has made in whatever file has such a line
+    return dict(_classes_within(parsed, ""))
+
+
+def _classes_within(node: ast.AST, prefix: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.ClassDef):
+            yield prefix + each.name, _attributes_of(each)
+            yield from _classes_within(each, f"{prefix}{each.name}.")
+        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _classes_within(each, f"{prefix}{each.name}.<locals>.")
+        elif isinstance(each, ast.stmt):
+            yield from _classes_within(each, prefix)
+
+
+def _attributes_of(definition: ast.ClassDef) -> Mapping[str, str]:
     return {
         attribute.target.id: " ".join(text.value.value.split())
         for attribute, text in pairwise(definition.body)

@@ -1,4 +1,4 @@
-"""Packages that only some users need: what is raised where one of them is not installed."""
+"""Packages that only some users need: what an error says where one of them is not installed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,4 +18,11 @@ def needed(extra: str) -> Iterator[None]:
 def missing(error: ModuleNotFoundError, extra: str) -> SettingsError:
     """The error of a package that is not installed, with the extra that installs it."""
     package = str(error.name).partition(".")[0]
-    return SettingsError(f"{package} is not installed. Install it: pip install '.[{extra}]' in a clone of Recallog")
+    install = how_to_install(f"'.[{extra}]'")
+    return SettingsError(f"{package} is not installed. {install}")
+
+
+def how_to_install(what: str) -> str:
+    """How to install a package of the repository, or an extra such as `'.[server]'`."""
+    place = f"./adapters/{what}" if what.startswith("recallog-") else what
+    return f"Install it: pip install {place} in a clone of Recallog"

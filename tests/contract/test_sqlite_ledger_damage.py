@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.ledger_contract import end
+from recallog_projections.sqlite.errors import Damaged
 from recallog_schemas import Event, Position, codec
 from recallog_schemas.errors import RecallogError, StorageCorrupt, StorageUnavailable
+from recallog_streams.ledgers import sqlite_records
 from recallog_streams.ledgers.ledger import Ledger, record_at
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.ledgers.sqlite_records import event_checksum
@@ -299,6 +301,14 @@ async def answers_of(path: Path) -> None:
         pass
     finally:
         await ledger.close()
+
+
+def test_an_index_that_has_an_event_without_its_offset_is_damaged() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE events (offset, space, id, value, crc, appended)")
+        connection.execute("INSERT INTO events VALUES (NULL, 1, 'e-1', x'7b7d', 0, 0)")
+        with pytest.raises(Damaged, match="the event 'e-1' without its offset"):
+            sqlite_records.find(connection, 1, "e-1")
 
 
 @settings(max_examples=300, deadline=None)

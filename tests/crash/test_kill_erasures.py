@@ -12,10 +12,11 @@ import pytest
 
 from recallog import Event, Memory, Settings
 from recallog_schemas import codec
+from support.campaigns import trials
 from support.events import MOMENT, event, recorded, run
 from support.processes import Process, begun, ended
 
-KILLS = 50
+KILLS = trials(15, of=50)
 PEOPLE = 12
 EVENTS = 25
 """Of each person."""

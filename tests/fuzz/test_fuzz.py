@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from fuzz import campaign, mutations
 from fuzz.campaign import Counts, Failure, block, run
 from fuzz.targets import TARGETS, Target
+from support.campaigns import trials
 
 SEED = 20_260_301
-BLOCKS = 120
+BLOCKS = trials(40, of=120)
 
 BY_NAME = {target.name: target for target in TARGETS}
 texts = st.text(max_size=60)

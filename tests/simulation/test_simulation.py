@@ -3,10 +3,11 @@
 import pytest
 
 from simulation.worlds import simulate
+from support.campaigns import trials
 
 pytestmark = pytest.mark.models("all")
 
-SEEDS = 600
+SEEDS = trials(200, of=600)
 BLOCK = 25
 
 

@@ -199,7 +199,9 @@ def test_hooks_and_a_server_are_installed_together_and_nothing_is_left_of_them(
     assert recallog("install", agent, *here, "--yes").code == 0
     installed = all_files(user)
     noted = json.loads(installed.pop(".recallog/agents/installed.json"))
-    assert (noted["agents"], noted["environment"]["RECALLOG_SCRUB"]) == ([agent], "secrets,emails,phones,cards")
+    assert noted["environment"]["RECALLOG_SCRUB"] == "secrets,emails,phones,cards"
+    (with_hooks,) = noted["files"]
+    assert str(Path(with_hooks).relative_to(user)) in installed
     if not here:
         assert sorted(installed) == sorted(PLACES[agent])
     assert len(installed) == len(PLACES[agent])
@@ -237,6 +239,15 @@ def test_one_of_both_can_be_installed_and_taken_out(user: Path) -> None:
     assert recallog("uninstall", "claude-code", "--only", "hooks", "--yes").code == 0
     assert not (user / ".claude").exists()
     assert (user / ".claude.json").exists()
+
+
+def test_the_settings_of_hooks_stay_as_long_as_a_file_has_hooks(user: Path) -> None:
+    for where in ((), ("--here",)):
+        assert recallog("install", "codex", *where, "--yes", RECALLOG_SCRUB="secrets").code == 0
+    assert recallog("uninstall", "codex", "--yes").code == 0
+    noted = json.loads((user / ".recallog" / "agents" / "installed.json").read_text())
+    assert noted["files"] == [str(user / "project" / ".codex" / "hooks.json")]
+    assert noted["environment"]["RECALLOG_SCRUB"] == "secrets"
 
 
 def test_nothing_is_written_if_one_of_the_files_is_read_only(user: Path) -> None:

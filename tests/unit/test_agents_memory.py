@@ -208,6 +208,31 @@ def test_a_session_that_goes_on_after_a_compaction_is_told_where_it_was(home: Pa
     assert "I deployed to staging-7 with make ship." in session.start("compact").told
 
 
+def test_a_session_whose_start_found_no_process_is_told_once_at_a_prompt(home: Path, projects: Path) -> None:
+    a_session(projects, home)
+    kill_service(home)
+    session = Session(projects, home)
+    assert session.start().told == ""  # it starts the process
+    words = ""
+
+    def is_told() -> bool:
+        nonlocal words
+        words = session.ask("Thanks.").told
+        return bool(words)
+
+    wait_until(is_told, "the session is told where the last one stopped")
+    assert "Where the last session stopped:" in words
+    assert "I deployed to staging-7 with make ship." in words
+    assert [session.ask("Thanks.").told for _ in range(3)] == [""] * 3
+
+
+def test_a_session_that_was_told_at_its_start_is_not_told_again(home: Path, projects: Path) -> None:
+    a_session(projects, home)
+    session = Session(projects, home)
+    told = [session.start().told, *(session.ask("Thanks.").told for _ in range(3))]
+    assert sum("Where the last session stopped:" in words for words in told) == 1
+
+
 @pytest.mark.parametrize(
     ("calls", "left"),
     [
@@ -311,6 +336,27 @@ def test_what_a_killed_process_had_begun_to_read_is_read_by_the_next_one(home: P
     start_service(home)
     wait_drained(home)
     assert remembered(home) == ["Half read."]
+
+
+def test_the_process_ends_when_the_last_hooks_are_uninstalled_and_has_read_what_they_left(
+    home: Path, projects: Path, tmp_path: Path
+) -> None:
+    ways = [("claude-code", "--only", "hooks", "--file", tmp_path / name, "--home", home, "--yes") for name in "ab"]
+    for way in ways:
+        assert recallog("install", *way).code == 0
+    kill_service(home)
+    start_service(home)
+    session = Session(projects, home)
+    session.write("user", "Said before the end.")
+    assert recallog("uninstall", *ways[0]).code == 0
+    session.end()
+    wait_drained(home)
+    assert service_of(home) is not None
+    session.write("assistant", [{"type": "text", "text": "Said at the end."}])
+    session.hook("Stop")
+    assert recallog("uninstall", *ways[1]).code == 0
+    wait_until(lambda: service_of(home) is None, "the process has ended")
+    assert remembered(home) == ["Said before the end.", "Said at the end."]
 
 
 def test_only_one_process_serves_a_memory(home: Path) -> None:

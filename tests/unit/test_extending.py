@@ -384,14 +384,16 @@ def test_a_file_that_a_package_reads_is_refused_without_it_and_the_package_is_na
 def test_a_format_that_a_package_reads_is_wrong_use_without_it_and_the_package_is_named(tmp_path: Path) -> None:
     done = recallog("ingest", "--format", "langchain", tmp_path / "log.json", "--home", tmp_path / "home")
     assert done.code == 2
-    assert "recallog-formats reads the format langchain; install that package" in done.err
+    assert "recallog-formats reads the format langchain. " in done.err
+    assert "pip install ./adapters/recallog-formats in a clone of Recallog" in done.err
 
 
 @pytest.mark.usefixtures("alone")
 def test_eval_is_wrong_use_without_its_package_and_the_package_is_named() -> None:
     done = recallog("eval", "locomo", "locomo.json")
     assert done.code == 2
-    assert "recallog eval is a command of recallog-eval; install that package" in done.err
+    assert "recallog eval is a command of recallog-eval. " in done.err
+    assert "pip install ./adapters/recallog-eval in a clone of Recallog" in done.err
 
 
 @pytest.mark.usefixtures("alone")
@@ -399,7 +401,8 @@ def test_eval_is_wrong_use_without_its_package_and_the_package_is_named() -> Non
 def test_a_command_for_coding_agents_is_wrong_use_without_its_package_and_the_package_is_named(command: str) -> None:
     done = recallog(command, "codex")
     assert done.code == 2
-    assert f"recallog {command} is a command of recallog-agents; install that package" in done.err
+    assert f"recallog {command} is a command of recallog-agents. " in done.err
+    assert "pip install ./adapters/recallog-agents in a clone of Recallog" in done.err
 
 
 KNOW_INTERNALS = ("recallog-demo", "recallog-testing")

@@ -66,6 +66,33 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
             found = found[part.replace("~1", "/")]
 
 
+def test_programs_that_are_generated_from_the_document_have_a_type_for_each_enumeration_and_body() -> None:
+    schemas = OPENAPI["components"]["schemas"]
+    within = [*OPENAPI["paths"].values(), *(schema.get("properties", {}) for schema in schemas.values())]
+    assert not [each for each in within if '"enum"' in json.dumps(each)]
+    assert schemas["Priority"]["enum"] == ["pinned", "critical", "important", "normal", "low"]
+    body = OPENAPI["paths"]["/v1/publish"]["post"]["requestBody"]
+    assert body["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/PublishArguments"}
+
+
+def test_a_view_has_the_schemas_of_its_bases() -> None:
+    schema = OPENAPI["components"]["schemas"]["EpisodicView"]
+    assert schema["allOf"] == [{"$ref": f"#/components/schemas/{base}"} for base in ("OfAgent", "Bounded")]
+    assert set(schema["properties"]) == {"window", "memories"}
+    assert "dates" in OPENAPI["components"]["schemas"]["OfAgent"]["properties"]
+
+
+def test_parameters_and_fields_that_repeat_are_described_once() -> None:
+    parameters = [
+        parameter
+        for methods in OPENAPI["paths"].values()
+        for operation in methods.values()
+        for parameter in operation["parameters"]
+    ]
+    assert parameters.count({"$ref": "#/components/parameters/agent"}) > 50
+    assert len(json.dumps(OPENAPI, separators=(",", ":"), ensure_ascii=False)) < 270_000
+
+
 @pytest.mark.parametrize("document", [OPENAPI, ASYNCAPI], ids=["openapi", "asyncapi"])
 def test_every_schema_is_a_json_schema(document: dict[str, Any]) -> None:
     for schema in document["components"]["schemas"].values():

@@ -16,8 +16,8 @@ from recallog_service.http.documents import (
     described_as,
     object_of,
     parameter_of,
-    problems_of,
     query_of,
+    refer_to,
 )
 from recallog_service.http.jobs import Job, JobsPage
 
@@ -73,7 +73,7 @@ def openapi() -> Schema:
     """The OpenAPI document without operations."""
     models = Models()
     text = {"description": "Metrics", "content": {"text/plain": {"schema": _TEXT}}}
-    metrics = {"200": text, **problems_of(TROUBLE[:1])}
+    metrics = {"200": text, **refer_to(TROUBLE[:1])}
     healthy = answers_of(200, _READY, TROUBLE[1:])
     health = (("healthz", "Whether the process lives."), ("readyz", "Whether the memory can answer."))
     paths = {
@@ -93,7 +93,10 @@ def openapi() -> Schema:
         "paths": paths,
         "components": {
             "schemas": {**models.definitions(), "Problem": _PROBLEM, "EventsPage": _PAGE},
-            "responses": {statuses: {"description": _statuses(statuses), "content": problem} for statuses in TROUBLE},
+            "responses": {
+                "304": {"description": "The client has it: `If-None-Match` names its ETag."},
+                **{statuses: {"description": _statuses(statuses), "content": problem} for statuses in TROUBLE},
+            },
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key, or a JWT."}},
         },
     }
@@ -189,7 +192,7 @@ def _stream() -> Schema:
     given = [_space(), agent, _START, _LAST_EVENT_ID]
     content = {"description": "The stream.", "content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}}}}
     summary = "What an agent may see, as it comes: `text/event-stream`."
-    return described_as("events.stream", summary, given, {"200": content, **problems_of(TROUBLE)})
+    return described_as("events.stream", summary, given, {"200": content, **refer_to(TROUBLE)})
 
 
 def _jobs(models: Models) -> Schema:

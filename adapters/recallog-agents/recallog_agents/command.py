@@ -24,6 +24,7 @@ from recallog_agents import files, hook, noted
 from recallog_agents.clients import CLIENTS, ENVIRONMENT, KEY, Client, Server
 from recallog_agents.files import Change, HooksPart, Part, ServerPart
 from recallog_agents.hook_files import HOOKS
+from recallog_schemas import extras
 from recallog_service.cli import terminal, unknown_names
 from recallog_service.cli.mcp import Agent, ReadOnly, Space, name_of
 from recallog_service.cli.terminal import Json
@@ -161,8 +162,8 @@ def install_command(
         _print_configuration(server, as_json)
         return
     done = _apply(changes, client, name, yes, dry_run, as_json, done="installed")
-    if done and only is not Only.mcp and client.name in HOOKS:
-        noted.install(home, client.name, _environment())
+    for path in _files_of_hooks(client, only, here, file) if done else ():
+        noted.install(home, path, _environment())
     if not as_json and done and any(change.is_needed for change in changes):
         terminal.note(client.next)
     raise typer.Exit(0 if done or dry_run else 1)
@@ -195,8 +196,8 @@ def uninstall_command(
 
     changes = terminal.run(prepared, as_json=as_json)
     done = _apply(changes, client, name, yes, dry_run, as_json, done="uninstalled")
-    if done and only is not Only.mcp:
-        noted.uninstall(_home(home), client.name)
+    for path in _files_of_hooks(client, only, here, file) if done else ():
+        noted.uninstall(_home(home), path)
     raise typer.Exit(0 if done or dry_run else 1)
 
 
@@ -223,6 +224,10 @@ def _parts(client: Client | None, only: Only | None, here: bool, file: Path | No
             raise InvalidArgument(f"--here: {client.title} is installed for a project", path="--here", rule="missing")
         found.setdefault(file or place.file(here=here), []).append(kind)
     return list(found.items())
+
+
+def _files_of_hooks(client: Client, only: Only | None, here: bool, file: Path | None) -> list[Path]:
+    return [path for path, kinds in _parts(client, only, here, file) if Only.hooks in kinds]
 
 
 def _part(client: Client, kind: Only, name: str, server: Server | None = None, hooks: Any = None) -> Part:
@@ -426,7 +431,9 @@ async def _checked(space: str | None, agent: str | None, url: str | None, home: 
 def _warn(server: Server) -> None:
     """Say what may keep the client from using the server, or others from reading its file."""
     if server.url is None and importlib.util.find_spec("mcp") is None:
-        terminal.note("the client cannot start the server yet: pip install '.[mcp]' in a clone of Recallog")
+        terminal.note(
+            f"the client cannot start the server yet: {extras.missing(ModuleNotFoundError(name='mcp'), 'mcp')}"
+        )
     if any(re.search("://[^/@]*:[^/@]+@", value) for value in (server.environment or {}).values()):
         terminal.note("the configuration has an address with a password: do not share the file")
 

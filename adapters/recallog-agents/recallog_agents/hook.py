@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from recallog_agents import spool
-from recallog_agents.events import EVENTS, PROMPT, START, WITH_TRANSCRIPTS, folder_of, messages_of, session_of
+from recallog_agents.events import END, EVENTS, PROMPT, START, WITH_TRANSCRIPTS, folder_of, messages_of, session_of
 
 DEADLINE_SECONDS = 1.0
 _RECALL_SECONDS = 0.75
@@ -26,6 +26,7 @@ _START_SECONDS = 20.0
 """How long a process that was started may take before another one is started."""
 _INPUT_BYTES_MAX = 64 * 1024 * 1024
 _ANSWER_BYTES_MAX = 1024 * 1024
+_LATE: dict[str, Any] = {"late": True}
 
 
 def main() -> None:
@@ -146,13 +147,14 @@ def _answer(agent: str, home: str, data: bytes, began: float) -> str:
         return ""
     session, folder = session_of(payload), folder_of(payload)
     transcripts = _capture(agent, home, event, action, payload, session, folder)
+    source = str(payload.get("source") or "startup") if action == START else ""
+    if action in (PROMPT, END):
+        source = spool.take_start(home, agent, session)
     request = {"agent": agent, "action": action, "session": session, "folder": folder, "transcripts": transcripts}
-    if action == START:
-        request |= {"source": str(payload.get("source") or "startup")}
-    if action == PROMPT:
-        request |= {"prompt": str(payload.get("prompt") or "")[:20_000]}
-    text = _asked(home, request, began)
-    return _formatted(agent, event, action, text)
+    answer = _asked(home, request | {"source": source, "prompt": str(payload.get("prompt") or "")[:20_000]}, began)
+    if source and action != END and answer.get("late"):
+        spool.keep_start(home, agent, session, source)  # the next prompt is told instead
+    return _formatted(agent, event, action, str(answer.get("text") or ""))
 
 
 def _capture(
@@ -174,8 +176,8 @@ def _capture(
     return transcripts
 
 
-def _asked(home: str, request: dict[str, Any], began: float) -> str:
-    """What the process of the memory answers; "" if there is none, and if it is late."""
+def _asked(home: str, request: dict[str, Any], began: float) -> dict[str, Any]:
+    """What the process of the memory answers; that it is late also if there is none."""
     import socket
 
     try:
@@ -183,23 +185,23 @@ def _asked(home: str, request: dict[str, Any], began: float) -> str:
             address = json.loads(file.read())
         with socket.create_connection(("127.0.0.1", address["port"]), timeout=0.2) as connection:
             connection.sendall(json.dumps(request | {"token": address["token"]}).encode() + b"\n")
-            return _received(connection, began) if request["action"] in (START, PROMPT) else ""
+            return _received(connection, began) if request["action"] in (START, PROMPT) else {}
     except TimeoutError:
-        return ""
+        return _LATE
     except (OSError, ValueError, KeyError, TypeError):
         _start(home)
-        return ""
+        return _LATE
 
 
-def _received(connection: Any, began: float) -> str:
+def _received(connection: Any, began: float) -> dict[str, Any]:
     data = b""
     while not data.endswith(b"\n") and len(data) < _ANSWER_BYTES_MAX:
         connection.settimeout(max(0.01, _RECALL_SECONDS - (time.monotonic() - began)))
         chunk = connection.recv(65_536)
         if not chunk:
-            return ""
+            return _LATE
         data += chunk
-    return str(json.loads(data).get("text") or "")
+    return dict(json.loads(data))
 
 
 def _start(home: str) -> None:

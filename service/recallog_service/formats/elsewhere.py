@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 
+from recallog_schemas.extras import how_to_install
 from recallog_service.formats.structure import Structure
 
 
@@ -17,7 +18,7 @@ class Elsewhere:
 
     @property
     def advice(self) -> str:
-        return f"{self.package} reads the format {self.name}; install that package"
+        return f"{self.package} reads the format {self.name}. {how_to_install(self.package)}"
 
 
 ELSEWHERE = {

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic_core import core_schema
 
 from recallog import Memory, __version__
 from recallog.operations.operation import CheckedMethod
 from recallog.operations.routes import Route, routes
 from recallog_schemas import export
 from recallog_schemas.docstrings import paragraphs
+from recallog_schemas.views import ListView, View
 from recallog_service.http import disclosure, requests
+from recallog_service.http.components import name_parts
 from recallog_service.http.jobs import Job
 
 Schema = dict[str, Any]
@@ -28,14 +31,6 @@ def object_of(properties: Mapping[str, Schema], *optional: str) -> Schema:
     """An object with these fields; all but the `optional` ones are required."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": dict(properties), "required": required}
-
-
-def _closed(properties: Mapping[str, Schema], required: Sequence[str]) -> Schema:
-    """The body of a request: an object without other fields."""
-    return {
-        **object_of(properties, *(name for name in properties if name not in required)),
-        "additionalProperties": False,
-    }
 
 
 TROUBLE = ("4XX", "5XX")
@@ -52,7 +47,7 @@ def openapi() -> Schema:
     for path in disclosure.paths():
         document["paths"][f"{disclosure.PREFIX}/{path.name}"] = {path.method.lower(): _disclosed(models, path)}
     document["components"]["schemas"] |= models.definitions()
-    return document
+    return name_parts(document)
 
 
 def asyncapi() -> Schema:
@@ -67,6 +62,26 @@ def _alike(name: str) -> Schema:
     return document
 
 
+class _Inheriting(export.Documented):
+    """The schema of a view refers to those of its bases, instead of repeating their fields."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
+        described, cls = super().model_schema(schema), schema["cls"]
+        described.pop("title", None)  # the name of the definition says it
+        bases = [each for each in cls.__bases__ if issubclass(each, View) and _has_own_fields(each)]
+        inherited = {name for base in bases for name in base.model_fields} - cls.__annotations__.keys()
+        if inherited:
+            described["allOf"] = [self.generate_inner(TypeAdapter(base).core_schema) for base in bases]
+            own = {name: each for name, each in described["properties"].items() if name not in inherited}
+            described |= object_of(own, *(own.keys() - described.get("required", ())))
+        return described
+
+
+def _has_own_fields(view: type[View]) -> bool:
+    """Whether a view has fields that are the same in each subclass: those of a list have the type of its items."""
+    return bool(view.model_fields) and not issubclass(view, ListView)
+
+
 class Models:
     """The schemas of models, with one definition of each."""
 
@@ -78,7 +93,7 @@ class Models:
         schema = TypeAdapter(model).json_schema(
             mode=mode,  # type: ignore[arg-type]  # one of two words
             ref_template=REF,
-            schema_generator=export.Documented,
+            schema_generator=_Inheriting,
         )
         self._definitions |= schema.pop("$defs", {})
         if isinstance(model, type) and "$ref" not in schema:
@@ -87,15 +102,19 @@ class Models:
         found: Schema = schema
         return found
 
+    def body_of(self, arguments: type[BaseModel], properties: Mapping[str, Schema], required: Sequence[str]) -> Schema:
+        """The body of a request: an object with these fields of the arguments, and without others."""
+        optional = (name for name in properties if name not in required)
+        self._definitions[arguments.__name__] = {**object_of(properties, *optional), "additionalProperties": False}
+        return body_of({requests.JSON: {"$ref": REF.format(model=arguments.__name__)}})
+
     def definitions(self) -> dict[str, Schema]:
         """All definitions that were referred to."""
         return dict(sorted(self._definitions.items()))
 
     def properties(self, arguments: type[BaseModel]) -> tuple[dict[str, Schema], Sequence[str]]:
         """The schemas of arguments, and the names of required ones."""
-        schema = TypeAdapter(arguments).json_schema(
-            mode="validation", ref_template=REF, schema_generator=export.Documented
-        )
+        schema = TypeAdapter(arguments).json_schema(mode="validation", ref_template=REF, schema_generator=_Inheriting)
         self._definitions |= schema.pop("$defs", {})
         return schema.get("properties", {}), schema.get("required", [])
 
@@ -117,12 +136,13 @@ def _operation(models: Models, route: Route) -> Schema:
     else:
         answers = answers_of(200, models.of(operation.answer, "serialization"), TROUBLE)
     described = described_as(operation.qualified_name, operation.summary, given, answers)
-    described["description"] = "\n\n".join(operation.description)
+    if operation.description[1:]:
+        described["description"] = "\n\n".join(operation.description[1:])
     described["tags"] = [operation.group or "memory"]
     if route.method == "GET":
-        described["responses"]["304"] = {"description": "The client has it: `If-None-Match` names its ETag."}
+        described["responses"] |= refer_to(["304"])
     else:
-        described["requestBody"] = body_of({requests.JSON: _closed(rest, required)})
+        described["requestBody"] = models.body_of(operation.arguments, rest, required)
     return described
 
 
@@ -134,7 +154,7 @@ def _disclosed(models: Models, path: disclosure.Path) -> Schema:
         return described_as(f"disclosure.{path.name}", summary, query_of(models, path.takes), answers)
     properties, required = models.properties(path.takes.arguments)
     described = described_as(f"disclosure.{path.name}", summary, [], answers)
-    described["requestBody"] = body_of({requests.JSON: _closed(properties, required)})
+    described["requestBody"] = models.body_of(path.takes.arguments, properties, required)
     return described
 
 
@@ -144,11 +164,11 @@ def described_as(name: str, summary: str, given: Sequence[Schema], answers: Sche
 
 def answers_of(status: int, schema: Schema, trouble: Sequence[str]) -> Schema:
     answer = {"description": "The answer.", "content": {requests.JSON: {"schema": schema}}}
-    return {str(status): answer, **problems_of(trouble)}
+    return {str(status): answer, **refer_to(trouble)}
 
 
-def problems_of(trouble: Sequence[str]) -> Schema:
-    return {statuses: {"$ref": f"#/components/responses/{statuses}"} for statuses in trouble}
+def refer_to(answers: Sequence[str]) -> Schema:
+    return {name: {"$ref": f"#/components/responses/{name}"} for name in answers}
 
 
 def body_of(schemas: Mapping[str, Schema]) -> Schema:

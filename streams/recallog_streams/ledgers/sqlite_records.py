@@ -93,6 +93,8 @@ def find(connection: sqlite3.Connection, space: int, id_: str) -> tuple[int, byt
     if row is None:
         return None
     offset, value, *sums = row
+    if offset is None:
+        raise Damaged(f"the index of the events has the event {id_!r} without its offset")
     if not is_intact_record(offset, space, id_, value, *sums):
         raise _damaged_record(offset)
     return int(offset), value

@@ -260,7 +260,8 @@ def package_folder(package: str, needed_for: str) -> Path:
     """The folder of an installed package, which is not imported. Raises `SettingsError` if it is not installed."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise SettingsError(f"{needed_for} needs the package {package.replace('_', '-')}: pip install it")
+        name = package.replace("_", "-")
+        raise SettingsError(f"{needed_for} needs the package {name}. Install it: pip install {name}")
     return Path(spec.submodule_search_locations[0])
 
 
