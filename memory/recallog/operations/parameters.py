@@ -15,6 +15,8 @@ from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_BODY, IN_PROCESS, MAKES_REPEATABLE, NEEDS_FORGET
+from recallog.reading import filters
+from recallog.reading.filters import Passes
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
@@ -161,6 +163,15 @@ OptionalObject = Annotated[
     Mapping[str, Any] | str | None,
     PlainValidator(optional(_json_object)),
     WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
+]
+MemoryFilter = Annotated[
+    Mapping[str, Any] | str | None,
+    PlainValidator(optional(lambda value: filters.plain(_json_object(value)))),
+    WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
+    Field(
+        description='Only what has such fields, as JSON: {"metadata.city": "Bern", "confidence": {"$gte": 0.5}}. Fields: '
+        f"{', '.join(filters.FIELDS)}; operators: {', '.join(filters.OPERATORS)}; $and, $or."
+    ),
 ]
 OptionalTime = Annotated[
     datetime | str | None,
@@ -451,6 +462,7 @@ class Filters(TypedDict, total=False):
     kinds: Kinds
     since: Since
     until: Until
+    filter: MemoryFilter
 
 
 class TimelineOptions(Filters, At, total=False):
@@ -512,6 +524,11 @@ def moment(given: datetime | str | None) -> datetime | None:
 def present(given: datetime | str) -> datetime:
     """A validated time: no longer a text."""
     return cast("datetime", given)
+
+
+def passes(given: Mapping[str, Any] | str | None) -> Passes | None:
+    """The predicate of a validated filter; None without one."""
+    return None if given is None else filters.compiled(cast("Mapping[str, Any]", given))
 
 
 def state(options: At) -> At:

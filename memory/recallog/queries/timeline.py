@@ -7,6 +7,7 @@ from typing import Self
 
 from recallog.operations import parameters
 from recallog.operations.parameters import Filters
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent
@@ -25,17 +26,19 @@ _MORE = 8
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted: those of a session, of some kinds, and of a span of time. None: of any."""
+    """Which events are wanted: those of a session, of some kinds, of a span of time, and with some fields. None: any."""
 
     session: str | None
     kinds: Sequence[str] | None
     since: datetime | None
     until: datetime | None
+    has_fields: Passes | None
 
     @classmethod
     def of(cls, filters: Filters) -> Self:
         since, until = parameters.moment(filters.get("since")), parameters.moment(filters.get("until"))
-        return cls(filters.get("session"), filters.get("kinds"), since, until)
+        has_fields = parameters.passes(filters.get("filter"))
+        return cls(filters.get("session"), filters.get("kinds"), since, until, has_fields)
 
     def passes(self, event: Event) -> bool:
         return (
@@ -43,6 +46,7 @@ class EventFilter:
             and (self.kinds is None or event.kind in self.kinds)
             and (self.since is None or event.at >= self.since)
             and (self.until is None or event.at < self.until)
+            and (self.has_fields is None or self.has_fields(event))
         )
 
 

@@ -1,13 +1,15 @@
 """Live entries that an agent may read: by their addresses, the newest, and pages of them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from operator import attrgetter
 
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
+from recallog_schemas import limits
 from recallog_schemas.models.long_term import limits as long_term_limits
 
 
@@ -24,9 +26,32 @@ async def at(
 
 
 async def page_of(
+    session: ReadSession,
+    space: str,
+    agent: str,
+    entry_type: str | None,
+    after: str | None,
+    limit: int,
+    has_fields: Passes | None = None,
+) -> Page[EntryRow]:
+    """The live entries of an agent, of one type or of all, newest first, behind the key `after`.
+
+    With a filter it is filled from as many pages of rows as needed. Then a page follows only if one of its rows passes.
+    """
+    if has_fields is None:
+        return await _page_of(session, space, agent, entry_type, after, limit)
+    found: list[tuple[str, EntryRow]] = []
+    while True:
+        page = await _page_of(session, space, agent, entry_type, after, limits.PAGE_ITEMS_MAX)
+        found += [(key, row) for key, row in page.items if entry_reading.has_fields(row, has_fields)]
+        after = page.next
+        if len(found) > limit or after is None:
+            return Page(found[:limit], last=len(found) <= limit)
+
+
+async def _page_of(
     session: ReadSession, space: str, agent: str, entry_type: str | None, after: str | None, limit: int
 ) -> Page[EntryRow]:
-    """The live entries of an agent, of one type or of all, newest first, behind the key `after`."""
     if entry_type is None:
         return await session.page(tables.ROWS, space, agent, newest_first=True, after=after, limit=limit)
     prefix = f"{entry_type}/"
@@ -50,11 +75,45 @@ async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_typ
 
 
 async def newest(
-    reading: ReadSession, space: str, agent: str, most: int = long_term_limits.RECALL_ENTRIES
+    reading: ReadSession,
+    space: str,
+    agent: str,
+    most: int = long_term_limits.RECALL_ENTRIES,
+    has_fields: Passes | None = None,
 ) -> Sequence[EntryRow]:
-    """The newest live entries that `agent` may read, at most `most`, in ledger order."""
+    """The newest live entries that `agent` may read, at most `most`, in ledger order; those that pass a filter."""
+    if has_fields is not None:
+        return (await passing(reading, space, agent, has_fields))[-most:]
     found = await reading.steady(lambda session: _newest(session, space, agent, most))
     return [row for row in found if entry_reading.may_read(agent, row)]
+
+
+async def passing(reading: ReadSession, space: str, agent: str, has_fields: Passes) -> Sequence[EntryRow]:
+    """All live entries that `agent` may read and that pass a filter, in ledger order."""
+
+    async def read(session: ReadSession) -> list[EntryRow]:
+        found = {
+            row.offset: row
+            async for row in _every(session, space, agent)
+            if entry_reading.may_read(agent, row) and entry_reading.has_fields(row, has_fields)
+        }
+        return sorted(found.values(), key=attrgetter("offset"))
+
+    return await reading.steady(read)
+
+
+async def _every(session: ReadSession, space: str, agent: str) -> AsyncIterator[EntryRow]:
+    """The live entries of an agent, and those of others that it may read. One may come twice."""
+    for _, row in await session.every(tables.ROWS, space, agent):
+        yield row
+    for reader in (agent, ""):
+        others = await session.every(tables.READERS, space, reader)
+        needs = [RowKey(tables.ROWS.name, space, of.owner, key) for key, of in others]
+        snapshot = await session.snapshot(needs)
+        for need in needs:
+            other = snapshot.row(tables.ROWS, *need[1:])
+            if other is not None:
+                yield other
 
 
 async def _newest(session: ReadSession, space: str, agent: str, most: int) -> list[EntryRow]:

@@ -307,15 +307,18 @@ class Entries(FacadePart):
         type: long_term_parameters.OneType = None,  # noqa: A002  # the name that entries and their events have
         limit: long_term_parameters.EntriesLimit = limits.PAGE_ITEMS,
         cursor: parameters.Cursor = None,
+        filter: parameters.MemoryFilter = None,  # noqa: A002
         **at: Unpack[At],
     ) -> "EntriesPage":
         """A page of the live entries of an agent, newest first or by priority.
 
-        `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
-        `type` if it is given, are ranked: pinned ones first, then by age and priority.
+        `cursor` takes the `next` of a page and selects the page behind it; what is retained meanwhile is on none of
+        them. By priority the newest 1,000 entries, of `type` and with the fields of `filter` if they are given, are
+        ranked: pinned ones first, then by age and priority.
         """
         page = long_term.queries.newest if order == "newest" else long_term.queries.by_priority
-        return await self._access.of_agent(space, agent, at, page, type, limit, cursor)
+        query = long_term.queries.ListQuery(type, parameters.passes(filter), limit, cursor)
+        return await self._access.of_agent(space, agent, at, page, query)
 
     @operation(
         example='recallog long-term lessons village baker "the dough does not rise"',

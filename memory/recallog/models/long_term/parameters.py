@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import AfterValidator, Field
 
 from recallog.operations.operation import IN_BODY, MAKES_REPEATABLE
-from recallog.operations.parameters import OptionalObject, identified
+from recallog.operations.parameters import OptionalObject, OptionalTime, identified
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds.payload import Priority, Tier
@@ -159,6 +159,7 @@ class RetainOptions(EntryFields, ExtractOptions, total=False):
         ),
     ]
     tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
+    at: Annotated[OptionalTime, Field(description="When it was said or became known; default: now.")]
     cost: Annotated[
         float | None,
         Field(ge=0, allow_inf_nan=False, description="What it costs an agent with a balance (1); duplicates are free."),

@@ -3,12 +3,14 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from recallog.models.long_term import additions, live_entries, standing
 from recallog.models.long_term.entry_lookup import entries_by_id
 from recallog.models.long_term.similar import similar
-from recallog.reading.read_session import ReadSession
+from recallog.reading.filters import Passes
+from recallog.reading.read_session import Page, ReadSession
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log, snapshot_of
 from recallog_projections.index.terms import terms
@@ -64,15 +66,31 @@ async def get(reading: AgentReading, entry_id: str) -> EntryFound:
     return await reading.steady(read)
 
 
-async def newest(reading: AgentReading, entry_type: str | None, limit: int, cursor: str | None) -> EntriesPage:
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """Which live entries of an agent are listed."""
+
+    type: str | None
+    """None: of all types."""
+    has_fields: Passes | None
+    """The filter of fields; None: without one."""
+    limit: int
+    cursor: str | None
+
+    async def page(self, session: ReadSession, space: str, agent: str, after: str | None, limit: int) -> Page[EntryRow]:
+        """So many of them behind the key `after`, newest first."""
+        return await live_entries.page_of(session, space, agent, self.type, after, limit, self.has_fields)
+
+
+async def newest(reading: AgentReading, query: ListQuery) -> EntriesPage:
     """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages."""
-    if cursor is not None and not re.fullmatch("[0-9]{20}", cursor):
+    if query.cursor is not None and not re.fullmatch("[0-9]{20}", query.cursor):
         raise _wrong_cursor()
     space, agent = reading.space, reading.agent
 
     async def read(session: AgentReading) -> EntriesPage:
         snapshot = await snapshot_of(session)
-        page = (await live_entries.page_of(session, space, agent, entry_type, cursor, limit)).fitted(_size)
+        page = (await query.page(session, space, agent, query.cursor, query.limit)).fitted(_size)
         return EntriesPage(
             **await of_agent(session, snapshot),
             entries=await _entry_views(session, [row for _, row in page.items]),
@@ -82,26 +100,28 @@ async def newest(reading: AgentReading, entry_type: str | None, limit: int, curs
     return await reading.steady(read)
 
 
-async def by_priority(reading: AgentReading, entry_type: str | None, limit: int, cursor: str | None) -> EntriesPage:
-    """The newest `limits.RECALL_ENTRIES` live entries of an agent, of one type or of all: pinned ones first, then by
-    their place and boost.
+async def by_priority(reading: AgentReading, query: ListQuery) -> EntriesPage:
+    """The newest `limits.RECALL_ENTRIES` live entries of an agent: pinned ones first, then by their place and boost.
 
-    The i-th of n in the order of retaining has i/n, and the boost of its priority. Raises `InvalidArgument` for a
-    cursor of other pages.
+    The i-th of n in the order of retaining has i/n, and the boost of its priority. Pages behind the first rank the
+    entries that there were then, without those that were retained meanwhile. Raises `InvalidArgument` for a cursor of
+    other pages.
     """
-    if cursor is not None and not re.fullmatch("[0-9]{1,4}", cursor):
+    found = re.fullmatch("([0-9]{1,4})-([0-9]{1,19})", query.cursor or "")
+    if query.cursor is not None and found is None:
         raise _wrong_cursor()
-    space, agent, first = reading.space, reading.agent, int(cursor or 0)
+    space, agent, first = reading.space, reading.agent, int(found[1]) if found else 0
+    after = tables.key_of(int(found[2]) + 1) if found else None
 
     async def read(session: AgentReading) -> EntriesPage:
         snapshot = await snapshot_of(session)
-        page = await live_entries.page_of(session, space, agent, entry_type, None, long_term_limits.RECALL_ENTRIES)
+        page = await query.page(session, space, agent, after, long_term_limits.RECALL_ENTRIES)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
-        end = first + fitting(_size(row) for row in shown[first : first + limit])
+        end = first + fitting(_size(row) for row in shown[first : first + query.limit])
         return EntriesPage(
             **await of_agent(session, snapshot),
             entries=await _entry_views(session, shown[first:end]),
-            next=str(end) if end < len(shown) else None,
+            next=f"{end}-{page.items[0][1].offset}" if end < len(shown) else None,
         )
 
     return await reading.steady(read)
