@@ -104,6 +104,8 @@ ARGUMENTS: Mapping[str, Any] = {
     "audience": ["miller"],
     "cost": 2,
     "min_importance": 0.1,
+    "filter": '{"turn": {"$gte": 0}}',
+    "at": "2026-03-01T12:00:00Z",
 }
 """A value for each name of a parameter. An operation with further names needs a line here and nothing else. None: it
 does not go together with the others."""

@@ -8,15 +8,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from recallog.operations.operation import IN_BODY, IN_PROCESS, MAKES_REPEATABLE, NEEDS_FORGET
-from recallog.reading import filters
-from recallog.reading.filters import Passes
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval.channels import Channel, Fusion, Preset
 from recallog_projections.tables import Log, Table
@@ -26,6 +24,9 @@ from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.names import IN_NFC, NAME
 from recallog_schemas.validation import json_of, time_of
 from recallog_streams.progress import Progress
+
+if TYPE_CHECKING:
+    from recallog.reading.filters import Passes
 
 Parsed = TypeVar("Parsed")
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -159,6 +160,12 @@ def _json_object(value: object) -> Mapping[str, Any]:
     raise PydanticCustomError("json_object", "should be a JSON object, or its text")
 
 
+def _filter(value: object) -> Mapping[str, Any]:
+    from recallog.reading import filters  # only calls with a filter need it
+
+    return filters.plain(_json_object(value))
+
+
 OptionalObject = Annotated[
     Mapping[str, Any] | str | None,
     PlainValidator(optional(_json_object)),
@@ -166,11 +173,12 @@ OptionalObject = Annotated[
 ]
 MemoryFilter = Annotated[
     Mapping[str, Any] | str | None,
-    PlainValidator(optional(lambda value: filters.plain(_json_object(value)))),
+    PlainValidator(optional(_filter)),
     WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
     Field(
-        description='Only what has such fields, as JSON: {"metadata.city": "Bern", "confidence": {"$gte": 0.5}}. Fields: '
-        f"{', '.join(filters.FIELDS)}; operators: {', '.join(filters.OPERATORS)}; $and, $or."
+        description="Only what has such fields, as JSON: "
+        '{"metadata.city": "Bern", "tags": {"$contains": "vip"}, "confidence": {"$gte": 0.5}}; '
+        "also $ne, $in, $exists, $and, $or, $not."
     ),
 ]
 OptionalTime = Annotated[
@@ -526,9 +534,13 @@ def present(given: datetime | str) -> datetime:
     return cast("datetime", given)
 
 
-def passes(given: Mapping[str, Any] | str | None) -> Passes | None:
+def passes(given: Mapping[str, Any] | str | None) -> "Passes | None":
     """The predicate of a validated filter; None without one."""
-    return None if given is None else filters.compiled(cast("Mapping[str, Any]", given))
+    if given is None:
+        return None
+    from recallog.reading import filters
+
+    return filters.compiled(cast("Mapping[str, Any]", given))
 
 
 def state(options: At) -> At:

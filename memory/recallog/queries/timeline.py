@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from recallog.operations import parameters
 from recallog.operations.parameters import Filters
-from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent
@@ -19,6 +18,9 @@ from recallog_schemas.views import EpisodicView, Remembered, TimelinePage
 from recallog_schemas.views.base import Room, fitting
 from recallog_streams import positions
 
+if TYPE_CHECKING:
+    from recallog.reading.filters import Passes
+
 _FIRST_READ_EVENTS = 64
 _MORE = 8
 """More events are read in steps, each so many times as large: a few large events fill an answer."""
@@ -26,13 +28,13 @@ _MORE = 8
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted: those of a session, of some kinds, of a span of time, and with some fields. None: any."""
+    """Which events are wanted: of a session, of some kinds, of a span of time, and with some fields. None: of any."""
 
     session: str | None
     kinds: Sequence[str] | None
     since: datetime | None
     until: datetime | None
-    has_fields: Passes | None
+    has_fields: "Passes | None"
 
     @classmethod
     def of(cls, filters: Filters) -> Self:

@@ -63,7 +63,8 @@ class Entries(FacadePart):
         capitals that say nothing, articles, and forms of numbers, dates and units. Any other text is stored, however
         similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
         another value of the same before, such as "Ann lives in Rome" and now "Ann lives in Oslo", the new entry
-        supersedes the old one, which stays, and says since when it is past.
+        supersedes the old one, which stays, and says since when it is past. `at` is the time of what the text says: of
+        two values the later one counts.
 
         Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
         changed then.

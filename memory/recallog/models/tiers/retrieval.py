@@ -15,9 +15,10 @@ from recallog.models.long_term.similar import DECIMALS, STORED_ERROR, cosine
 from recallog.models.tiers.entries import ADDITION
 from recallog.reading.filters import Passes
 from recallog.reading.readings import AgentReading
+from recallog.retrieval.query import RecallQuery
 from recallog_projections.index import passages
 from recallog_projections.index.embedders.embedder import Vectors
-from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
+from recallog_projections.index.engines.engine import Search
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.documents import point_id_of
@@ -30,7 +31,7 @@ _CANDIDATES = 8
 
 
 _BEHIND = 200
-"""How many entries are searched in any tier if the index may know them in a former one."""
+"""How many entries are searched in any tier, at least, if the index may know them in another one."""
 
 
 class EntryInTier(NamedTuple):
@@ -84,15 +85,17 @@ async def similar(reading: AgentReading, text: str, wanted: Wanted) -> list[Entr
 async def _candidates(reading: AgentReading, index: IndexSnapshot, asked: Vectors, wanted: Wanted) -> list[EntryInTier]:
     """The best entries of each tier by their stored vectors, and those that the index does not know as they are."""
     space, agent, tiers, limit = reading.space, reading.agent, wanted.tiers, wanted.limit
-    readable = Filter(space, (agent, EVERYBODY), kinds=[entry_reading.KIND, entry_reading.CAPTURED])
+    visible = RecallQuery.create(space, agent, "", reading.as_of).visible()
+    readable = replace(visible, kinds=[entry_reading.KIND, entry_reading.CAPTURED])
     if wanted.has_fields is not None:
         passing = await live_entries.passing(reading, space, agent, wanted.has_fields)
         readable = replace(readable, ids=[point_id_of(row) for row in passing])
     searched = {tier: (replace(readable, tiers=[tier]), limit + _CANDIDATES) for tier in tiers}
     present = await reading.snapshot(entry_presence.rows(space))
-    is_behind = not entry_presence.are_as_at(present, space, index.checkpoint, captured=True)
+    is_present = entry_presence.are_as_at(present, space, index.checkpoint, captured=True)
+    is_behind = reading.as_of is not None or not is_present  # the index knows the present tiers alone
     if is_behind:
-        searched["any"] = readable, _BEHIND
+        searched["any"] = readable, max(_BEHIND, limit + _CANDIDATES)
     searches = [
         Search(within, most, dense=asked, payload=("agent", "offset", "since")) for within, most in searched.values()
     ]
