@@ -1,16 +1,22 @@
 """Filters of fields: what each condition means, what is refused, pages while others write, and what stays hidden."""
 
 import asyncio
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recallog import Event, Memory
+from recallog import Event, Memory, Remote, Settings
 from recallog.reading import filters
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
+from recallog_service.access import Access
+from recallog_service.http.app import Application
+from support.cli import recallog
 from support.events import run
+from support.http import served
 
 pytestmark = pytest.mark.models("tiers")
 
@@ -217,6 +223,30 @@ def test_a_filter_finds_nothing_that_the_agent_may_not_see() -> None:
                 assert not (await memory.tiers.retrieve(SPACE, "guest", "room", filter=wanted)).hits
 
     run(work())
+
+
+def test_a_filter_is_the_same_at_every_door(tmp_path: Path) -> None:
+    wanted = {"metadata": {"third": 1}, "$not": {"payload.number": {"$gte": 5}}}
+
+    async def work() -> None:
+        async with Memory.open(Settings(home=tmp_path, index="off")) as memory:
+            await memory.publish_many([spoken(number) for number in range(9)])
+            async with (
+                served(Application(memory, Access.of(Settings(home=tmp_path)))) as (_, url),
+                Remote(url) as remote,
+            ):
+                for asked in (memory, remote):
+                    page = await asked.timeline(SPACE, AGENT, filter=wanted)
+                    assert [item.text for item in page.items] == ["Room 1.", "Room 4."]
+                    found = await asked.recall(SPACE, AGENT, "which room?", filter=json.dumps(wanted))
+                    assert {hit.text for hit in found.hits} == {"Room 1.", "Room 4."}
+                with pytest.raises(InvalidArgument, match="did you mean category"):
+                    await remote.timeline(SPACE, AGENT, filter={"catgory": "rooms"})
+
+    run(work())
+    command = ["timeline", SPACE, AGENT, "--filter", json.dumps(wanted), "--home", str(tmp_path)]
+    lines = recallog(*command, RECALLOG_INDEX="off").out.splitlines()
+    assert [number for number in range(9) if any(f"Room {number}." in line for line in lines)] == [1, 4]
 
 
 def kept(id_: str, number: int) -> Event:
