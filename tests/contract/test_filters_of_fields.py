@@ -16,6 +16,7 @@ from recallog import Event, Memory, Position
 from recallog.settings import Settings
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.server import ServerEngine
+from recallog_schemas import limits
 from support.events import MOMENT, one_loop, run
 from support.indexing import catch_up, indexing_of, memory_with
 
@@ -333,3 +334,11 @@ def test_what_the_index_has_not_processed_is_filtered_by_the_views(memories: Map
     for how, memory in memories.items():
         found = run(memory.recall(space, agent, "bread", top_k=1_000, filter=wanted))
         assert {hit.event.id for hit in found.hits} == chosen, (how, wanted)
+
+
+def test_an_index_is_read_in_parts(memories: Mapping[str, Memory], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FILTERED_POINTS", 3)
+    chance = random.Random(7)
+    story = Story.by(chance, 25)
+    story.offsets = run(publish(memories, story.events))
+    run(check(memories, story, chance))
