@@ -764,6 +764,7 @@ class Memory(Parts):
             documents=types is not None and DOCUMENT in types,
             tiers=options.get("tiers"),
             min_importance=options.get("min_importance"),
+            has_fields=parameters.passes(options.get("filter")),
             fusion=fusion,
             channels=frozenset(weights if preset else DEFAULT_CHANNELS if channels is None else channels),
             preset=preset,

@@ -120,6 +120,9 @@ RECALL_CANDIDATES = 30  # per channel, before their neighbours are added
 RECALL_TERMS_MAX = 32  # words of a query, or twice as many parts of words: more do not improve the result
 RERANKED_MEMORIES = 20  # candidates passed to the reranker, if one is configured
 RECALL_INDEX_LAG_MAX = 100  # positions that the index may be behind before the answer is marked as degraded
+FILTER_BYTES_MAX = 16 * 1024  # of a filter as JSON: it fits into the line of a request
+FILTER_DEPTH_MAX = 16
+FILTERED_POINTS = 5_000  # read from the index at a time, with their events, of about 500 bytes each
 CACHED_TERMS_BYTES = 64 * 1024 * 1024  # the cache of term weights: about 20,000 memories of 20 terms
 
 # Progressive disclosure: previews, the events around one of them, whole events. The numbers are those of the memory

@@ -115,6 +115,7 @@ def passes(wanted: Filter, point: Point) -> bool:
         and (wanted.until is None or payload["at"] < wanted.until)
         and _is_form_of(wanted.offset_until, payload["offset"], payload.get("since"), payload.get("until"))
         and _is_form_of(wanted.at_until, payload["at"], payload.get("since_at"), payload.get("until_at"))
+        and (wanted.offset_from is None or payload["offset"] >= wanted.offset_from)
         and (wanted.ids is None or point.id in wanted.ids)
     )
 
@@ -214,6 +215,7 @@ def filters(draw: st.DrawFn, space: str, points: Sequence[Point]) -> Filter:
         "session": st.sampled_from([*SESSIONS, "none"]),
         "since": st.integers(NOON, NOON + 9),
         "until": st.integers(NOON, NOON + 10),
+        "offset_from": st.integers(0, 9),
         "offset_until": st.integers(0, 9),
         "at_until": st.integers(NOON, NOON + 9),
         "ids": st.sets(st.sampled_from([*ids(points), str(UUID(int=1))])),
@@ -473,6 +475,7 @@ class EngineContract(ABC):
             {"since": NOON + 4},
             {"until": NOON + 4},
             {"since": NOON + 4, "until": NOON + 5},
+            {"offset_from": 4},
             {"offset_until": 4},
             {"at_until": NOON + 4},
         ],
@@ -501,6 +504,7 @@ class EngineContract(ABC):
             {"agents": ["baker"]},
             {"session": "one"},
             {"until": NOON + 4},
+            {"offset_from": 4},
             {"offset_until": 4},
             {"at_until": NOON + 4},
         ],

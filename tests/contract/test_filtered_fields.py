@@ -27,6 +27,7 @@ OPTIONS: Mapping[str, Any] = {
     "session": "s-1",
     "since": 1,
     "until": 2,
+    "offset_from": 3,
     "offset_until": 3,
     "at_until": 4,
     "importance_min": 0.5,

@@ -107,7 +107,11 @@ def test_entries_are_listed_by_tier_and_category() -> None:
             listed = memory.long_term.list
             return [
                 [each.id for each in (await listed("village", "baker", **only)).entries]
-                for only in ({"tier": "slow"}, {"category": "mill"}, {"tier": "fast", "category": "mill"})
+                for only in (
+                    {"tier": "slow"},
+                    {"filter": {"category": "mill"}},
+                    {"tier": "fast", "filter": {"category": "mill"}},
+                )
             ]
 
     assert run(work()) == [["e-4", "e-2", "e-0"], ["e-4", "e-1"], ["e-1"]]
@@ -128,7 +132,9 @@ def test_pages_of_a_category_have_all_of_its_entries_once() -> None:
             )
             found, cursor = list[str](), None
             while True:
-                page = await memory.long_term.list("village", "baker", category="rare", limit=2, cursor=cursor)
+                page = await memory.long_term.list(
+                    "village", "baker", filter={"category": "rare"}, limit=2, cursor=cursor
+                )
                 found += [each.id for each in page.entries]
                 cursor = page.next
                 if cursor is None:

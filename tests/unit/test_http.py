@@ -106,6 +106,8 @@ ARGUMENTS: Mapping[str, Any] = {
     "min_importance": 0.1,
     "min_entries": 2,
     "minutes": 5,
+    "filter": '{"turn": {"$gte": 0}}',
+    "at": "2026-03-01T12:00:00Z",
 }
 """A value for each name of a parameter. An operation with further names needs a line here and nothing else. None: it
 does not go together with the others."""

@@ -149,6 +149,8 @@ def test_retain_recall_forget_and_recall_that_finds_nothing() -> None:
         id_ = stored.removeprefix("Stored memory ").partition(":")[0]
         found = await call(client, "recall_memory", query="What does Acme prefer?", top_k=3)
         assert found.startswith(f"- {id_} (")
+        of_others = {"category": {"$ne": "tech"}}
+        assert "No relevant" in await call(client, "recall_memory", query="What does Acme prefer?", filter=of_others)
         assert found.endswith("baker, memory.retained): Acme prefers React.")
         assert await call(client, "forget_memory", memory_id=id_, reason="asked to") == f"Memory {id_} forgotten"
         assert await call(client, "recall_memory", query="What does Acme prefer?") == "No relevant memories found."

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
@@ -24,6 +24,9 @@ from recallog_schemas.kinds.payload import Tier
 from recallog_schemas.names import IN_NFC, NAME
 from recallog_schemas.validation import json_of, time_of
 from recallog_streams.progress import Progress
+
+if TYPE_CHECKING:
+    from recallog.reading.filters import Passes
 
 Parsed = TypeVar("Parsed")
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -157,10 +160,26 @@ def _json_object(value: object) -> Mapping[str, Any]:
     raise PydanticCustomError("json_object", "should be a JSON object, or its text")
 
 
+def _filter(value: object) -> Mapping[str, Any]:
+    from recallog.reading import filters  # only calls with a filter need it
+
+    return filters.plain(_json_object(value))
+
+
 OptionalObject = Annotated[
     Mapping[str, Any] | str | None,
     PlainValidator(optional(_json_object)),
     WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
+]
+MemoryFilter = Annotated[
+    Mapping[str, Any] | str | None,
+    PlainValidator(optional(_filter)),
+    WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
+    Field(
+        description="Only what has such fields, as JSON: "
+        '{"metadata.city": "Bern", "tags": {"$contains": "vip"}, "confidence": {"$gte": 0.5}}; '
+        "also $ne, $in, $exists, $and, $or, $not."
+    ),
 ]
 OptionalTime = Annotated[
     datetime | str | None,
@@ -453,6 +472,7 @@ class Filters(TypedDict, total=False):
     kinds: Kinds
     since: Since
     until: Until
+    filter: MemoryFilter
 
 
 class TimelineOptions(Filters, At, total=False):
@@ -514,6 +534,15 @@ def moment(given: datetime | str | None) -> datetime | None:
 def present(given: datetime | str) -> datetime:
     """A validated time: no longer a text."""
     return cast("datetime", given)
+
+
+def passes(given: Mapping[str, Any] | str | None) -> "Passes | None":
+    """The predicate of a validated filter; None without one."""
+    if given is None:
+        return None
+    from recallog.reading import filters
+
+    return filters.compiled(cast("Mapping[str, Any]", given))
 
 
 def state(options: At) -> At:

@@ -7,6 +7,8 @@ from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from recallog.operations.facade import Facade, all_operations
 from recallog.operations.operation import IN_BODY, Operation, plain_type
 
@@ -100,5 +102,7 @@ def _texts(value: Any) -> Sequence[str]:
             return ("true" if value else "false",)
         case {"partition": partition, "offset": offset}:
             return (f"{partition}:{offset}",)
+        case dict():
+            return (msgspec.json.encode(value).decode(),)
         case _:
             return (str(value),)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from recallog.operations import parameters
 from recallog.operations.parameters import Filters
@@ -18,6 +18,9 @@ from recallog_schemas.views import EpisodicView, Remembered, TimelinePage
 from recallog_schemas.views.base import Room, fitting
 from recallog_streams import positions
 
+if TYPE_CHECKING:
+    from recallog.reading.filters import Passes
+
 _FIRST_READ_EVENTS = 64
 _MORE = 8
 """More events are read in steps, each so many times as large: a few large events fill an answer."""
@@ -25,17 +28,19 @@ _MORE = 8
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted: those of a session, of some kinds, and of a span of time. None: of any."""
+    """Which events are wanted: of a session, of some kinds, of a span of time, and with some fields. None: of any."""
 
     session: str | None
     kinds: Sequence[str] | None
     since: datetime | None
     until: datetime | None
+    has_fields: "Passes | None"
 
     @classmethod
     def of(cls, filters: Filters) -> Self:
         since, until = parameters.moment(filters.get("since")), parameters.moment(filters.get("until"))
-        return cls(filters.get("session"), filters.get("kinds"), since, until)
+        has_fields = parameters.passes(filters.get("filter"))
+        return cls(filters.get("session"), filters.get("kinds"), since, until, has_fields)
 
     def passes(self, event: Event) -> bool:
         return (
@@ -43,6 +48,7 @@ class EventFilter:
             and (self.kinds is None or event.kind in self.kinds)
             and (self.since is None or event.at >= self.since)
             and (self.until is None or event.at < self.until)
+            and (self.has_fields is None or self.has_fields(event))
         )
 
 

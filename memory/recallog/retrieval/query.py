@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot
 from recallog.reading.time_travel import AsOf
 from recallog.retrieval import dates, names
@@ -46,6 +47,10 @@ class RecallQuery:
     """The tiers whose entries are searched, and no events; None for all of them and what has none."""
     min_importance: float | None = None
     """The least importance of a memory: of an entry as its row has it, of an event that of its kind."""
+    has_fields: Passes | None = None
+    """The filter of fields; None for all memories."""
+    points: Collection[str] | None = None
+    """The points of the memories that pass this filter, while an index is searched; None without a filter."""
     apart: Collection[str] = ()
     """The kinds of texts of models that are searched apart from events, which would take their places among the
     candidates."""
@@ -86,7 +91,7 @@ class RecallQuery:
     @property
     def is_filtered(self) -> bool:
         """Whether only some of the visible memories may answer."""
-        filters = (self.author, self.kinds, self.session, self.since, self.until)
+        filters = (self.author, self.kinds, self.session, self.since, self.until, self.has_fields)
         return any(each is not None for each in (*filters, self.types, self.tiers, self.min_importance))
 
     @property
@@ -96,7 +101,7 @@ class RecallQuery:
 
     def in_space_apart(self) -> Self:
         """The query for texts that the index has in a space of their own."""
-        return replace(self, space=apart_from(self.space), kinds=None, types=None, apart=())
+        return replace(self, space=apart_from(self.space), kinds=None, types=None, apart=(), points=None)
 
     def visible(self) -> Filter:
         """The engine's filter for the memories that the agent may see."""
@@ -122,6 +127,7 @@ class RecallQuery:
             importance_min=None if self.is_of_past or self.min_importance is None else self.min_importance - _ROUNDED,
             offset_until=seen.offset_until,
             at_until=seen.at_until,
+            ids=self.points,
         )
 
     def searched(self) -> list[Filter]:
@@ -135,8 +141,8 @@ class RecallQuery:
         return [replace(wanted, kinds_except=[*self.apart, *self.hidden]), texts] if with_events else [texts]
 
     def wants(self, candidate: Candidate) -> bool:
-        """Whether a visible memory passes the filters, but for that of tiers. Memories that do not still count as
-        neighbours."""
+        """Whether a visible memory passes the filters, but for those of tiers and fields. Memories that do not still
+        count as neighbours."""
         return (
             (self.kinds is None or candidate.kind in self.kinds)
             and (self.types is None or candidate.type in self.types)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from recallog.index.indexer import IndexSnapshot
-from recallog.index.semantic_index import SemanticIndex
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
@@ -17,6 +17,7 @@ from recallog.retrieval import (
     by_words,
     closeness,
     dates,
+    filtered,
     index_lag,
     persons,
     quoting,
@@ -56,6 +57,8 @@ class _Gathered:
     """By offset: the texts of models, of all candidates that are not events."""
     index: IndexSnapshot | None = None
     """The generation of the index that answered; None if none did."""
+    points: Collection[str] = ()
+    """The points that pass the filter of the query."""
 
 
 async def recall(reading: AgentReading, query: RecallQuery, compared: int | None = None) -> RecallView:
@@ -98,8 +101,9 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     words = query_terms(query.text, agents if query.memories else ())
     scope = time_scope.scope(times, now_of(snapshot, query), space) if times else None
     query = replace(query, apart=_kinds_apart(snapshot, query, sources), hidden=all_sources.hidden_kinds(sources))
-    gathered = await _from_index(snapshot, index, query, words, scope)
-    asked = Asked(query, reading, snapshot, gathered.index, searcher.cache)
+    opened = None if index is None or not query.text.strip() else await index.open(snapshot.partition)
+    asked = Asked(query, reading, snapshot, opened, searcher.cache)
+    gathered = await _from_index(asked, sources, words, scope)
     compared = await _take_present(gathered, asked, sources)
     memories: Sequence[RememberedEvent] = ()
     if query.text.strip() and query.memories:
@@ -135,6 +139,8 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
         turn=turn.turn if turn else 0,
     )
     ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0 and query.wants(one.candidate)]
+    if query.has_fields is not None:
+        ranked = [one for one in ranked if _has_fields(gathered, query.has_fields, one.candidate)]
     if query.tiers is not None:
         wanted = await _in_tiers(gathered, asked, sources)
         ranked = [one for one in ranked if one.candidate.is_entry and one.candidate.offset in wanted]
@@ -168,19 +174,14 @@ def _kinds_apart(snapshot: Snapshot, query: RecallQuery, sources: Sequence[Candi
 
 
 async def _from_index(
-    snapshot: Snapshot,
-    index: SemanticIndex | None,
-    query: RecallQuery,
-    words: QueryTerms,
-    scope: TimeScope | None,
+    asked: Asked, sources: Sequence[CandidateSource], words: QueryTerms, scope: TimeScope | None
 ) -> _Gathered:
-    if index is None or not query.text.strip():
-        return _Gathered()
-    opened = await index.open(snapshot.partition)
-    if not query.memories:
-        return _Gathered(index=opened)
-    found = await by_index.find(opened, query, words, scope)
-    return _Gathered(found.candidates, found.sessions, found.idf, index=opened)
+    if asked.index is None or not asked.query.memories:
+        return _Gathered(index=asked.index)
+    query = await filtered.narrowed(asked, sources)
+    found = await by_index.find(asked.index, query, words, scope)
+    points = frozenset(query.points or ())
+    return _Gathered(found.candidates, found.sessions, found.idf, index=asked.index, points=points)
 
 
 async def _take_present(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> dict[int, Kept]:
@@ -242,6 +243,16 @@ async def _add_apart(gathered: _Gathered, asked: Asked, sources: Sequence[Candid
         gathered.candidates += found.candidates
         gathered.texts |= {text.offset: Kept(source, text) for text in found.texts}
         gathered.idf = found.idf
+
+
+def _has_fields(gathered: _Gathered, has_fields: Passes, candidate: Candidate) -> bool:
+    """Whether a memory passes the filter of fields."""
+    if candidate.is_entry:
+        kept = gathered.texts[candidate.offset]
+        return has_fields(kept.source.shown(kept.text).event)
+    if candidate.id:
+        return candidate.id in gathered.points
+    return has_fields(codec.decode(gathered.memories[candidate.offset].data))
 
 
 async def _in_tiers(gathered: _Gathered, asked: Asked, sources: Sequence[CandidateSource]) -> Collection[int]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from recallog.index.indexer import IndexSnapshot
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import AgentReading
 from recallog.retrieval.candidates import Candidate
@@ -139,6 +140,10 @@ class CandidateSource:
     def point_of(self, text: Any) -> str:
         """The id of the point of a text that `read` has returned. A candidate of another point has a former text."""
         raise NotImplementedError
+
+    async def points(self, asked: Asked, has_fields: Passes) -> Collection[str]:
+        """The ids of the points of its texts that pass a filter: those which the agent may read, as they are now."""
+        return ()
 
     async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[Any]:
         """The texts that the index does not have as they are, or were then: their words are compared.

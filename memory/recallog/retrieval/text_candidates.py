@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.sources import Asked, CandidateSource, Shown
@@ -28,6 +29,10 @@ class TextCandidates(CandidateSource):
 
     def point_of(self, text: KeptText) -> str:
         return text_documents.point_of(text)
+
+    async def points(self, asked: Asked, has_fields: Passes) -> Collection[str]:
+        texts = (await self._by_offset(asked)).values()
+        return [text_documents.point_of(text) for text in texts if has_fields(text.event)]
 
     async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[KeptText]:
         return [text for offset, text in (await self._by_offset(asked)).items() if offset not in known]

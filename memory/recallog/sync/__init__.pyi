@@ -386,7 +386,8 @@ class LongTerm:
     capitals that say nothing, articles, and forms of numbers, dates and units. Any other text is stored, however
     similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
     another value of the same before, such as "Ann lives in Rome" and now "Ann lives in Oslo", the new entry
-    supersedes the old one, which stays, and says since when it is past.
+    supersedes the old one, which stays, and says since when it is past. `at` is the time of what the text says: of
+    two values the later one counts.
 
     Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
     changed then.
@@ -465,9 +466,9 @@ class LongTerm:
     list = _Called(_Entries.list)
     """A page of the live entries of an agent, newest first or by priority.
 
-    `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
-    `type` if it is given, are ranked: pinned ones first, then by age and priority. With `tier` or `category` a page
-    looks at 1,000 entries: it may have less than `limit`, and yet be followed by another one.
+    `cursor` takes the `next` of a page and selects the page behind it; what is retained meanwhile is on none of
+    them. By priority the newest 1,000 entries, of `type` and `tier` and with the fields of `filter` if they are
+    given, are ranked: pinned ones first, then by age and priority.
     """
 
     lessons = _Called(_Entries.lessons)

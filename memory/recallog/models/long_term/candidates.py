@@ -7,6 +7,7 @@ ended, or that the agent may not read, is dropped, and one with a newer text is 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from recallog.models.long_term import additions, entry_presence, live_entries, presets, standing
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import AgentReading
 from recallog.retrieval.candidates import Candidate
@@ -40,13 +41,19 @@ class EntryCandidates(CandidateSource):
     def point_of(self, text: EntryRow) -> str:
         return point_id_of(text)
 
+    async def points(self, asked: Asked, has_fields: Passes) -> Collection[str]:
+        if not self.has_texts(asked.snapshot, asked.query.space):
+            return ()
+        rows = await live_entries.passing(asked.reading, asked.query.space, asked.query.agent, has_fields)
+        return [point_id_of(row) for row in rows]
+
     async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[EntryRow]:
         query, index, snapshot = asked.query, asked.index, asked.snapshot
         if query.at_until is None and entry_presence.are_as_at(snapshot, query.space, asked.index_checkpoint):
             return ()
         if not self.has_texts(snapshot, query.space):
             return ()
-        rows = await live_entries.newest(asked.reading, query.space, query.agent)
+        rows = await live_entries.newest(asked.reading, query.space, query.agent, has_fields=query.has_fields)
         # A captured call of a tool is found as its event.
         rows = [row for row in rows if row.offset not in known and not row.captured]
         if index is None or index.checkpoint < snapshot.processed:

@@ -69,7 +69,7 @@ JUDGE = Judge(make_entries, tables.REFUSALS, [settings.SPACES])
 """Judges what retains and changes entries."""
 _NOT_OWNED = frozenset({tables.UNKNOWN, tables.NOT_OWNER})
 _PAYLOAD_OF_OPTION = {"based_on": "sources"}
-_ENVELOPE = ("subject", "session", "audience")
+_ENVELOPE = ("at", "subject", "session", "audience")
 
 
 # Retaining

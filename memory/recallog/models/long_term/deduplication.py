@@ -136,8 +136,8 @@ async def _near_duplicates(
 
 
 async def _newest_like(access: MemoryAccess, row: EntryRow) -> list[EntryRow]:
-    address = row.space, row.owner, row.type, None, long_term_limits.RECALL_ENTRIES
-    page = await access.of_space(row.space, At(), live_entries.page_of, *address)
+    wanted, most = live_entries.Wanted(row.type), long_term_limits.RECALL_ENTRIES
+    page = await access.of_space(row.space, At(), live_entries.page_of, row.space, row.owner, wanted, None, most)
     return await access.of_space(row.space, At(), _live, [each for _, each in page.items])
 
 

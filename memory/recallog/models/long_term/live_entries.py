@@ -1,47 +1,28 @@
 """Live entries that an agent may read: by their addresses, the newest, and pages of them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
 
 from recallog.models.long_term import additions
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import Page, ReadSession
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
+from recallog_schemas import limits
 from recallog_schemas.models.long_term import limits as long_term_limits
 
 
-class Wanted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Wanted:
     """Which of its live entries an agent asks for; None: all."""
 
-    type: str | None
-    tier: str | None
-    category: str | None
-
-    @property
-    def is_scanned(self) -> bool:
-        """Whether entries have to be looked at to see which are wanted."""
-        return self.tier is not None or self.category is not None
-
-
-async def wanted_page(
-    session: ReadSession, space: str, agent: str, wanted: Wanted, after: str | None, limit: int
-) -> tuple[Page[EntryRow], str | None]:
-    """The wanted live entries of an agent, newest first, behind the key `after`, and the key of the next page."""
-    looked_at = long_term_limits.RECALL_ENTRIES if wanted.is_scanned else limit
-    page = await page_of(session, space, agent, wanted.type, after, looked_at)
-    if not wanted.is_scanned:
-        return page, page.next
-    tiers = {} if wanted.tier is None else await additions.tiers_of(session, [row for _, row in page.items])
-    chosen = [
-        (key, row)
-        for key, row in page.items
-        if wanted.tier in (None, tiers.get(row.offset)) and wanted.category in (None, row.category)
-    ]
-    shown = Page(chosen[:limit], page.last and len(chosen) <= limit)
-    return shown, shown.next or page.next
+    type: str | None = None
+    tier: str | None = None
+    has_fields: Passes | None = None
+    """The filter of their fields."""
 
 
 async def at(
@@ -57,9 +38,38 @@ async def at(
 
 
 async def page_of(
+    session: ReadSession, space: str, agent: str, wanted: Wanted, after: str | None, limit: int
+) -> Page[EntryRow]:
+    """The wanted live entries of an agent, newest first, behind the key `after`.
+
+    With a tier or a filter it is filled from as many pages of rows as needed. Then a page follows only if it has an
+    entry.
+    """
+    if wanted.tier is None and wanted.has_fields is None:
+        return await _page_of(session, space, agent, wanted.type, after, limit)
+    found: list[tuple[str, EntryRow]] = []
+    while True:
+        page = await _page_of(session, space, agent, wanted.type, after, limits.PAGE_ITEMS_MAX)
+        found += await _chosen(session, page.items, wanted)
+        after = page.next
+        if len(found) > limit or after is None:
+            return Page(found[:limit], last=len(found) <= limit)
+
+
+async def _chosen(
+    session: ReadSession, items: Sequence[tuple[str, EntryRow]], wanted: Wanted
+) -> Sequence[tuple[str, EntryRow]]:
+    if wanted.has_fields is not None:
+        items = [(key, row) for key, row in items if entry_reading.has_fields(row, wanted.has_fields)]
+    if wanted.tier is None:
+        return items
+    tiers = await additions.tiers_of(session, [row for _, row in items])
+    return [(key, row) for key, row in items if tiers.get(row.offset) == wanted.tier]
+
+
+async def _page_of(
     session: ReadSession, space: str, agent: str, entry_type: str | None, after: str | None, limit: int
 ) -> Page[EntryRow]:
-    """The live entries of an agent, of one type or of all, newest first, behind the key `after`."""
     if entry_type is None:
         return await session.page(tables.ROWS, space, agent, newest_first=True, after=after, limit=limit)
     prefix = f"{entry_type}/"
@@ -75,7 +85,7 @@ async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_typ
     """The newest live entries of a type: of the agent's own, and of all that it may read, `limits.RECALL_ENTRIES`."""
 
     async def read(session: ReadSession) -> list[EntryRow]:
-        own = await page_of(session, space, agent, entry_type, None, long_term_limits.RECALL_ENTRIES)
+        own = await page_of(session, space, agent, Wanted(entry_type), None, long_term_limits.RECALL_ENTRIES)
         return [*(row for _, row in own.items), *await _newest(session, space, agent, long_term_limits.RECALL_ENTRIES)]
 
     found = {row.offset: row for row in await reading.steady(read) if row.type == entry_type}
@@ -83,11 +93,45 @@ async def newest_of_type(reading: ReadSession, space: str, agent: str, entry_typ
 
 
 async def newest(
-    reading: ReadSession, space: str, agent: str, most: int = long_term_limits.RECALL_ENTRIES
+    reading: ReadSession,
+    space: str,
+    agent: str,
+    most: int = long_term_limits.RECALL_ENTRIES,
+    has_fields: Passes | None = None,
 ) -> Sequence[EntryRow]:
-    """The newest live entries that `agent` may read, at most `most`, in ledger order."""
+    """The newest live entries that `agent` may read, at most `most`, in ledger order; those that pass a filter."""
+    if has_fields is not None:
+        return (await passing(reading, space, agent, has_fields))[-most:]
     found = await reading.steady(lambda session: _newest(session, space, agent, most))
     return [row for row in found if entry_reading.may_read(agent, row)]
+
+
+async def passing(reading: ReadSession, space: str, agent: str, has_fields: Passes) -> Sequence[EntryRow]:
+    """All live entries that `agent` may read and that pass a filter, in ledger order."""
+
+    async def read(session: ReadSession) -> list[EntryRow]:
+        found = {
+            row.offset: row
+            async for row in _every(session, space, agent)
+            if entry_reading.may_read(agent, row) and entry_reading.has_fields(row, has_fields)
+        }
+        return sorted(found.values(), key=attrgetter("offset"))
+
+    return await reading.steady(read)
+
+
+async def _every(session: ReadSession, space: str, agent: str) -> AsyncIterator[EntryRow]:
+    """The live entries of an agent, and those of others that it may read. One may come twice."""
+    for _, row in await session.every(tables.ROWS, space, agent):
+        yield row
+    for reader in (agent, ""):
+        others = await session.every(tables.READERS, space, reader)
+        needs = [RowKey(tables.ROWS.name, space, of.owner, key) for key, of in others]
+        snapshot = await session.snapshot(needs)
+        for need in needs:
+            other = snapshot.row(tables.ROWS, *need[1:])
+            if other is not None:
+                yield other
 
 
 async def _newest(session: ReadSession, space: str, agent: str, most: int) -> list[EntryRow]:

@@ -63,7 +63,8 @@ class Entries(FacadePart):
         capitals that say nothing, articles, and forms of numbers, dates and units. Any other text is stored, however
         similar it is; `nearest` of the answer names the most similar entry, if the index is served. If the agent kept
         another value of the same before, such as "Ann lives in Rome" and now "Ann lives in Oslo", the new entry
-        supersedes the old one, which stays, and says since when it is past.
+        supersedes the old one, which stays, and says since when it is past. `at` is the time of what the text says: of
+        two values the later one counts.
 
         Raises `Refused` for a sixth pinned entry, and `IdConflict` if `entry_id` names another event; nothing has
         changed then.
@@ -306,20 +307,20 @@ class Entries(FacadePart):
         order: long_term_parameters.EntryOrder = "newest",
         type: long_term_parameters.OneType = None,  # noqa: A002  # the name that entries and their events have
         tier: long_term_parameters.OneTier = None,
-        category: long_term_parameters.OneCategory = None,
         limit: long_term_parameters.EntriesLimit = limits.PAGE_ITEMS,
         cursor: parameters.Cursor = None,
+        filter: parameters.MemoryFilter = None,  # noqa: A002
         **at: Unpack[At],
     ) -> "EntriesPage":
         """A page of the live entries of an agent, newest first or by priority.
 
-        `cursor` takes the `next` of a page and selects the page behind it. By priority the newest 1,000 entries, of
-        `type` if it is given, are ranked: pinned ones first, then by age and priority. With `tier` or `category` a page
-        looks at 1,000 entries: it may have less than `limit`, and yet be followed by another one.
+        `cursor` takes the `next` of a page and selects the page behind it; what is retained meanwhile is on none of
+        them. By priority the newest 1,000 entries, of `type` and `tier` and with the fields of `filter` if they are
+        given, are ranked: pinned ones first, then by age and priority.
         """
         page = long_term.queries.newest if order == "newest" else long_term.queries.by_priority
-        wanted = long_term.live_entries.Wanted(type, tier, category)
-        return await self._access.of_agent(space, agent, at, page, wanted, limit, cursor)
+        wanted = long_term.live_entries.Wanted(type, tier, parameters.passes(filter))
+        return await self._access.of_agent(space, agent, at, page, long_term.queries.ListQuery(wanted, limit, cursor))
 
     @operation(
         example='recallog long-term lessons village baker "the dough does not rise"',

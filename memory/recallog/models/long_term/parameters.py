@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import AfterValidator, Field
 
 from recallog.operations.operation import IN_BODY, MAKES_REPEATABLE
-from recallog.operations.parameters import OptionalObject, identified
+from recallog.operations.parameters import OptionalObject, OptionalTime, identified
 from recallog_schemas import limits
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.kinds.payload import Priority, Tier
@@ -50,7 +50,6 @@ OneType = Annotated[
     ),
 ]
 OneTier = Annotated[Tier | None, Field(description="Only entries in this tier; default: all.")]
-OneCategory = Annotated[str | None, _name("Only entries of this category; default: all.")]
 EntryId = Annotated[str, identified("Id of the entry."), IN_NFC]
 OneEntryId = Annotated[str | None, identified("Only this entry; default: all."), IN_NFC]
 EntryIds = Annotated[
@@ -161,6 +160,7 @@ class RetainOptions(EntryFields, ExtractOptions, total=False):
         ),
     ]
     tier: Annotated[Tier | None, Field(description="How fast it ages; default: it does not.")]
+    at: Annotated[OptionalTime, Field(description="When it was said or became known; default: now.")]
     cost: Annotated[
         float | None,
         Field(ge=0, allow_inf_nan=False, description="What it costs an agent with a balance (1); duplicates are free."),

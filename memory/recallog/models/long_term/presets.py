@@ -63,6 +63,9 @@ async def recall(reading: AgentReading, query: RecallQuery) -> RecallView:
     index: SemanticIndex | None = reading.searcher.index
     is_chosen = query.types is not None or query.tiers is not None
     query = replace(query, apart=[entry_reading.KIND] if is_chosen else [], hidden=[entry_reading.CAPTURED])
+    if query.has_fields is not None and index is not None:
+        passing = await live_entries.passing(reading, query.space, query.agent, query.has_fields)
+        query = replace(query, points=[point_id_of(row) for row in passing])
     # The engine and the model work while the views are read.
     searching = asyncio.ensure_future(entries_by_index.find(index, reading.partition, query, _depth(query)))
     try:
@@ -163,7 +166,8 @@ async def _rankings(
 
 
 async def _newest(session: ReadSession, query: RecallQuery) -> Sequence[EntryRow]:
-    return await _wanted(session, query, await live_entries.newest(session, query.space, query.agent))
+    newest = await live_entries.newest(session, query.space, query.agent, has_fields=query.has_fields)
+    return await _wanted(session, query, newest)
 
 
 async def _wanted(session: ReadSession, query: RecallQuery, rows: Iterable[EntryRow]) -> Sequence[EntryRow]:
@@ -181,6 +185,7 @@ def _wants(query: RecallQuery, row: EntryRow) -> bool:
         and (query.offset_until is None or row.offset <= query.offset_until)
         and (query.at_until is None or row.at <= micros(query.at_until))
         and query.is_within(row.owner, row.session, row.at)
+        and (query.has_fields is None or entry_reading.has_fields(row, query.has_fields))
     )
 
 

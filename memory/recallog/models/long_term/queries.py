@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from recallog.models.long_term import additions, live_entries, standing
@@ -65,45 +66,57 @@ async def get(reading: AgentReading, entry_id: str) -> EntryFound:
     return await reading.steady(read)
 
 
-async def newest(reading: AgentReading, wanted: Wanted, limit: int, cursor: str | None) -> EntriesPage:
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """Which page of the live entries of an agent is listed."""
+
+    wanted: Wanted
+    limit: int
+    cursor: str | None
+
+
+async def newest(reading: AgentReading, query: ListQuery) -> EntriesPage:
     """The live entries of an agent, newest first. Raises `InvalidArgument` for a cursor of other pages."""
-    if cursor is not None and not re.fullmatch("[0-9]{20}", cursor):
+    if query.cursor is not None and not re.fullmatch("[0-9]{20}", query.cursor):
         raise _wrong_cursor()
     space, agent = reading.space, reading.agent
 
     async def read(session: AgentReading) -> EntriesPage:
         snapshot = await snapshot_of(session)
-        page, following = await live_entries.wanted_page(session, space, agent, wanted, cursor, limit)
-        shown = page.fitted(_size)
+        page = await live_entries.page_of(session, space, agent, query.wanted, query.cursor, query.limit)
+        page = page.fitted(_size)
         return EntriesPage(
             **await of_agent(session, snapshot),
-            entries=await entry_views(session, [row for _, row in shown.items]),
-            next=shown.next or following,
+            entries=await entry_views(session, [row for _, row in page.items]),
+            next=page.next,
         )
 
     return await reading.steady(read)
 
 
-async def by_priority(reading: AgentReading, wanted: Wanted, limit: int, cursor: str | None) -> EntriesPage:
-    """The wanted ones of the newest `limits.RECALL_ENTRIES` live entries of an agent, of one type or of all: pinned
-    ones first, then by their place and boost.
+async def by_priority(reading: AgentReading, query: ListQuery) -> EntriesPage:
+    """The newest `limits.RECALL_ENTRIES` live entries of an agent: pinned ones first, then by their place and boost.
 
-    The i-th of n in the order of retaining has i/n, and the boost of its priority. Raises `InvalidArgument` for a
-    cursor of other pages.
+    The i-th of n in the order of retaining has i/n, and the boost of its priority. Pages behind the first rank the
+    entries that there were then, without those that were retained meanwhile. Raises `InvalidArgument` for a cursor of
+    other pages.
     """
-    if cursor is not None and not re.fullmatch("[0-9]{1,4}", cursor):
+    found = re.fullmatch("([0-9]{1,4})-([0-9]{1,19})", query.cursor or "")
+    if query.cursor is not None and found is None:
         raise _wrong_cursor()
-    space, agent, first = reading.space, reading.agent, int(cursor or 0)
+    space, agent, first = reading.space, reading.agent, int(found[1]) if found else 0
+    after = tables.key_of(int(found[2]) + 1) if found else None
 
     async def read(session: AgentReading) -> EntriesPage:
         snapshot = await snapshot_of(session)
-        page, _ = await live_entries.wanted_page(session, space, agent, wanted, None, long_term_limits.RECALL_ENTRIES)
+        most = long_term_limits.RECALL_ENTRIES
+        page = await live_entries.page_of(session, space, agent, query.wanted, after, most)
         shown = [row for row, _ in prioritised([row for _, row in reversed(page.items)])]
-        end = first + fitting(_size(row) for row in shown[first : first + limit])
+        end = first + fitting(_size(row) for row in shown[first : first + query.limit])
         return EntriesPage(
             **await of_agent(session, snapshot),
             entries=await entry_views(session, shown[first:end]),
-            next=str(end) if end < len(shown) else None,
+            next=f"{end}-{page.items[0][1].offset}" if end < len(shown) else None,
         )
 
     return await reading.steady(read)

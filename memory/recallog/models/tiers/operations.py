@@ -45,6 +45,7 @@ class Tiers(FacadePart):
         min_similarity: tiers_parameters.RetrievedSimilarity = tiers_limits.RETRIEVED_SIMILARITY,
         strategy: tiers_parameters.TierStrategy = "weighted",
         now: tiers_parameters.QueryTime = None,
+        filter: parameters.MemoryFilter = None,  # noqa: A002
         **at: Unpack[At],
     ) -> "TierHits":
         """The entries with a tier that an agent may read and that fit a question.
@@ -54,7 +55,8 @@ class Tiers(FacadePart):
         While the index is off, starting or down, the words of the newest 1,000 entries are compared instead;
         `relevance_by` of the answer says which.
         """
-        asked = model.queries.TierQuery(query, tiers, limit, min_similarity, strategy, parameters.moment(now))
+        when, has_fields = parameters.moment(now), parameters.passes(filter)
+        asked = model.queries.TierQuery(query, tiers, limit, min_similarity, strategy, when, has_fields)
         return await self._access.of_agent(space, agent, at, model.queries.retrieve, asked)
 
     @operation(example="recallog tiers entry village baker l-7", gen_ai=GenAi.SEARCH, records="found")

@@ -14,6 +14,7 @@ from recallog.models.tiers import retrieval as in_tiers
 from recallog.models.tiers.entries import ADDITION
 from recallog.models.tiers.plan import Aging, Plan
 from recallog.models.tiers.retrieval import EntryInTier, Order, Wanted
+from recallog.reading.filters import Passes
 from recallog.reading.read_session import ReadSession, Snapshot
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent, own_log
@@ -119,20 +120,22 @@ class TierQuery:
     strategy: Strategy
     now: datetime | None
     """None: the time of the agent."""
+    has_fields: Passes | None
+    """The filter of fields; None: without one."""
 
 
 async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
     """The entries with a tier that the agent may read and that fit a question, in the order of the strategy."""
     space, strategy = reading.space, query.strategy
     tiers = rules.TIERS if query.tiers is None else tuple(tier for tier in rules.TIERS if tier in query.tiers)
-    wanted = Wanted(tiers, query.min_similarity, _ORDERS[strategy], query.limit)
+    wanted = Wanted(tiers, query.min_similarity, _ORDERS[strategy], query.limit, query.has_fields)
     snapshot = await _of_agent(reading)
     by: Literal["semantic", "words"] = "semantic"
     try:
         found = await in_tiers.similar(reading, query.text, wanted)
     except IndexUnavailable:
         by = "words"
-        found = await _by_words(reading, query.text)
+        found = await _by_words(reading, query)
         shown = (each for each in found if each.tier in tiers and each.similarity >= wanted.least)
         found = sorted(shown, key=wanted.order)[: wanted.limit]
     places = await standing.places_of(reading, [each.row for each in found])
@@ -152,21 +155,30 @@ async def retrieve(reading: AgentReading, query: TierQuery) -> TierHits:
     )
 
 
-async def _by_words(reading: AgentReading, query: str) -> list[EntryInTier]:
-    """The newest entries with a tier, each with the share of the query's terms that it has."""
+async def _by_words(reading: AgentReading, query: TierQuery) -> list[EntryInTier]:
+    """The newest entries with a tier, each with the share of the query's terms that it has; with a filter all that
+    pass."""
+    asked = set(terms(query.text))
+    return [
+        EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))
+        for row, tier in await _compared_by_words(reading, query.has_fields)
+    ]
+
+
+async def _compared_by_words(reading: AgentReading, has_fields: Passes | None) -> list[tuple[EntryRow, str]]:
+    """Entries with a tier that the agent may read, each with the tier that it is in."""
     space, agent = reading.space, reading.agent
+    if has_fields is not None:
+        passing = await live_entries.passing(reading, space, agent, has_fields)
+        known = await ADDITION.tiers_of(reading, passing)
+        return [(row, known[row.offset]) for row in passing if row.offset in known]
     page = await reading.page(tables.ROWS, space, agent, newest_first=True, limit=long_term_limits.RECALL_ENTRIES)
     keys = [RowKey(entries.ROWS.name, space, agent, key) for key, _ in page.items]
     snapshot = await reading.snapshot(keys)
     own = [row for key in keys if (row := snapshot.row(entries.ROWS, *key[1:])) is not None]
     others = [row for row in await live_entries.newest(reading, space, agent) if row.owner != agent]
     tier_of = {row.offset: row.tier for _, row in page.items} | await ADDITION.tiers_of(reading, others)
-    asked = set(terms(query))
-    return [
-        EntryInTier(row, tier, round(len(asked & set(terms(row.text))) / max(1, len(asked)), _DECIMALS))
-        for row in (*own, *others)
-        if (tier := tier_of.get(row.offset)) is not None
-    ]
+    return [(row, tier) for row in (*own, *others) if (tier := tier_of.get(row.offset)) is not None]
 
 
 # Plans

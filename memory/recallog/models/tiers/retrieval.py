@@ -13,12 +13,15 @@ from recallog.index.indexer import IndexSnapshot
 from recallog.models.long_term import entry_presence, live_entries
 from recallog.models.long_term.similar import DECIMALS, STORED_ERROR, cosine
 from recallog.models.tiers.entries import ADDITION
+from recallog.reading.filters import Passes
 from recallog.reading.readings import AgentReading
+from recallog.retrieval.query import RecallQuery
 from recallog_projections.index import passages
 from recallog_projections.index.embedders.embedder import Vectors
-from recallog_projections.index.engines.engine import EVERYBODY, Filter, Search
+from recallog_projections.index.engines.engine import Search
 from recallog_projections.models.long_term import reading as entry_reading
 from recallog_projections.models.long_term import tables
+from recallog_projections.models.long_term.documents import point_id_of
 from recallog_projections.models.long_term.tables import EntryRow
 from recallog_projections.tables import RowKey
 from recallog_schemas.models.long_term import limits as long_term_limits
@@ -28,7 +31,7 @@ _CANDIDATES = 8
 
 
 _BEHIND = 200
-"""How many entries are searched in any tier if the index may know them in a former one."""
+"""How many entries are searched in any tier, at least, if the index may know them in another one."""
 
 
 class EntryInTier(NamedTuple):
@@ -51,6 +54,8 @@ class Wanted:
     least: float
     order: Order
     limit: int
+    has_fields: Passes | None = None
+    """The filter of fields."""
 
 
 async def similar(reading: AgentReading, text: str, wanted: Wanted) -> list[EntryInTier]:
@@ -80,12 +85,17 @@ async def similar(reading: AgentReading, text: str, wanted: Wanted) -> list[Entr
 async def _candidates(reading: AgentReading, index: IndexSnapshot, asked: Vectors, wanted: Wanted) -> list[EntryInTier]:
     """The best entries of each tier by their stored vectors, and those that the index does not know as they are."""
     space, agent, tiers, limit = reading.space, reading.agent, wanted.tiers, wanted.limit
-    readable = Filter(space, (agent, EVERYBODY), kinds=[entry_reading.KIND, entry_reading.CAPTURED])
+    visible = RecallQuery.create(space, agent, "", reading.as_of).visible()
+    readable = replace(visible, kinds=[entry_reading.KIND, entry_reading.CAPTURED])
+    if wanted.has_fields is not None:
+        passing = await live_entries.passing(reading, space, agent, wanted.has_fields)
+        readable = replace(readable, ids=[point_id_of(row) for row in passing])
     searched = {tier: (replace(readable, tiers=[tier]), limit + _CANDIDATES) for tier in tiers}
     present = await reading.snapshot(entry_presence.rows(space))
-    is_behind = not entry_presence.are_as_at(present, space, index.checkpoint, captured=True)
+    is_present = entry_presence.are_as_at(present, space, index.checkpoint, captured=True)
+    is_behind = reading.as_of is not None or not is_present  # the index knows the present tiers alone
     if is_behind:
-        searched["any"] = readable, _BEHIND
+        searched["any"] = readable, max(_BEHIND, limit + _CANDIDATES)
     searches = [
         Search(within, most, dense=asked, payload=("agent", "offset", "since")) for within, most in searched.values()
     ]
@@ -99,9 +109,10 @@ async def _candidates(reading: AgentReading, index: IndexSnapshot, asked: Vector
     rows = [row for key in keys if (row := snapshot.row(tables.ROWS, *key)) is not None]
     stored = {row.offset: hits[row.offset].score for row in rows if hits[row.offset].payload["since"] == row.since}
     if is_behind:
-        newest = await live_entries.newest(reading, space, agent, long_term_limits.SIMILAR_ENTRIES)
+        most = long_term_limits.SIMILAR_ENTRIES
+        newest = await live_entries.newest(reading, space, agent, most, wanted.has_fields)
         rows += [row for row in newest if row.offset > index.checkpoint]
-    rows = [row for row in rows if entry_reading.may_read(agent, row)]
+    rows = [row for row in rows if entry_reading.may_read(agent, row) and _has_fields(row, wanted)]
     tier_of = await ADDITION.tiers_of(reading, rows)
     found = [
         EntryInTier(row, tier, round(stored.get(row.offset, 0.0), DECIMALS))
@@ -110,6 +121,10 @@ async def _candidates(reading: AgentReading, index: IndexSnapshot, asked: Vector
     ]
     unknown = [each for each in found if each.row.offset not in stored]
     return [*(each for each in found if each.row.offset in stored), *await _exactly(index, asked, unknown)]
+
+
+def _has_fields(row: EntryRow, wanted: Wanted) -> bool:
+    return wanted.has_fields is None or entry_reading.has_fields(row, wanted.has_fields)
 
 
 async def _exactly(index: IndexSnapshot, asked: Vectors, found: Sequence[EntryInTier]) -> list[EntryInTier]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from recallog.reading.read_session import ReadSession
 from recallog.retrieval import by_index, by_words
 from recallog.retrieval.candidates import Candidate
-from recallog.retrieval.query import query_terms
+from recallog.retrieval.query import RecallQuery, query_terms
 from recallog.retrieval.sources import Asked, CandidateSource, Found, PlainText, Shown
 from recallog_projections.index.documents import text_key
 from recallog_projections.models.items import fact_blocks
@@ -47,8 +47,9 @@ class ChunkCandidates(CandidateSource):
 
     async def find(self, asked: Asked, idf: Mapping[str, float]) -> Found:
         """The chunks that the index found, and others of documents that it does not have as they are now, or were
-        then."""
-        query, index, processed = asked.query, asked.index, asked.snapshot.processed
+        then. The index does not know the events that show chunks: with a filter of fields, words alone are compared."""
+        query, processed = asked.query, asked.snapshot.processed
+        index = asked.index if query.has_fields is None else None
         if not query.documents:
             return Found(idf=idf)
         candidates: list[Candidate] = []
@@ -126,13 +127,17 @@ async def _newest(asked: Asked, beyond: int) -> list[PlainText]:
             rows = await _rows(session, space, agent, [path for path in paths if _is_document(path)])
             for path, row in rows.items():
                 if len(found) < workspace_limits.DOCUMENT_CHUNKS_COMPARED:
-                    found += _chunks(space, agent, path, row)
+                    found += [each for each in _chunks(space, agent, path, row) if _passes(asked.query, each)]
             after = page.next
             if after is None or len(paths) < len(page.items):
                 break
         return found
 
     return await asked.reading.steady(read)
+
+
+def _passes(query: RecallQuery, chunk: PlainText) -> bool:
+    return query.has_fields is None or query.has_fields(SOURCE.shown(chunk).event)
 
 
 def _is_document(path: str) -> bool:

@@ -92,6 +92,8 @@ def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
         yield AnyOf("session", [filter.session])
     if filter.since is not None or filter.until is not None:
         yield Between("at", at_least=filter.since, below=filter.until)
+    if filter.offset_from is not None:
+        yield Between("offset", at_least=filter.offset_from)
     if filter.offset_until is not None:
         yield Between("offset", at_most=filter.offset_until)
         yield NotBetween("since", above=filter.offset_until)

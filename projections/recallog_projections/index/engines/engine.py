@@ -100,6 +100,8 @@ class Filter:
     """at >= since, microseconds since 1970."""
     until: int | None = None
     """at < until."""
+    offset_from: int | None = None
+    """offset >= offset_from."""
     offset_until: int | None = None
     """offset <= offset_until. Entries match in the form that they had at this offset."""
     at_until: int | None = None

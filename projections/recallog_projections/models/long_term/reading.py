@@ -1,6 +1,8 @@
 """What readers of entries use: who may read an entry, and the event that stands for its current form."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 from recallog_projections.models.long_term.tables import LIVE, EntryRow, Status
 from recallog_schemas import Event, timestamps
@@ -26,6 +28,17 @@ def event_of(row: EntryRow) -> Event:
     Recall, search and the index show it in place of the event in the ledger, whose text may be old or erased. It names
     no tier: the view of tiers has the present one.
     """
+    return Event(**_fields_of(row))
+
+
+def has_fields(row: EntryRow, passes: Callable[[Event], bool]) -> bool:
+    """Whether the event that stands for the entry passes a filter. It is not validated, which takes most of the time
+    of making it."""
+    return passes(Event.model_construct(**_fields_of(row)))
+
+
+def _fields_of(row: EntryRow) -> dict[str, Any]:
+    """The fields of the event that stands for the entry."""
     fields = {
         "entity": row.entity,
         "category": row.category,
@@ -38,15 +51,15 @@ def event_of(row: EntryRow) -> Event:
     }
     stated = {name: value for name, value in fields.items() if value is not None}
     weights = {"importance": row.importance, "confidence": row.confidence, "priority": row.priority}
-    return Event(
-        id=row.id,
-        space=row.space,
-        session=row.session,
-        agent=row.owner,
-        kind=KIND,
-        turn=row.turn,
-        at=timestamps.moment_of(row.at),
-        payload={"text": row.text, "type": row.type, **weights, **stated},
-        subject=row.subject,
-        audience=row.audience or None,
-    )
+    return {
+        "id": row.id,
+        "space": row.space,
+        "session": row.session,
+        "agent": row.owner,
+        "kind": KIND,
+        "turn": row.turn,
+        "at": timestamps.moment_of(row.at),
+        "payload": {"text": row.text, "type": row.type, **weights, **stated},
+        "subject": row.subject,
+        "audience": row.audience or None,
+    }

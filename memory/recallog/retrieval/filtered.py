@@ -1,0 +1,46 @@
+"""The points of an index that pass a filter of fields, which the searches of a query are restricted to."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recallog.index.indexer import IndexSnapshot
+from recallog.reading.filters import Passes
+from recallog.retrieval import sources as all_sources
+from recallog.retrieval.by_index import readable_payloads
+from recallog.retrieval.query import RecallQuery
+from recallog.retrieval.sources import Asked, CandidateSource
+from recallog_projections.index.engines.engine import Filter, Search
+from recallog_schemas import codec, limits
+
+
+async def narrowed(asked: Asked, sources: Sequence[CandidateSource]) -> RecallQuery:
+    """The query, restricted to the points that pass its filter; without a filter the query itself.
+
+    The index says which events pass, and the views which texts of models do. Raises `IndexUnavailable`, and
+    `IndexDamaged` for a payload that cannot be read.
+    """
+    query, index = asked.query, asked.index
+    if query.has_fields is None or index is None:
+        return query
+    events = replace(query.wanted(), kinds_except=all_sources.kinds_of_texts(sources))
+    found = await _passing(index, events, query.has_fields, 0, index.checkpoint)
+    for source in sources:
+        found += await source.points(asked, query.has_fields)
+    return replace(query, points=found)
+
+
+async def _passing(index: IndexSnapshot, wanted: Filter, has_fields: Passes, first: int, last: int) -> list[str]:
+    """The points of events at the offsets `first` to `last` that pass, read in parts of bounded size."""
+    within = replace(wanted, offset_from=first, offset_until=_least(last, wanted.offset_until))
+    count = await index.engine.count(index.collection, within)
+    if count > limits.FILTERED_POINTS and first < last:
+        middle = (first + last) // 2
+        older = await _passing(index, wanted, has_fields, first, middle)
+        return older + await _passing(index, wanted, has_fields, middle + 1, last)
+    (hits,) = await index.engine.search(index.collection, [Search(within, count, payload=("event",))])
+    with readable_payloads():
+        return [hit.id for hit in hits if has_fields(codec.decode(str(hit.payload["event"]).encode()))]
+
+
+def _least(last: int, until: int | None) -> int:
+    return last if until is None else min(last, until)
