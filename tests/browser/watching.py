@@ -52,6 +52,10 @@ class Watched:
     def note(self, fault: str) -> None:
         self.faults.append(f"{urlsplit(self.page.url)._replace(scheme='', netloc='').geturl()}: {fault}")
 
+    def check(self) -> None:
+        """Fail if faults were noted."""
+        assert not self.faults, "\n".join(self.faults)
+
     def goto(self, address: str) -> Response:
         """Open a page, given as a path or as a whole address, and wait until it is loaded."""
         response = self.page.goto(address if address.startswith("http") else f"{self.url}{address}")
