@@ -32,7 +32,7 @@ def test_hostile_texts_are_shown_and_not_obeyed(browser: Browser, served: Worlds
     def check(watched: Watched, _: str) -> None:
         text = watched.page.inner_text("body")
         shown.append(text)
-        if "attacked" in watched.page.title():
+        if watched.page.title() == "attacked":
             watched.note("a stored text changed the title")
         if raw := RAW.search(text):
             watched.note(f"U+{ord(raw[0]):04X} is shown as it is")

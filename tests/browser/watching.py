@@ -119,7 +119,7 @@ def watch(browser: Browser, url: str, key: str | None = None, **options: Any) ->
 
 
 def sign_in(watched: Watched, key: str) -> None:
-    watched.goto("/sign-in")
+    watched.goto("/console/sign-in")
     watched.page.get_by_label("Key").fill(key)
     watched.page.get_by_role("button", name="Sign in").click()
     watched.page.wait_for_url(lambda url: "/sign-in" not in url)
