@@ -15,6 +15,10 @@ Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 SECONDS = 30
 
+_LINKS = """() => [...document.querySelectorAll("a[href]")]
+  .map(each => new URL(each.getAttribute("href"), location).href)"""
+"""Also of links in pictures, whose `href` is an object."""
+
 _WIDER = """() => {
   const width = document.documentElement.clientWidth
   if (document.documentElement.scrollWidth <= width) return []
@@ -64,13 +68,12 @@ class Watched:
 
     def links(self) -> list[str]:
         """The addresses of this server that the page links to."""
-        found = self.page.eval_on_selector_all("a[href]", "all => all.map(each => each.href)")
+        found = self.page.evaluate(_LINKS)
         return [each.partition("#")[0] for each in found if each.startswith(f"{self.url}/")]
 
     def other_links(self) -> list[str]:
         """What else the page links to."""
-        found = self.page.eval_on_selector_all("a[href]", "all => all.map(each => each.href)")
-        return [each for each in found if not each.startswith(f"{self.url}/")]
+        return [each for each in self.page.evaluate(_LINKS) if not each.startswith(f"{self.url}/")]
 
     def check_widths(self) -> None:
         """Note what makes a narrow window scroll sideways."""
