@@ -59,6 +59,7 @@ def _open(watched: Watched, address: str) -> str:
 
 
 def kind_of(address: str) -> str:
-    """What pages of one kind have in common: their path, and the names of their arguments."""
+    """What pages of one kind have in common: their path, and the names of their arguments, and of `show` its value."""
     parts = urlsplit(address)
-    return f"{parts.path}?{'&'.join(sorted({name for name, _ in parse_qsl(parts.query)}))}"
+    arguments = parse_qsl(parts.query)
+    return f"{parts.path}?{'&'.join(sorted({value if name == 'show' else name for name, value in arguments}))}"

@@ -3,13 +3,13 @@
 import httpx
 import pytest
 from playwright.sync_api import Browser
-from recallog_service.console.app import COOKIE, SIGN_IN
 
 from browser import worlds
 from browser.crawling import crawl
 from browser.served import AGENT, OPERATOR, READER, World, Worlds
 from browser.watching import Watched, watch
 from recallog_service.access import Grant
+from recallog_service.console.app import COOKIE, SIGN_IN
 
 pytestmark = pytest.mark.models("all")
 

@@ -144,11 +144,12 @@ async def _keep_everywhere(memory: Memory, name: str, text: str) -> None:
 
 
 def _plant_dead_letters(home: Path) -> None:
-    """Records that no view can have: one that is not an event, and one that is another event of a known id."""
+    """Records that no view can have: one that is not an event, and one that breaks a rule of its kind."""
     ledger = home / "ledger.db"
     altering.plant_record(ledger, f"not an event: {SCRIPT}".encode(), "broken", space=SPACE)
-    kept = _event("said-script-agent.spoke", "agent.spoke", payload={"text": f"Another text. {SCRIPT}"})
-    altering.plant_record(ledger, kept.model_dump_json(exclude_none=True).encode(), "said-twice", space=SPACE)
+    wrong = _event("wrong", "agent.spoke", payload={"text": "words"}).model_dump(mode="json", exclude_none=True)
+    wrong["payload"]["text"] = {SCRIPT: SCRIPT}
+    altering.plant_record(ledger, json.dumps(wrong).encode(), "wrong", space=SPACE)
 
 
 def _event(id_: str, kind: str, **fields: Any) -> Event:
@@ -212,6 +213,38 @@ def _made_conversation() -> bytes:
             for turn in range(1, 21)
         ]
     return json.dumps([{"sample_id": "conv-1", "conversation": talk, "qa": []}]).encode()
+
+
+STORY = "shop"
+BELIEF, OBJECTION, PERSON = "Blue kettles sell out on Fridays.", "They sold out because of the sale.", "Rae"
+REASONS = ("The blue kettles were gone on Friday.", "On Friday nobody got a blue kettle any more.")
+ON_TUESDAY, ON_WEDNESDAY = "Marlow delivers the kettles.", "Pike delivers the kettles now."
+BROKEN = "broken"
+
+
+async def story(home: Path) -> None:
+    """A shop of two agents, with an answer for each question that people bring to the console."""
+    said = (
+        ("gone", "2026-02-20", "world.observed", {"text": REASONS[0]}),
+        ("gone-again", "2026-02-27", "world.observed", {"text": REASONS[1]}),
+        ("belief", "2026-02-28", "agent.reflected", {"belief": BELIEF, "based_on": ["gone", "gone-again"]}),
+        ("tuesday", "2026-03-03", "agent.spoke", {"text": ON_TUESDAY}),
+        ("wednesday", "2026-03-04", "agent.spoke", {"text": ON_WEDNESDAY}),
+    )
+    async with Memory.open(Settings(home=home, index="off")) as memory:
+        await memory.publish_many(
+            [
+                Event(id=id_, space=STORY, agent="anna", kind=kind, at=f"{day}T10:00:00Z", turn=turn, payload=payload)
+                for turn, (id_, day, kind, payload) in enumerate(said)
+            ]
+        )
+        await memory.consensus.record(STORY, "anna", "kettles on Fridays", BELIEF, confidence=0.8)
+        await memory.consensus.dissent(
+            STORY, "bert", OBJECTION, topic="kettles on Fridays", type="fundamental_disagreement", confidence=0.9
+        )
+        await memory.long_term.retain(STORY, "anna", f"{PERSON} drinks oat milk.", subject=PERSON, entry_id="milk")
+        await memory.long_term.retain(STORY, "anna", f"{PERSON} lives by the weir.", subject=PERSON, entry_id="weir")
+    altering.plant_record(home / "ledger.db", b"{not JSON", BROKEN, space=STORY)
 
 
 async def empty(home: Path) -> None:
