@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 from browser.watching import THEMES, Watched
 
 PAGES_MAX = 60
-EACH_KIND = 3
+EACH_KIND = 2
 """Pages of one kind that are opened: those of the first agents and events are like those of all others."""
 
 

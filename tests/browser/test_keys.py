@@ -1,5 +1,7 @@
 """What a key shows in a real browser: its spaces and its agent, and nothing of others."""
 
+from urllib.parse import urlencode
+
 import httpx
 import pytest
 from playwright.sync_api import Browser
@@ -40,10 +42,10 @@ def test_a_key_shows_pages_without_faults_and_nothing_of_others(
 
 @pytest.fixture(scope="module")
 def addresses(browser: Browser, served: Worlds) -> list[str]:
-    """The addresses of pages that an operator reaches."""
+    """The addresses of pages that an operator reaches from a space that other keys may not see."""
     guarded = served.world(worlds.guarded)
     with watch(browser, guarded.url, guarded.make_key(OPERATOR)) as watched:
-        found = crawl(watched, looks=False)
+        found = crawl(watched, f"/console/space?{urlencode({'space': worlds.FORBIDDEN_SPACE})}", looks=False)
         watched.check()
     assert any(worlds.FORBIDDEN in each for each in found)
     return found

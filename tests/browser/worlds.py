@@ -65,6 +65,7 @@ LARGEST_TEXT = "x" * 250_000
 
 FORBIDDEN = "zaffre"
 """In every text, name and id of a space that the keys of `guarded` may not see."""
+FORBIDDEN_SPACE = f"{FORBIDDEN}/space"
 HIDDEN = guarded_world.HIDDEN
 """In what another agent of their space keeps to itself."""
 
@@ -169,7 +170,7 @@ async def guarded(home: Path) -> None:
     """Spaces and agents of which each key sees a part."""
     async with Memory.open(Settings(home=home, index="off")) as memory:
         await guarded_world.populate(memory)
-        space, agent = f"{FORBIDDEN}/space", f"{FORBIDDEN}-agent"
+        space, agent = FORBIDDEN_SPACE, f"{FORBIDDEN}-agent"
         text = f"{FORBIDDEN} words about bread"
         await memory.publish_many(
             [
