@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all without test-sentence-transformers test-adapters test-typescript test-packages types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
+.PHONY: help install demo test test-all without test-sentence-transformers test-adapters test-typescript test-browser screenshots test-packages types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,24 @@ test-typescript: install ## run the tests of the client for TypeScript in node, 
 	elif [ -n "$$CI" ]; then echo "node and npm are missing" >&2; exit 1; \
 	else echo "skipped: node and npm are missing"; fi
 
+# Playwright drives a browser that is installed: Debian's chromium-headless-shell, or chromium.
+.venv-browser/.installed: pyproject.toml tests/browser/requirements.txt adapters/recallog-demo/pyproject.toml adapters/recallog-eval/pyproject.toml
+	$(call MAKE_VENV,$(@D))
+	@echo '*' > $(@D)/.gitignore
+	$(call PIP_INSTALL,$(@D)) --editable '.[server]' --editable adapters/recallog-demo --editable adapters/recallog-eval \
+		--requirement tests/browser/requirements.txt
+	@touch $@
+
+test-browser: .venv-browser/.installed ## run the tests of the console in a real browser, with the rules of axe-core
+	@if command -v npm >/dev/null; then \
+		cd tests/browser && npm ci --silent --no-audit --no-fund && cd ../.. && \
+		.venv-browser/bin/python -m pytest tests/browser -n 2; \
+	elif [ -n "$$CI" ]; then echo "npm is missing: it installs axe-core" >&2; exit 1; \
+	else echo "skipped: npm is missing: it installs axe-core"; fi
+
+screenshots: .venv-browser/.installed ## make the screenshots of the console in docs/images
+	@PYTHONPATH=tools .venv-browser/bin/python -m recallog_tools.screenshots
+
 check: install ## lint, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -139,5 +157,5 @@ eval: install ## measure recall on questions with known answers: make eval FILE=
 	@$(BIN)/recallog eval locomo $(FILE) $(ARGS)
 
 clean: ## remove everything that the targets have created
-	rm -rf clients/typescript/node_modules clients/typescript/dist clients/typescript/build
-	rm -rf .venv .venv-st .venv-adapters .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf tests/browser/node_modules clients/typescript/node_modules clients/typescript/dist clients/typescript/build
+	rm -rf .venv .venv-st .venv-adapters .venv-browser .cluster build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,6 +14,7 @@ from benchmarks import (
     agents,
     append,
     breakdown,
+    console,
     context,
     doors,
     due,
@@ -60,6 +61,7 @@ SUBJECTS: Mapping[str, Callable[[Setup], Awaitable[list[Measure]]]] = {
     "tiers": tiers.measure,
     "context": context.measure,
     "http": doors.measure,
+    "console": console.measure,
 }
 BUILD = Path(__file__).parents[1] / "build"
 
@@ -69,7 +71,7 @@ def main(
     quick: Annotated[bool, typer.Option("--quick", help="Use fewer events. The figures are rough.")] = False,
 ) -> None:
     """Measure Recallog: append, fold, parallel, breakdown, query, operations, synchronous, remember, agents, due,
-    items, long_term, facts, graph, resident, past, index, recall, presets, tiers, context, http.
+    items, long_term, facts, graph, resident, past, index, recall, presets, tiers, context, http, console.
 
     Prints a table and writes build/bench.json. Works in a temporary folder, which it removes.
 

@@ -32,7 +32,7 @@ async def measure(setup: Setup) -> list[Measure]:
     async with Memory.open(Settings(home=home, index="off")) as memory:
         await memory.publish_many([_event(f"first-{turn}", turn) for turn in range(1_000)])
         await memory.episodic("village", "baker")
-        async with _served(home) as client:
+        async with served(home) as client:
             numbers = count()
 
             def fields(size: int) -> list[Event]:
@@ -125,7 +125,7 @@ async def _delivered(setup: Setup, client: httpx.AsyncClient) -> list[Measure]:
 
 
 @asynccontextmanager
-async def _served(home: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def served(home: Path) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a server process."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

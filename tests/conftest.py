@@ -53,7 +53,7 @@ pytest.register_assert_rewrite(
 settings.register_profile("recallog", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("recallog")
 
-FOLDERS = ("live", "crash", "simulation", "contract", "fuzz", "unit", "golden")
+FOLDERS = ("live", "browser", "crash", "simulation", "contract", "fuzz", "unit", "golden")
 """The order of a run: what takes longest begins first."""
 
 

@@ -79,7 +79,7 @@ CACHED_WORDS_MAX = 32_768
 # Time travel folds the records of a space up to a moment at query time; this bounds them.
 AS_OF_RECORDS_MAX = 2_000_000
 # A process keeps the pasts that it has folded, one for each step on the way. A later question folds one step at most.
-PAST_STEP_RECORDS = READ_BATCH_RECORDS
+PAST_STEP_RECORDS = 4_000  # that a move through the past folds at most: some 150 ms
 PAST_ITEMS_MAX = 1_000_000  # rows and log entries of all kept pasts: about 100 MB, since pasts share their bytes
 FOLDS_IN_MEMORY_MAX = 4  # kept where the views cannot be written: of spaces, and of what all spaces lack
 
