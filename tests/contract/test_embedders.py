@@ -294,7 +294,7 @@ def test_the_second_model_relates_texts_of_different_languages(question: str) ->
     model = MultilingualE5()
     (asked,) = model.embed([Passage(question, is_query=True)])
     near, far = vectors_of(model, ["The key lies under the stone.", "Heute regnet es den ganzen Tag."])
-    assert model.similarity(asked.vector @ near) > model.similarity(asked.vector @ far) + 0.1
+    assert asked.vector @ near > asked.vector @ far
 
 
 def test_embedders_of_the_second_model_share_it_in_memory() -> None:
