@@ -277,6 +277,47 @@ class EngineContract(ABC):
         yield "own"
         run(engine.drop("own"))
 
+    @pytest.fixture
+    def multilingual(self, engine: Engine) -> Iterator[str]:
+        """A collection with vectors of two models, and three points: with both, with each alone."""
+        run(engine.create("multilingual", DIMENSION, multilingual=True))
+        both, english, other = (point("village", seed, id=str(UUID(int=seed))) for seed in (1, 2, 3))
+        points = [
+            replace(both, multilingual=unit(11, 1)),
+            english,
+            replace(other, dense=unit(0, 0), multilingual=unit(13, 2)),
+        ]
+        run(engine.upsert("multilingual", points))
+        yield "multilingual"
+        run(engine.drop("multilingual"))
+
+    # Vectors of a second model.
+
+    def test_a_search_by_multilingual_vectors_compares_these_alone(self, engine: Engine, multilingual: str) -> None:
+        search = Search(everything("village"), 5, dense=unit(13, 2)[1], multilingual=True)
+        (found,) = run(engine.search(multilingual, [search]))
+        assert [each.id for each in found] == [str(UUID(int=3)), str(UUID(int=1))]
+        assert found[0].score == pytest.approx(1, abs=self.error_max)
+
+    def test_a_search_by_the_first_model_finds_no_point_that_has_the_second_alone(
+        self, engine: Engine, multilingual: str
+    ) -> None:
+        (found,) = run(engine.search(multilingual, [Search(everything("village"), 5, dense=unit(2, 1)[0])]))
+        assert {each.id for each in found} == {str(UUID(int=1)), str(UUID(int=2))}
+
+    def test_points_that_only_the_second_model_has_read_are_filtered(self, engine: Engine, multilingual: str) -> None:
+        only = replace(everything("village"), only_multilingual=True)
+        assert run(engine.count(multilingual, only)) == 1
+        (found,) = run(engine.search(multilingual, [Search(only, 5, dense=unit(11, 1)[0], multilingual=True)]))
+        assert [each.id for each in found] == [str(UUID(int=3))]
+
+    def test_multilingual_vectors_are_retrieved_as_they_were_written(self, engine: Engine, multilingual: str) -> None:
+        stored = run(engine.retrieve(multilingual, [str(UUID(int=3))], vectors=True))[str(UUID(int=3))]
+        assert stored.dense is None
+        assert stored.multilingual is not None
+        assert np.allclose(stored.multilingual, unit(13, 2), atol=self.error_max)
+        assert stored.damage == ""
+
     # Collections.
 
     def test_a_created_collection_is_there_and_empty(self, engine: Engine, collection: str) -> None:

@@ -39,9 +39,9 @@ class FaultyEngine(Engine):
         if call in faults:
             raise faults[call]
 
-    async def create(self, collection: str, dimension: int) -> None:
+    async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
         self._fails(self.before, "create")
-        await self.engine.create(collection, dimension)
+        await self.engine.create(collection, dimension, multilingual=multilingual)
         self._fails(self.after, "create")
 
     async def collections(self) -> set[str]:

@@ -102,6 +102,16 @@ def test_the_programs_and_commands_of_a_guide_print_what_it_says(guide: str, tmp
 
 
 @pytest.mark.models("all")
+def test_the_programs_of_the_page_on_languages_print_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECALLOG_INDEX", "embedded")
+    monkeypatch.setenv("RECALLOG_DEADLINE_SECONDS", "60")  # a busy machine loads the model for long
+    programs, printed = blocks("docs/languages.md", "python"), blocks("docs/languages.md", "text")
+    assert [run_python(program, tmp_path) for program in programs] == printed
+
+
+@pytest.mark.models("all")
 def test_the_programs_and_cells_of_the_page_on_scripts_and_notebooks_print_what_it_says(tmp_path: Path) -> None:
     script, restart, *cells = blocks("docs/scripts-and-notebooks.md", "python")
     cells, long_work = cells[:3], cells[-1]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from recallog.index.indexer import IndexSnapshot
@@ -18,7 +19,7 @@ from recallog.retrieval.time_scope import TimeScope
 from recallog.retrieval.weights import LATE_IDF_POWER, REACH
 from recallog_projections.index import identifiers, points, terms, token_codec
 from recallog_projections.index.documents import ALONE, point_id
-from recallog_projections.index.embedders.embedder import Embedding
+from recallog_projections.index.embedders.embedder import Embedder, Embedding, Vectors
 from recallog_projections.index.engines.engine import EVERYBODY, Filter, Hit, Search, Sparse, in_points
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexDamaged
@@ -60,6 +61,20 @@ class Nearest:
     """Whether vectors were compared; if not, words were, since the model cannot read the query."""
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionVectors:
+    """The vectors of a question."""
+
+    own: Embedding | None
+    """By the model of the index, with token vectors of content words only, like those of memories; None if the model
+    cannot read the question."""
+    multilingual: Vectors | None = None
+    """By the second model; None if there is none, or if no text needs it."""
+
+    def __bool__(self) -> bool:
+        return self.own is not None or self.multilingual is not None
+
+
 async def find(
     index: IndexSnapshot, query: RecallQuery, words: QueryTerms, scope: TimeScope | None = None
 ) -> IndexCandidates:
@@ -69,22 +84,22 @@ async def find(
     payload that cannot be read.
     """
     by_meaning = bool({SEMANTIC, LATE_INTERACTION} & query.channels)
-    embedding, (by_terms, idf) = await asyncio.gather(
-        _embedded(index, query, words) if by_meaning else _nothing(), _by_terms(index, query, words.terms, scope)
+    asked, (by_terms, idf) = await asyncio.gather(
+        embedded(index, query, words) if by_meaning else _nothing(), _by_terms(index, query, words.terms, scope)
     )
-    by_vector = await _by_vector(index, query, embedding, words.terms, scope)
+    by_vector = await _by_vector(index, query, asked, words.terms, scope)
     with readable_payloads():
-        sessions = _sessions(by_terms, idf) if embedding is None else {}
+        sessions = {} if asked else _sessions(by_terms, idf)
         ids = list(dict.fromkeys(_around(query.space, [*by_vector, *by_terms])))
     if not ids:
         return IndexCandidates([], idf, sessions)
     late_interaction = (
-        _late_interaction(embedding, words, idf)
-        if index.token_vectors and embedding and LATE_INTERACTION in query.channels
+        _late_interaction(asked.own, words, idf)
+        if index.token_vectors and asked.own and LATE_INTERACTION in query.channels
         else None
     )
     with readable_payloads():
-        candidates = await _scored(index, query, ids, embedding, late_interaction, idf)
+        candidates = await _scored(index, query, ids, asked, late_interaction, idf)
     return IndexCandidates(candidates, idf, sessions)
 
 
@@ -97,18 +112,33 @@ def readable_payloads() -> Iterator[None]:
         raise IndexDamaged(f"a point of the index is damaged: {type(error).__name__}: {error}") from error
 
 
-async def _nothing() -> None:
-    return None
+async def _nothing() -> QuestionVectors:
+    return QuestionVectors(None)
 
 
-async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms) -> Embedding | None:
-    """The query's embedding, with token vectors of its content words only, like those of memories.
+async def embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms | None = None) -> QuestionVectors:
+    """The query's vectors: with `words`, a half of each is the mean of its content words, as of memories.
 
-    None if the model cannot read the query.
+    The second model reads a query that the first one cannot read, and any query if the agent may see texts that only
+    the second one has read.
     """
-    embedding = await index.questions.embedding(index.embedder, query.text)
-    if not embedding.readable:
-        return None
+    first = await index.questions.embedding(index.embedder, query.text)
+    own = _of_content_words(first, words) if first.readable else None
+    second = index.embedder.multilingual
+    if second is None:
+        return QuestionVectors(own)
+    if own is not None and not await index.engine.count(
+        index.collection, replace(query.visible(), only_multilingual=True)
+    ):
+        return QuestionVectors(own)
+    other = _of_content_words(await index.questions.embedding(second, query.text), words)
+    return QuestionVectors(own, other.vector)
+
+
+def _of_content_words(embedding: Embedding, words: QueryTerms | None) -> Embedding:
+    """The embedding with token vectors of content words only, whose mean is a half of its vector."""
+    if words is None:
+        return embedding
     used = [
         number
         for number, (start, end) in enumerate(embedding.token_spans)
@@ -120,20 +150,50 @@ async def _embedded(index: IndexSnapshot, query: RecallQuery, words: QueryTerms)
 
 
 async def nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Nearest:
-    """The memories with the highest cosine, or with the most of the query's words if the model cannot read it."""
+    """The memories with the highest cosine, or with the most of the query's words if no model can read it."""
     words = query_terms(query.text, ())
-    embedding = await _embedded(index, query, words)
+    asked = await embedded(index, query, words)
     wanted = query.wanted()
-    if embedding is not None:
-        search = Search(wanted, limit, dense=embedding.vector, payload=("offset",))
+    if asked:
+        (hits,) = await by_meaning(index, asked, [wanted], limit, ("offset",))
     elif words.terms:
         search = Search(wanted, limit, sparse=sparse_of(words.terms), corpus=query.visible(), payload=("offset",))
+        (hits,) = await index.engine.search(index.collection, [search])
     else:
         return Nearest([], by_vectors=False)
-    (hits,) = await index.engine.search(index.collection, [search])
     with readable_payloads():
         best_first = sorted(hits, key=lambda hit: (-hit.score, -hit.payload["offset"]))
-    return Nearest([hit.payload["offset"] for hit in best_first], by_vectors=embedding is not None)
+    return Nearest([hit.payload["offset"] for hit in best_first[:limit]], by_vectors=bool(asked))
+
+
+async def by_meaning(
+    index: IndexSnapshot, asked: QuestionVectors, wanted: Sequence[Filter], limit: int, payload: Sequence[str]
+) -> list[list[Hit]]:
+    """For each filter the nearest points, best first: at most `limit` of each model. Scores are similarities, which
+    can be compared whatever the model."""
+    searches, second = [], index.embedder.multilingual
+    if asked.own is not None:
+        searches += [Search(each, limit, dense=asked.own.vector, payload=payload) for each in wanted]
+    if asked.multilingual is not None:
+        searches += [
+            Search(
+                replace(each, only_multilingual=asked.own is not None),
+                limit,
+                dense=asked.multilingual,
+                multilingual=True,
+                payload=payload,
+            )
+            for each in wanted
+        ]
+    found = await index.engine.search(index.collection, searches)
+    scaled = [
+        [msgspec.structs.replace(hit, score=second.similarity(hit.score)) for hit in hits]
+        if search.multilingual and second is not None
+        else hits
+        for search, hits in zip(searches, found, strict=True)
+    ]
+    together = (chain.from_iterable(scaled[number :: len(wanted)]) for number in range(len(wanted)))
+    return [sorted(hits, key=lambda hit: -hit.score) for hits in together]
 
 
 async def events(
@@ -190,20 +250,20 @@ async def _by_terms(
 async def _by_vector(
     index: IndexSnapshot,
     query: RecallQuery,
-    embedding: Embedding | None,
+    asked: QuestionVectors,
     searched: Sequence[str],
     scope: TimeScope | None,
 ) -> list[Hit]:
     """The memories with the highest cosine. A query with neither vector nor terms finds any memories of its `scope`."""
-    if embedding is None and searched:
+    wanted, limit = _scopes(query, scope), _best_of_each(query)
+    if asked:
+        found = await by_meaning(index, asked, [*query.searched(), *wanted], limit, _ORDINAL)
+    elif not searched:
+        searches = [Search(within, limit, payload=_ORDINAL) for within in wanted]
+        found = await index.engine.search(index.collection, searches)
+    else:
         return []
-    dense = None if embedding is None else embedding.vector
-    whole = query.searched() if embedding is not None else ()
-    searches = [
-        Search(within, _best_of_each(query), dense=dense, payload=_ORDINAL)
-        for within in (*whole, *_scopes(query, scope))
-    ]
-    return list(chain.from_iterable(await index.engine.search(index.collection, searches)))
+    return list(chain.from_iterable(found))
 
 
 def _scopes(query: RecallQuery, scope: TimeScope | None) -> list[Filter]:
@@ -292,7 +352,7 @@ async def _scored(
     index: IndexSnapshot,
     query: RecallQuery,
     ids: Sequence[str],
-    embedding: Embedding | None,
+    asked: QuestionVectors,
     late_interaction: np.ndarray | None,
     idf: Mapping[str, float],
 ) -> list[Candidate]:
@@ -301,24 +361,45 @@ async def _scored(
     visible = query.visible()
     worth = _Worth.of(idf)
     found: list[Hit] = []
-    if embedding is not None and SEMANTIC in query.channels:
-        these = replace(visible, ids=ids)
-        search = Search(these, len(ids), dense=embedding.vector, exact=True, payload=fields, with_sparse=True)
-        (found,) = await index.engine.search(index.collection, [search])
-    candidates = [_candidate(hit, worth, hit.score) for hit in found]
-    known = {hit.id for hit in found}
-    # The others have no vector, are not visible or do not exist: neighbours of the first and last turns of sessions.
-    if others := [each for each in ids if each not in known]:
-        search = Search(replace(visible, ids=others), len(others), payload=fields, with_sparse=True)
-        (without,) = await index.engine.search(index.collection, [search])
-        candidates += [_candidate(hit, worth, None) for hit in without]
-        found += without
+    candidates: list[Candidate] = []
+    left = list(ids)
+    for model, vector in _vectors(index, asked if SEMANTIC in query.channels else QuestionVectors(None)):
+        # Those that a search does not find have no such vector, are not visible or do not exist: neighbours of the
+        # first and last turns of sessions.
+        if not left:
+            break
+        search = Search(
+            replace(visible, ids=left),
+            len(left),
+            dense=vector,
+            multilingual=model is not None and model is index.embedder.multilingual,
+            exact=vector is not None,
+            payload=fields,
+            with_sparse=True,
+        )
+        (hits,) = await index.engine.search(index.collection, [search])
+        for hit in hits:
+            each = _candidate(hit, worth, None if model is None else model.similarity(hit.score))
+            each.is_multilingual = search.multilingual
+            candidates.append(each)
+        known = {hit.id for hit in hits}
+        left = [each for each in left if each not in known]
+        found += hits
     if late_interaction is not None:
         payloads = [hit.payload for hit in found]
         for each, best in zip(candidates, _late_interactions(payloads, late_interaction), strict=True):
             if best is not None:
                 each.passage, each.late_interaction = best
     return candidates
+
+
+def _vectors(index: IndexSnapshot, asked: QuestionVectors) -> Iterator[tuple[Embedder | None, Vectors | None]]:
+    """The models by whose vectors memories are scored, each with the question's vector; then none, for the others."""
+    if asked.own is not None:
+        yield index.embedder, asked.own.vector
+    if asked.multilingual is not None:
+        yield index.embedder.multilingual, asked.multilingual
+    yield None, None
 
 
 def _late_interactions(

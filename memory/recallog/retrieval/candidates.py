@@ -43,6 +43,8 @@ class Candidate:
     is_question: bool
     semantic: float | None = None
     """Cosine with the query; None if it is unknown."""
+    is_multilingual: bool = False
+    """Whether the cosine is of the second model, which knows less of the texts that it relates."""
     late_interaction: list[float] | None = None
     """For each content token of the query: the best cosine with one of the memory's tokens, times the token's share of
     the query. The sum is at most 1."""
@@ -112,7 +114,10 @@ def likely(each: Candidate) -> float:
 
 
 def late_interaction(each: Candidate) -> float:
-    return likely(each) if each.late_interaction is None else sum(each.late_interaction)
+    """What is known, else what is likely: of a text that only the multilingual model has read, its similarity."""
+    if each.late_interaction is not None:
+        return sum(each.late_interaction)
+    return max(likely(each), each.semantic or 0.0)
 
 
 def set_apart(candidates: Iterable[Candidate]) -> None:

@@ -31,6 +31,8 @@ class ClosenessLimits:
 
 WITH_LATE_INTERACTION = ClosenessLimits(best=0.7, each=0.4)
 WITHOUT_LATE_INTERACTION = ClosenessLimits(best=0.5, each=0.2)
+MULTILINGUAL = ClosenessLimits(best=0.3, each=0.15)
+"""Question and memory may be in two languages, and share no words."""
 BY_WORDS = ClosenessLimits(best=0.2, each=0.0)
 """Instead of `each`, a memory or one of the `AROUND` turns on each side must share a term with the query."""
 
@@ -82,6 +84,8 @@ def _closeness(each: Candidate, scale: float) -> tuple[float, ClosenessLimits]:
     if each.semantic is None:
         return shared, BY_WORDS
     discount = max(1.0, each.length / PASSAGE_LENGTH) ** -LONG_TEXT_DISCOUNT
+    if each.is_multilingual:
+        return discount * (each.semantic + shared), MULTILINGUAL
     if each.late_interaction is None:
         return discount * (each.semantic + shared), WITHOUT_LATE_INTERACTION
     return discount * (each.semantic + sum(each.late_interaction)), WITH_LATE_INTERACTION

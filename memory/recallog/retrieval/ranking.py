@@ -33,7 +33,13 @@ from recallog.retrieval.channels import (
 )
 from recallog.retrieval.fusing import RRF_K
 from recallog.retrieval.structure import structure
-from recallog.retrieval.weights import BY_WORDS, WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION, RankingWeights
+from recallog.retrieval.weights import (
+    BY_WORDS,
+    MULTILINGUAL,
+    WITH_LATE_INTERACTION,
+    WITHOUT_LATE_INTERACTION,
+    RankingWeights,
+)
 from recallog_projections.views import salience
 
 _HALF_LIFE_DAYS = 7.0
@@ -113,7 +119,9 @@ def _weights(candidates: Sequence[Candidate], channels: Collection[str]) -> tupl
     used = [name for name in SCORED if name in channels and known.get(name, True)]
     if LATE_INTERACTION in used:
         return WITH_LATE_INTERACTION, used
-    return WITHOUT_LATE_INTERACTION if SEMANTIC in used else BY_WORDS, used
+    if SEMANTIC not in used:
+        return BY_WORDS, used
+    return MULTILINGUAL if any(each.is_multilingual for each in candidates) else WITHOUT_LATE_INTERACTION, used
 
 
 def _weighted(

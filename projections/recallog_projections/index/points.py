@@ -17,7 +17,7 @@ import numpy as np
 from recallog_projections.index import documents, identifiers, passages, terms, token_codec
 from recallog_projections.index.documents import Document
 from recallog_projections.index.embedders.embedder import Embedding, Passage, Vectors
-from recallog_projections.index.engines.engine import Point, StoredPoint
+from recallog_projections.index.engines.engine import NO_VECTORS, Point, StoredPoint
 from recallog_schemas import Event, codec, kinds, limits, timestamps
 from recallog_schemas.invented_times import is_invented
 
@@ -77,24 +77,43 @@ def passages_of(document: Document) -> list[Passage]:
 
 
 def point(
-    key: str, document: Document, embeddings: Sequence[Embedding], made_with: str, *, with_token_vectors: bool
+    key: str,
+    document: Document,
+    embeddings: Sequence[Embedding],
+    made_with: str,
+    *,
+    with_token_vectors: bool,
+    multilingual: Sequence[Embedding] = (),
 ) -> Point:
     """The point `key` of a document, from the embeddings of `passages_of` it; unreadable ones give no vectors.
+    `multilingual` are those of the second model.
 
     `made_with` identifies the model, so that its vectors are not reused for another one. Without `with_token_vectors`
     tokens only contribute to the dense vectors.
     """
-    read = [
+    read = _vectors(document, embeddings)
+    dense = _dense(document, read)
+    more = _dense(document, _vectors(document, multilingual)) if multilingual else NO_VECTORS
+    written = [token_codec.encode(tokens) if with_token_vectors else "" for _, tokens in filter(None, read)]
+    counts = [(len(one[1]) if with_token_vectors else 0) if one is not None else None for one in read]
+    return _point(key, document, (dense, more), TokenVectors("".join(written), counts), made_with)
+
+
+def _vectors(document: Document, embeddings: Sequence[Embedding]) -> list[tuple[Vectors, Vectors] | None]:
+    """For each passage its vector and those of its content words; None for one that the model cannot read."""
+    return [
         (embedding.vector, embedding.token_vectors[list(_content_tokens(passage.text, embedding))])
         if embedding.readable
         else None
         for passage, embedding in zip(passages_of(document), embeddings, strict=True)
     ]
-    # The vectors of entries are those of their texts, which writers compare to find duplicates.
-    dense = [vector if document.entry else blended(vector, tokens) for vector, tokens in filter(None, read)]
-    written = [token_codec.encode(tokens) if with_token_vectors else "" for _, tokens in filter(None, read)]
-    counts = [(len(one[1]) if with_token_vectors else 0) if one is not None else None for one in read]
-    return _point(key, document, np.array(dense, np.float32), TokenVectors("".join(written), counts), made_with)
+
+
+def _dense(document: Document, read: Sequence[tuple[Vectors, Vectors] | None]) -> Vectors:
+    """The vectors of the passages that the model has read. Those of entries are of their texts alone, which writers
+    compare to find duplicates."""
+    found = [vector if document.entry else blended(vector, tokens) for vector, tokens in filter(None, read)]
+    return np.array(found, np.float32)
 
 
 def blended(vector: Vectors, token_vectors: Vectors) -> Vectors:
@@ -125,14 +144,15 @@ def can_reuse(stored: StoredPoint, document: Document, made_with: str) -> bool:
 def reuse(stored: StoredPoint, document: Document) -> Point:
     """The point of a document with the vectors of a stored point, which must have been read with its vectors."""
     tokens = TokenVectors(stored.payload[TOKENS], stored.payload[TOKEN_COUNTS])
-    dense = stored.dense if stored.dense is not None else np.empty((0, 0), np.float32)
-    return _point(stored.id, document, dense, tokens, stored.payload[MADE_WITH])
+    vectors = (stored.dense, stored.multilingual)
+    dense, multilingual = (NO_VECTORS if each is None else each for each in vectors)
+    return _point(stored.id, document, (dense, multilingual), tokens, stored.payload[MADE_WITH])
 
 
 def same_vectors(key: str, document: Document, other: Point) -> Point:
     """The point `key` of a document with the vectors of a point of the same passages."""
     tokens = TokenVectors(other.payload[TOKENS], other.payload[TOKEN_COUNTS])
-    return _point(key, document, other.dense, tokens, other.payload[MADE_WITH])
+    return _point(key, document, (other.dense, other.multilingual), tokens, other.payload[MADE_WITH])
 
 
 def damage(stored: StoredPoint) -> str:
@@ -228,10 +248,14 @@ def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:
             yield number
 
 
-def _point(key: str, document: Document, dense: np.ndarray, tokens: TokenVectors, made_with: str) -> Point:
+def _point(
+    key: str, document: Document, vectors: tuple[np.ndarray, np.ndarray], tokens: TokenVectors, made_with: str
+) -> Point:
+    """A point with its `dense` and `multilingual` vectors."""
+    dense, multilingual = vectors
     payload = documents.payload(document) | {
         TOKENS: tokens.text,
         TOKEN_COUNTS: list(tokens.counts),
         MADE_WITH: made_with,
     }
-    return Point(key, dense, terms.sparse(weights_of(document)), sealed(key, payload))
+    return Point(key, dense, terms.sparse(weights_of(document)), sealed(key, payload), multilingual)

@@ -139,7 +139,8 @@ class IndexStore(Store):
     async def create(self, generation: Generation, replaces: Generation | None = None) -> Pointer:
         if (pointer := await self._rows.pointer(generation.partition)) != Pointer(active=replaces):
             return pointer
-        await self._engine.create(collection_of(generation), self._embedder.dimension)
+        multilingual = self._embedder.multilingual is not None
+        await self._engine.create(collection_of(generation), self._embedder.dimension, multilingual=multilingual)
         pointer = await self._rows.create(generation, replaces)
         if generation not in (pointer.building, pointer.active):
             await self._engine.drop(collection_of(generation))
@@ -259,20 +260,29 @@ class IndexStore(Store):
         reused = await self._reusable(generation, added)
         self.counts.reused += len(reused)
         embedded = await self._embedded({key: document for key, document in added.items() if key not in reused})
-        with_tokens, made = self._with_token_vectors, identity_of(generation.code)
+        made = identity_of(generation.code)
         written = [
-            reused.get(key) or points.point(key, document, embedded[key], made, with_token_vectors=with_tokens)
-            for key, document in added.items()
+            reused.get(key) or self._point(key, document, embedded[key], made) for key, document in added.items()
         ]
         await self._engine.upsert(collection_of(generation), written)
 
-    async def _embedded(self, new: dict[str, Document]) -> dict[str, list[Embedding]]:
-        """The embeddings of the passages of each document, counted as they are made."""
-        embedded: dict[str, list[Embedding]] = {}
+    def _point(self, key: str, document: Document, embedded: Sequence[Sequence[Embedding]], made: str) -> Point:
+        """A new point, from the embeddings of its passages by each model."""
+        first, *more = embedded
+        second = more[0] if more else ()
+        with_tokens = self._with_token_vectors
+        return points.point(key, document, first, made, with_token_vectors=with_tokens, multilingual=second)
+
+    async def _embedded(self, new: dict[str, Document]) -> dict[str, list[list[Embedding]]]:
+        """The embeddings of the passages of each document by each model, counted as they are made."""
+        embedded: dict[str, list[list[Embedding]]] = {}
+        models = [each for each in (self._embedder, self._embedder.multilingual) if each is not None]
         for part in _parts({key: points.passages_of(document) for key, document in new.items()}):
             passages = [passage for of_document in part.values() for passage in of_document]
-            embeddings = iter(await asyncio.to_thread(self._embedder.embed, passages))
-            embedded |= {key: list(islice(embeddings, len(of_document))) for key, of_document in part.items()}
+            found = [iter(await asyncio.to_thread(model.embed, passages)) for model in models]
+            embedded |= {
+                key: [list(islice(each, len(of_document))) for each in found] for key, of_document in part.items()
+            }
             self.counts.embedded += len(part)
         return embedded
 

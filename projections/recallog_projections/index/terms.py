@@ -90,6 +90,14 @@ def content_words(text: str) -> Iterator[tuple[int, int, str]]:
             yield part.start, part.end, part.folded
 
 
+def is_english(text: str) -> bool:
+    """Whether a text is in English, as far as can be seen: its letters are mostly Latin, and its words show no other
+    language."""
+    found, language = _read(text)
+    latin = sum(len(word.folded) for word in found if word.script == LATIN)
+    return language == stop_words.ENGLISH and 2 * latin >= sum(len(word.folded) for word in found)
+
+
 def is_ngram(term: str) -> bool:
     """Whether a term is a part of a word of a script without spaces between words, mostly a pair of characters."""
     return UNSPACED.fullmatch(term) is not None

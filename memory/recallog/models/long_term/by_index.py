@@ -107,14 +107,13 @@ async def _of_channel(work: Awaitable[Result]) -> Result | IndexUnavailable:
 
 
 async def _nearest(index: IndexSnapshot, query: RecallQuery, limit: int) -> Sequence[IndexedEntry] | None:
-    """The entries with the highest cosine; None if the model cannot read the query, or if they are not wanted."""
+    """The entries with the highest cosine; None if no model can read the query, or if they are not wanted."""
     if SEMANTIC not in query.channels:
         return None
-    embedding = await index.questions.embedding(index.embedder, query.text)
-    if not embedding.readable:
+    asked = await by_index.embedded(index, query)
+    if not asked:
         return None
-    searches = [Search(wanted, limit, dense=embedding.vector, payload=_ADDRESS) for wanted in query.searched()]
-    return _entries(await index.engine.search(index.collection, searches))
+    return _entries(await by_index.by_meaning(index, asked, query.searched(), limit, _ADDRESS))
 
 
 async def _worded(

@@ -57,6 +57,16 @@ class Embedder(ABC):
     """Whether it computes vectors of tokens. Without them recall has no late interaction."""
     leaves_machine: bool = False
     """Whether texts are sent to another machine."""
+    multilingual: "Embedder | None" = None
+    """A second model, which reads all languages and has vectors of the same length. Every text has vectors of it too;
+    they are compared where this model cannot read the question or the text."""
+    cosines: tuple[float, float] = (0.0, 1.0)
+    """The cosines that count as 0 and as 1. Some models give any two texts a high cosine."""
+
+    def similarity(self, cosine: float) -> float:
+        """A cosine of this model on a scale that is the same for all models."""
+        low, high = self.cosines
+        return (cosine - low) / (high - low)
 
     @abstractmethod
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:

@@ -6,11 +6,13 @@ a scale of their own, so that a text's vectors do not depend on the other texts 
 attention is computed lose most by 8 bits and are multiplied in two terms of 8 bits.
 """
 
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
 
 from recallog_projections.index.embedders.onnx_file import MICROSOFT, Graph, GraphWriter, Tensor, read
+from recallog_projections.index.embedders.runtime import imported_onnxruntime
 
 _LAYERS = 6
 _HEADS = 12
@@ -26,15 +28,28 @@ def integer_graph(published: bytes) -> bytes:
     graph = read(published)
     weights = _weights_of(graph)
     made = GraphWriter()
+    return with_layers(made, _embedded(made, graph), graph.tensors, weights, _LAYERS)
+
+
+def with_layers(
+    made: GraphWriter,
+    states: str,
+    tensors: Mapping[str, Tensor],
+    weights: Mapping[str, tuple[Tensor, Tensor]],
+    layers: int,
+) -> bytes:
+    """The model whose `states` before the first layer are in `made`, with `layers` more of all-MiniLM-L6-v2's form.
+
+    `tensors` have the names of that model. `weights` has by the name of a bias the matrix whose product it is added to,
+    (inputs, outputs) in int8 with the scales of its columns, or in float32.
+    """
     made.constant("activation_scale", np.array(1 / _HALF, np.float32))
     made.constant("activation_zero", np.array(_HALF + 1, np.uint8))
     # Quantisation leaves at most half a step.
     made.constant("rest_scale", np.array(0.5 / _HALF / _HALF, np.float32))
     mask = made.apply("Cast", "attention_mask", to=6)
-    states = _embedded(made, graph)
-    for layer in range(_LAYERS):
-        prefix = f"inner.encoder.layer.{layer}."
-        states = _layer(made, graph, weights, prefix, states, mask)
+    for layer in range(layers):
+        states = _layer(made, tensors, weights, f"inner.encoder.layer.{layer}.", states, mask)
     made.apply("Identity", states, outputs=["last_hidden_state"])
     return made.serialized(["input_ids", "attention_mask"], "last_hidden_state", _DIMENSION)
 
@@ -42,8 +57,7 @@ def integer_graph(published: bytes) -> bytes:
 @cache
 def exact_products() -> bool:
     """Whether this processor's products of 8-bit integers are exact: without instructions for them, sums saturate."""
-    import onnxruntime  # type: ignore[import-untyped]
-
+    onnxruntime = imported_onnxruntime()
     largest = np.full((_DIMENSION, _DIMENSION), _HALF, np.int8)
     made = GraphWriter()
     made.constant("one", np.array(1, np.float32))
@@ -103,12 +117,17 @@ def _embedded(made: GraphWriter, graph: Graph) -> str:
 
 
 def _layer(
-    made: GraphWriter, graph: Graph, weights: dict[str, tuple[Tensor, Tensor]], prefix: str, states: str, mask: str
+    made: GraphWriter,
+    tensors: Mapping[str, Tensor],
+    weights: Mapping[str, tuple[Tensor, Tensor]],
+    prefix: str,
+    states: str,
+    mask: str,
 ) -> str:
     """The states after a layer."""
 
     def constant(name: str) -> str:
-        return made.constant(prefix + name, graph.tensors[prefix + name])
+        return made.constant(prefix + name, tensors[prefix + name])
 
     def product(factor: str, name: str, *biases: str, twice: bool = False) -> str:
         found = [weights[prefix + bias] for bias in biases]
@@ -122,7 +141,7 @@ def _layer(
         return made.apply("LayerNormalization", whole, gain, bias, axis=-1, epsilon=_EPSILON)
 
     biases = [f"attention.self.{name}.bias" for name in ("query", "key", "value")]
-    together = made.constant(prefix + "biases", np.concatenate([graph.tensors[prefix + bias] for bias in biases]))
+    together = made.constant(prefix + "biases", np.concatenate([tensors[prefix + bias] for bias in biases]))
     parts = [f"{prefix}{name}" for name in ("query", "key", "value")]
     sizes = made.constant("sizes", np.array([_DIMENSION] * 3))
     made.apply("Split", product(states, "attention", *biases, twice=True), sizes, outputs=parts, axis=-1)
@@ -141,9 +160,12 @@ def _layer(
 def _product(made: GraphWriter, factor: str, name: str, matrix: Tensor, scales: Tensor, *, twice: bool = False) -> str:
     """The product of the activations `factor` and a quantised matrix with a scale for each column.
 
-    With `twice`, what the quantisation of the activations leaves is quantised again, and both products are added.
+    A matrix in float32 is multiplied as it is. With `twice`, what the quantisation of the activations leaves is
+    quantised again, and both products are added.
     """
     made.constant(f"{name}.matrix", matrix)
+    if matrix.dtype == np.float32:
+        return made.apply("MatMul", factor, f"{name}.matrix")
     made.constant(f"{name}.scales", scales)
     # The largest activation of each token becomes 1 or -1.
     largest = made.apply("ReduceMax", made.apply("Abs", factor), axes=[-1], keepdims=1)

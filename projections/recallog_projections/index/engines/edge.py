@@ -32,18 +32,23 @@ from numpy.typing import NDArray
 from recallog_projections import private_files
 from recallog_projections.file_errors import has_room
 from recallog_projections.index.engines.conditions import (
+    DENSE,
+    MULTILINGUAL,
     AnyOf,
     Between,
     IdIn,
     NoneOf,
     NotBetween,
+    NoVector,
     Required,
     check_name,
     conditions,
+    dense_vectors,
     finds_nothing,
     hit,
     spaces,
     stored,
+    vector_name,
 )
 from recallog_projections.index.engines.engine import (
     FLOAT_FIELDS,
@@ -145,8 +150,8 @@ class EdgeEngine(Engine):
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-index")
 
-    async def create(self, collection: str, dimension: int) -> None:
-        await self._run(self._create, collection, dimension)
+    async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
+        await self._run(self._create, collection, dimension, multilingual)
 
     async def collections(self) -> set[str]:
         return await self._run(collections_in, self._folder)
@@ -222,7 +227,7 @@ class EdgeEngine(Engine):
 
     # The methods below run in the thread.
 
-    def _create(self, collection: str, dimension: int) -> None:
+    def _create(self, collection: str, dimension: int, multilingual: bool) -> None:
         with self._locked():
             path = self._path(collection)
             if path.exists():
@@ -231,7 +236,7 @@ class EdgeEngine(Engine):
             self._check_space(OPENING_BYTES_MIN)
             new = self._folder / f"{collection}.new"
             private_files.make_folder(new)
-            _create_with_small_log(new, dimension)
+            _create_with_small_log(new, dimension, multilingual=multilingual)
             shard = qdrant.EdgeShard.load(str(new))
             for field, index in _payload_indexes():
                 shard.update(qdrant.UpdateOperation.create_field_index(field, index))
@@ -469,12 +474,12 @@ def _written_parts(file: int) -> Iterator[tuple[int, int]]:
             yield start, end - start
 
 
-def _create_with_small_log(folder: Path, dimension: int) -> None:
+def _create_with_small_log(folder: Path, dimension: int, *, multilingual: bool) -> None:
     """Create a shard whose write-ahead log consists of files of `LOG_FILE_BYTES`.
 
     The library takes the size from the shard's configuration file, but has no parameter for it.
     """
-    qdrant.EdgeShard.create(str(folder), _config(dimension)).close()
+    qdrant.EdgeShard.create(str(folder), _config(dimension, multilingual=multilingual)).close()
     file = folder / "edge_config.json"
     options = {"segment_capacity": LOG_FILE_BYTES, "segment_queue_len": 0, "retain_closed": 1}
     file.write_text(json.dumps({**json.loads(file.read_text()), "wal_options": options}))
@@ -490,7 +495,7 @@ def _sync_log(folder: Path) -> None:
             return
 
 
-def _config(dimension: int) -> qdrant.EdgeConfig:
+def _config(dimension: int, *, multilingual: bool) -> qdrant.EdgeConfig:
     # The embedder's vectors have length 1, so that the dot product is the cosine. 8 bits per number change it by 1e-3.
     dense = qdrant.EdgeVectorParams(
         size=dimension,
@@ -500,7 +505,8 @@ def _config(dimension: int) -> qdrant.EdgeConfig:
     )
     terms = qdrant.EdgeSparseVectorParams(modifier=qdrant.Modifier.Idf)
     # One thread: there is one segment, and the library's default of at least eight only costs switches between them.
-    return qdrant.EdgeConfig(vectors={"dense": dense}, sparse_vectors={"terms": terms}, max_search_threads=1)
+    vectors = dict.fromkeys((DENSE, MULTILINGUAL) if multilingual else (DENSE,), dense)
+    return qdrant.EdgeConfig(vectors=vectors, sparse_vectors={"terms": terms}, max_search_threads=1)
 
 
 def _payload_indexes() -> "Iterator[tuple[str, qdrant.PayloadSchemaParams]]":  # defined only in the stubs
@@ -514,14 +520,12 @@ def _payload_indexes() -> "Iterator[tuple[str, qdrant.PayloadSchemaParams]]":  #
 
 def _size(point: Point) -> int:
     """The approximate size of a point in the write-ahead log, in bytes."""
-    return point.dense.nbytes + sum(len(value) for value in point.payload.values() if isinstance(value, str))
+    vectors = point.dense.nbytes + point.multilingual.nbytes
+    return vectors + sum(len(value) for value in point.payload.values() if isinstance(value, str))
 
 
 def _written(point: Point) -> qdrant.Point:
-    vectors: dict[str, Any] = {"terms": _sparse_vector(point.sparse)}
-    if len(point.dense):  # an empty multivector is refused, a missing one is not
-        # A list, as the library takes twice as long over two-dimensional arrays.
-        vectors["dense"] = point.dense.tolist()
+    vectors = {"terms": _sparse_vector(point.sparse), **dense_vectors(point)}
     return qdrant.Point(point.id, vectors, dict(point.payload))
 
 
@@ -540,6 +544,8 @@ def _vectors_checksum(point: StoredPoint) -> int:
     dense = np.empty(0, np.float32) if point.dense is None else np.ascontiguousarray(point.dense, np.float32)
     sparse = point.sparse or Sparse((), ())
     checksum = zlib.crc32(dense.tobytes())
+    if point.multilingual is not None:
+        checksum = zlib.crc32(np.ascontiguousarray(point.multilingual, np.float32).tobytes(), checksum)
     checksum = zlib.crc32(np.asarray(sparse.indices, np.uint32).tobytes(), checksum)
     return zlib.crc32(np.asarray(sparse.values, np.float32).tobytes(), checksum)
 
@@ -560,6 +566,8 @@ class _Filters:
             if isinstance(condition, NotBetween):
                 excluded = qdrant.RangeFloat(gt=condition.above, lte=condition.at_most)
                 must_not.append(qdrant.FieldCondition(condition.field, range=excluded))
+            elif isinstance(condition, NoVector):
+                must_not.append(qdrant.HasVectorCondition(condition.name))
             elif isinstance(condition, AnyOf) and condition.field == "readers" and condition.values:
                 # Equivalent to a list of values, but 10 % faster for vectors and twice as fast for terms.
                 should = [_condition(AnyOf(condition.field, [value])) for value in condition.values]
@@ -595,18 +603,19 @@ def _narrowed(shard: qdrant.EdgeShard, searches: Sequence[Search]) -> list[Searc
 
     Searches for one vector, as for the entries of each tier, share these points: all points are scored once.
     """
-    wide: dict[tuple[bytes, tuple[str, ...]], dict[int, Filter]] = {}
+    wide: dict[tuple[bytes, str, tuple[str, ...]], dict[int, Filter]] = {}
     for number, search in enumerate(searches):
         if search.dense is not None and search.filter is not None and search.filter.ids is None:
-            shared = wide.setdefault((search.dense.tobytes(), tuple(spaces(search.filter))), {})
+            key = search.dense.tobytes(), vector_name(search), tuple(spaces(search.filter))
+            shared = wide.setdefault(key, {})
             shared[number] = search.filter
     requests = [
         qdrant.QueryRequest(
             limit=NEAREST_FACTOR * sum(searches[number].limit for number in shared),
-            query=_nearest(np.frombuffer(dense, np.float32)),
+            query=_nearest(np.frombuffer(dense, np.float32), using),
             filter=qdrant.Filter(must=[_condition(AnyOf("space", list(among)))]),
         )
-        for (dense, among), shared in wide.items()
+        for (dense, using, among), shared in wide.items()
     ]
     narrowed = list(searches)
     for shared, points in zip(wide.values(), _query(shard, requests), strict=True):
@@ -620,14 +629,14 @@ def _query(shard: qdrant.EdgeShard, requests: list[qdrant.QueryRequest]) -> list
     return shard.query_batch(qdrant.QueryBatchRequest(requests)) if requests else []
 
 
-def _nearest(dense: NDArray[np.float32]) -> qdrant.Query:
-    return qdrant.Query.Nearest([dense.tolist()], using="dense")
+def _nearest(dense: NDArray[np.float32], using: str) -> qdrant.Query:
+    return qdrant.Query.Nearest([dense.tolist()], using=using)
 
 
 def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
     query, idf = None, None
     if search.dense is not None:
-        query = _nearest(search.dense)
+        query = _nearest(search.dense, vector_name(search))
     elif search.sparse is not None:
         query = qdrant.Query.Nearest(_sparse_vector(search.sparse), using="terms")
         idf = None if search.corpus is None else qdrant.IdfParams(corpus=filters.of(search.corpus))

@@ -6,7 +6,7 @@ interrupted commit can be repeated.
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -66,6 +66,9 @@ class Sparse(msgspec.Struct, frozen=True, array_like=True, gc=False):
     values: Sequence[float]
 
 
+NO_VECTORS: NDArray[np.float32] = np.empty((0, 0), np.float32)
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """The point of one memory, to be written."""
@@ -78,6 +81,8 @@ class Point:
     """Term weights. The engine multiplies them by the idf over the corpus of a search."""
     payload: Mapping[str, Any]
     """Strings, numbers, booleans, and lists of them; `readers` is a list of strings."""
+    multilingual: NDArray[np.float32] = field(default_factory=lambda: NO_VECTORS)
+    """As `dense`, by a model of many languages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,8 @@ class Filter:
     """importance >= importance_min."""
     ids: Collection[str] | None = None
     """Only these points."""
+    only_multilingual: bool = False
+    """Only points without `dense`, in a collection with multilingual vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,8 @@ class Search:
     dense: NDArray[np.float32] | None = None
     """(dimension,): the score is the highest dot product with a passage of the point. Exact below the engine's
     threshold, else by its graph."""
+    multilingual: bool = False
+    """Whether `dense` is compared with the points' multilingual vectors instead."""
     sparse: Sparse | None = None
     """The score is the sum over shared dimensions of weight * weight * idf, with the idf over `corpus`."""
     corpus: Filter | None = None
@@ -153,6 +162,7 @@ class StoredPoint:
     dense: NDArray[np.float32] | None = None
     """(passages, dimension); None also for a point without passages."""
     sparse: Sparse | None = None
+    multilingual: NDArray[np.float32] | None = None
     damage: str = ""
     """What an engine with checksums of vectors found wrong with them, in words; "" if nothing, or if not requested."""
 
@@ -167,8 +177,9 @@ class Engine(ABC):
     `IndexDamaged` if it finds that its files are damaged."""
 
     @abstractmethod
-    async def create(self, collection: str, dimension: int) -> None:
-        """Create an empty collection for dense vectors of this length unless it exists."""
+    async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
+        """Create an empty collection for dense vectors of this length, and also for `multilingual` ones, unless it
+        exists."""
 
     @abstractmethod
     async def collections(self) -> set[str]:

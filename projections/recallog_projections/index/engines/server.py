@@ -16,17 +16,22 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 
 from recallog_projections.breaker import Breaker
 from recallog_projections.index.engines.conditions import (
+    DENSE,
+    MULTILINGUAL,
     AnyOf,
     Between,
     IdIn,
     NoneOf,
     NotBetween,
+    NoVector,
     Required,
     check_name,
     conditions,
+    dense_vectors,
     finds_nothing,
     hit,
     stored,
+    vector_name,
 )
 from recallog_projections.index.engines.engine import (
     FLOAT_FIELDS,
@@ -139,13 +144,14 @@ class ServerEngine(Engine):
         except ValueError:  # a host that cannot be, such as one with a space
             raise SettingsError(f"not the address of a Qdrant server: {_ADDRESS}") from None
 
-    async def create(self, collection: str, dimension: int) -> None:
+    async def create(self, collection: str, dimension: int, *, multilingual: bool = False) -> None:
         """As in `Engine`. A second call completes an interrupted one."""
         name = self._name(collection)
         version = await self._checked()
         if not await self._write(lambda: self._client.collection_exists(name)):
             try:
-                await self._write(lambda: self._client.create_collection(name, **_parameters(dimension, version)))
+                parameters = _parameters(dimension, version, multilingual=multilingual)
+                await self._write(lambda: self._client.create_collection(name, **parameters))
             except IndexUnavailable:
                 # Another process may have created it meanwhile.
                 if not await self._write(lambda: self._client.collection_exists(name)):
@@ -347,7 +353,7 @@ class ServerEngine(Engine):
         return text.replace(self._secret, "***").replace(quote(self._secret), "***") if self._secret else text
 
 
-def _parameters(dimension: int, version: tuple[int, int]) -> dict[str, Any]:
+def _parameters(dimension: int, version: tuple[int, int], *, multilingual: bool) -> dict[str, Any]:
     # A graph for each space and none over all, since every search is within one space. Small spaces are searched
     # exactly. The embedder's vectors have length 1, so that the dot product is the cosine.
     dense = qdrant.VectorParams(
@@ -358,7 +364,8 @@ def _parameters(dimension: int, version: tuple[int, int]) -> dict[str, Any]:
         hnsw_config=qdrant.HnswConfigDiff(m=0, payload_m=16),
     )
     terms = qdrant.SparseVectorParams(modifier=qdrant.Modifier.IDF)
-    return {"vectors_config": {"dense": dense}, "sparse_vectors_config": {"terms": terms}}
+    vectors = dict.fromkeys((DENSE, MULTILINGUAL) if multilingual else (DENSE,), dense)
+    return {"vectors_config": vectors, "sparse_vectors_config": {"terms": terms}}
 
 
 def _payload_indexes() -> dict[str, _FieldIndex]:
@@ -385,7 +392,7 @@ def _requests(points: Sequence[Point]) -> Iterator[list[qdrant.PointStruct]]:
     part: list[qdrant.PointStruct] = []
     part_bytes = 0
     for point in points:
-        size = point.dense.size * _NUMBER_BYTES + len(msgspec.json.encode(point.payload))
+        size = (point.dense.size + point.multilingual.size) * _NUMBER_BYTES + len(msgspec.json.encode(point.payload))
         if part and part_bytes + size > UPSERT_BYTES:
             yield part
             part, part_bytes = [], 0
@@ -396,9 +403,7 @@ def _requests(points: Sequence[Point]) -> Iterator[list[qdrant.PointStruct]]:
 
 
 def _written(point: Point) -> qdrant.PointStruct:
-    vectors: dict[str, Any] = {"terms": _sparse_vector(point.sparse)}
-    if len(point.dense):  # an empty multivector is refused, a missing one is not
-        vectors["dense"] = point.dense.tolist()
+    vectors = {"terms": _sparse_vector(point.sparse), **dense_vectors(point)}
     return qdrant.PointStruct(id=point.id, vector=vectors, payload=dict(point.payload))
 
 
@@ -407,7 +412,7 @@ def _request(search: Search) -> qdrant.QueryRequest:
     using = None
     params = qdrant.SearchParams(exact=True) if search.exact else None
     if search.dense is not None:
-        using, vector = "dense", [search.dense.tolist()]
+        using, vector = vector_name(search), [search.dense.tolist()]
     elif search.sparse is not None:
         using, vector = "terms", _sparse_vector(search.sparse)
         if search.corpus is not None:
@@ -431,6 +436,8 @@ def _filter(filter: Filter) -> qdrant.Filter:  # noqa: A002
         if isinstance(condition, NotBetween):
             excluded = qdrant.Range(gt=condition.above, lte=condition.at_most)
             must_not.append(qdrant.FieldCondition(key=condition.field, range=excluded))
+        elif isinstance(condition, NoVector):
+            must_not.append(qdrant.HasVectorCondition(has_vector=condition.name))
         else:
             must.append(_condition(condition))
     return qdrant.Filter(must=must, must_not=must_not)
