@@ -56,7 +56,7 @@ def test_a_page_of_a_forbidden_space_is_that_of_a_space_that_does_not_exist(
     guarded: World, addresses: list[str], grant: Grant
 ) -> None:
     cookies = {COOKIE: guarded.make_key(grant)}
-    for address in addresses:
+    for address in filter(lambda each: worlds.FORBIDDEN in each, addresses):
         answers = [httpx.get(each, cookies=cookies) for each in (address, address.replace(worlds.FORBIDDEN, "quince"))]
         forbidden, unknown = [(each.status_code, each.text.replace(worlds.FORBIDDEN, "quince")) for each in answers]
         assert forbidden == unknown, address
