@@ -114,10 +114,6 @@ def test_an_event_has_what_it_was_made_from_and_what_was_made_from_it(browser: B
     assert f"{WHY}&id=e-0" in browser.page(f"{WHY}&id=b-1").links
 
 
-def test_the_address_of_an_event_is_the_same_page(browser: Browser) -> None:
-    assert "nine sacks" in browser.page("/console/event?space=village&agent=baker&id=e-0").text
-
-
 def test_the_whole_text_of_an_event_is_shown(browser: Browser, memory: Memory) -> None:
     run(memory.publish(event(id="large", payload={"text": "x" * 100_000})))
     assert "x" * 100_000 in browser.page(f"{WHY}&id=large").text

@@ -104,5 +104,4 @@ async def _around(visit: Visit, id_: str, at: Mapping[str, Any]) -> AroundView |
     return found
 
 
-PAGES = (Page("/why", why, "Why", Place.AGENT, key="g w"), Page("/event", why))
-"""The address of an event is that of the question, with an `id`."""
+PAGES = (Page("/why", why, "Why", Place.AGENT, key="g w"),)
