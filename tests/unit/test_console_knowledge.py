@@ -62,7 +62,7 @@ def test_the_entries_of_an_agent_come_first_and_no_others(browser: Browser) -> N
     [
         ({"type": "lesson"}, {"flour"}),
         ({"tier": "slow"}, {"flour"}),
-        ({"category": "people"}, {"bakes"}),
+        ({"filter": '{"category": "people"}'}, {"bakes"}),
         ({"show": "long_term.about", "entity": "lea"}, {"flour", "bakes"}),
     ],
 )
