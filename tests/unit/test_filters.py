@@ -129,7 +129,6 @@ def test_a_filter_that_the_event_does_not_pass(wanted: Any) -> None:
         ({"turn": object()}, "filter", "should be JSON"),
         ("[1]", "filter", "should be a JSON object"),
     ],
-    ids=str,
 )
 def test_a_wrong_filter_is_refused_with_its_place_and_the_nearest_name(wanted: Any, path: str, said: str) -> None:
     async def work() -> InvalidArgument:
