@@ -107,3 +107,16 @@ def test_more_products_than_an_answer_has_are_counted() -> None:
     found = run(asked())
     assert (len(found.products), found.left_out) == (100, 3)
     assert found.products[-1].id == "e-102"
+
+
+def test_entries_that_the_agent_may_not_see_are_not_counted() -> None:
+    async def asked() -> Lineage:
+        async with Memory.in_memory() as memory:
+            await memory.publish(event(id="e-1", kind="world.observed", payload={"text": "The mill burned down."}))
+            await memory.long_term.retain("village", "baker", "The mill is gone.", entry_id="l-1", based_on=["e-1"])
+            for number in range(102):
+                await memory.long_term.retain("village", "miller", f"Secret {number}.", based_on=["e-1"])
+            return await memory.lineage("village", "baker", "e-1")
+
+    found = run(asked())
+    assert (told(found.products), found.left_out) == ([("source", "l-1")], 0)

@@ -50,7 +50,9 @@ async def _products(reading: AgentReading, visible: VisibleEvents, id_: str) -> 
     for each in _naming(visible.all, quoted):
         if relation := _sources(each).get(id_):
             found[each.id] = relation
-    return {**found, **dict.fromkeys(await visible.dependents(reading, id_), "source")}
+    dependents = await visible.dependents(reading, id_)
+    seen = await visible.find(reading, dependents)  # neither an answer nor a count tells of the others
+    return {**found, **dict.fromkeys([each for each in dependents if each in seen], "source")}
 
 
 def _naming(memories: Iterable[RememberedEvent], quoted: bytes) -> Iterator[Event]:
