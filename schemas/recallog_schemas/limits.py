@@ -81,6 +81,7 @@ AS_OF_RECORDS_MAX = 2_000_000
 # A process keeps the pasts that it has folded, one for each step on the way. A later question folds one step at most.
 PAST_STEP_RECORDS = 4_000  # that a move through the past folds at most: some 150 ms
 PAST_ITEMS_MAX = 1_000_000  # rows and log entries of all kept pasts: about 100 MB, since pasts share their bytes
+PAST_ITEMS_LEAST = 250  # that each past counts as besides: one of a small or unknown space takes some 25 kB
 FOLDS_IN_MEMORY_MAX = 4  # kept where the views cannot be written: of spaces, and of what all spaces lack
 
 # Prompts. The numbers are those of the ledger-view memory document and of its code.

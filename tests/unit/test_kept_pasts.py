@@ -110,7 +110,7 @@ def test_a_past_is_not_kept_when_keys_are_destroyed_that_it_was_folded_with(
 
 
 def test_pasts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "PAST_ITEMS_MAX", 300)
+    monkeypatch.setattr(limits, "PAST_ITEMS_MAX", 3_000)
 
     async def work() -> int:
         async with Memory.in_memory() as memory:
@@ -119,4 +119,17 @@ def test_pasts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
                 await texts(memory, f"0:{offset}")
             return sum(past.items for past in pasts_of(memory)._asked.values())
 
-    assert 0 < run(work()) <= 300
+    assert 0 < run(work()) <= 3_000
+
+
+def test_pasts_without_an_event_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PAST_ITEMS_MAX", 3_000)
+
+    async def work() -> int:
+        async with Memory.in_memory() as memory:
+            await memory.publish(event())
+            for number in range(40):
+                await memory.episodic(f"unknown-{number}", "baker", as_of="0:0")
+            return len(pasts_of(memory)._asked)
+
+    assert 0 < run(work()) <= 12

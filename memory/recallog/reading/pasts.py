@@ -49,7 +49,7 @@ class _Past:
     records: int
     """How many records of the space it has."""
     items: int
-    """How many rows and log entries it has."""
+    """What it counts as: its rows and log entries, and what even an empty one takes."""
 
 
 class _Kept(OrderedDict[tuple[_Line, int], _Past]):
@@ -157,9 +157,9 @@ class Pasts:
         generation = await projector.first_generation(partition, until) if start is None else start.generation
         for step in _steps(0 if start is None else start.until, until):
             await projector.catch_up(generation, step, progress)
-            self._steps.keep(line, _Past(step, store.copied(), generation, records, store.count_items()))
+            self._steps.keep(line, _Past(step, store.copied(), generation, records, _items_of(store)))
         await projector.catch_up(generation, until, progress)
-        past = _Past(until, store, generation, records, store.count_items())
+        past = _Past(until, store, generation, records, _items_of(store))
         self._asked.keep(line, past)
         return past
 
@@ -171,6 +171,10 @@ class Pasts:
             kept.drop_of_other_keys(partition, sealing.destroyed(partition))
         found = [self._steps.nearest(line, until), self._asked.nearest(line, until)]
         return max(filter(None, found), key=lambda past: past.until, default=None)
+
+
+def _items_of(store: "MemoryStore") -> int:
+    return limits.PAST_ITEMS_LEAST + store.count_items()
 
 
 def _steps(start: int, until: int) -> Iterable[int]:
