@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from recallog import Settings
 from support.cli import Result, recallog
 
@@ -31,6 +33,13 @@ def test_secrets_are_hidden() -> None:
     result = shown(recallog("settings", **SECRETS))
     assert "hidden" not in result.out
     assert "kafka://***@host:9092/events?sasl_password=***" in result.out
+
+
+@pytest.mark.parametrize("password", ["hid@den", "hid/den", "hid?den", "hid#den", "@den", "hid://den"])
+def test_a_password_that_is_not_percent_encoded_is_hidden_whole(password: str) -> None:
+    result = shown(recallog("settings", "--changed", RECALLOG_VIEWS=f"redis://:{password}@host:6379/0"))
+    assert "den" not in result.out
+    assert "redis://***@host:6379/0" in result.out
 
 
 def test_only_changed_settings_are_shown_on_request() -> None:

@@ -13,7 +13,8 @@ from recallog import Settings
 from recallog_service.cli import console, terminal
 from recallog_service.cli.terminal import Home, Json
 
-_PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")
+_PASSWORD = re.compile(r"(?<=://).*@", re.DOTALL)
+"""Up to the last @: in a password that is not percent-encoded, any character may be."""
 _SECRET_OPTION = re.compile(r"(?i)([?&][^=&#]*(?:key|secret|token|password)[^=&#]*=)[^&#]+")
 _HIDDEN = "***"
 _OF_OTHERS = ("RECALLOG_KEY", "RECALLOG_SERVER_", "RECALLOG_TEST_")
