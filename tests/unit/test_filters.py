@@ -32,6 +32,7 @@ PAYLOAD: dict[str, Any] = {
         "of": {"owner": "Ann"},
         "until": "2026-03-01T12:00:00+02:00",
         "list": ["x", 1],
+        "objects": [{"one": 1}],
     },
     "tags": ["vip", 1],
 }
@@ -67,6 +68,7 @@ def passes(wanted: Any, event: Event = EVENT) -> bool:
         {"metadata.open": True},
         {"metadata.list": ["x", 1]},
         {"metadata.list": ("x", 1)},
+        {"metadata.objects": [{"one": 1.0}]},
         {"tags": {"$contains": "vip"}},
         {"payload.text": {"$contains": "mill"}},
         {"category": {"$not": {"$in": ["food"]}}},
@@ -94,6 +96,7 @@ def test_a_filter_that_the_event_passes(wanted: Any) -> None:
         {"metadata.none": {"$gt": 0}},
         {"metadata.none.below": {"$exists": True}},
         {"metadata.list": {"$contains": True}},
+        {"metadata.objects": [{"one": True}]},
         {"tags": {"$contains": "vi"}},
         {"tags": {"$nin": [["vip", 1]]}},
         {"metadata.of": {"owner": "Bob"}},

@@ -180,6 +180,8 @@ def _is_same(found: Any, wanted: Any) -> bool:
         return found is wanted
     if isinstance(found, list | tuple) and isinstance(wanted, list | tuple):
         return len(found) == len(wanted) and all(map(_is_same, found, wanted))
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        return found.keys() == wanted.keys() and all(_is_same(found[key], each) for key, each in wanted.items())
     return bool(found == wanted)
 
 
