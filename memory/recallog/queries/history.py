@@ -58,10 +58,9 @@ async def page(
     step, oldest = 2 * limit, max(first, end - limits.HISTORY_RECORDS)
     while end > oldest:
         begin = max(oldest, end - step)
-        events = [each async for each in _events(reading, snapshot, plans, begin, end)]
-        for shown, size in reversed(events):
-            if not wanted.passes(shown):
-                continue
+        events = _events(reading, snapshot, plans, begin, end)
+        passing = [(shown, size) async for shown, size in events if wanted.passes(shown)]
+        for shown, size in reversed(passing):
             if len(found) == limit or not room.takes(size):
                 return _page(snapshot, space, found, found[-1].position)
             found.append(shown)
