@@ -230,3 +230,8 @@ def test_a_page_of_many_entries_reads_a_page_of_them(tmp_path: Path) -> None:
         text = Browser(memory, tmp_path).get(OF_BAKER).text
         run(memory.close())
     assert text.count('class="said"') == 50
+
+
+@pytest.mark.parametrize("name", ["panel", "self", "place", "operation", "template"])
+def test_an_argument_of_any_name_does_no_harm(browser: Browser, name: str) -> None:
+    assert browser.get(f"{OF_BAKER}&{name}=x").status_code == 200

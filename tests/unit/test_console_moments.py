@@ -1,11 +1,13 @@
 """The page of an agent through time: a slider, the panels of one moment, and what differs between two."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from recallog import Memory
+from recallog_service.console.pages.agent import _compared
 from support.console import BAKER, READER, Browser, Page, key_in
 from support.events import event, one_loop, run
 
@@ -149,3 +151,15 @@ def test_a_space_of_others_does_not_exist(memory: Memory, tmp_path: Path) -> Non
     key, browser = key_in(tmp_path, READER), Browser(memory, tmp_path)
     browser.sign_in(key)
     assert browser.get("/console/agent?space=castle&agent=king").status_code == 404
+
+
+def test_many_equal_lines_are_compared_in_a_moment() -> None:
+    began = time.process_time()
+    found = list(_compared(["equal"] * 1_500, ["equal", "other"] * 750))
+    assert time.process_time() - began < 5  # with each line as a place to begin at, it takes half a minute
+    assert sum(not each.is_equal for each in found) >= 750
+
+
+def test_a_comparison_with_bytes_that_are_no_text_is_refused(browser: Browser) -> None:
+    answer = browser.get(f"{AGENT}&with=%FF")
+    assert (answer.status_code, "with: should be valid text" in answer.text) == (422, True)

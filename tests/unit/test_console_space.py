@@ -191,3 +191,11 @@ def test_an_operator_of_all_spaces_sees_each(memory: Memory, tmp_path: Path) -> 
 def test_a_wrong_argument_is_a_page_that_says_so(memory: Memory, tmp_path: Path, query: str) -> None:
     answer = browser_of(memory, tmp_path, said(1)).get(f"{SPACE}&{query}")
     assert answer.status_code in (200, 404, 422)
+
+
+def test_of_an_event_without_a_text_the_page_shows_the_beginning(memory: Memory, tmp_path: Path) -> None:
+    blocks = {f"block-{number}": "ä" * 50 for number in range(50)}
+    browser = browser_of(memory, tmp_path, event(kind="x.noted", payload=blocks))
+    text = browser.page(SPACE).text
+    assert '{"block-0":"ää' in text
+    assert "block-49" not in text

@@ -65,7 +65,7 @@ class _Console:
         """Who sends a request: a page counts one call of the key, however many operations it calls."""
         key = request.cookies.get(COOKIE)
         client = await self._door.client_with(request, key)
-        named = {name: value for name, value in given.items() if value and name != forgery.FIELD}
+        named = {name: _text(name, value) for name, value in given.items() if value and name != forgery.FIELD}
         return Visit(self._door, self._jobs, request, self._pages, key, client, named)
 
     async def _form(self, request: Request) -> Mapping[str, str]:
@@ -132,6 +132,15 @@ async def _fields(request: Request) -> Mapping[str, str]:
     except ValueError:
         raise InvalidArgument("the form is not valid text", rule="unparsable") from None
     return {name: texts[-1] for name, texts in found.items()}
+
+
+def _text(name: str, value: str) -> str:
+    """The value of an argument. Raises `InvalidArgument` for one that no page can write: bytes that are no text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{name}: should be valid text", path=name, rule="text") from None
+    return value
 
 
 def _local(url: str) -> str:

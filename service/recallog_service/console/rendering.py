@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -22,6 +23,8 @@ from recallog_service.console.page import ROOT
 STATIC = Path(__file__).with_name("static")
 CUT_CHARS = 2_000
 """A text is shown up to here; the page of its event shows it whole. A page of events stays small whatever they say."""
+BEGIN_CHARS = 400
+"""How much of a payload a page of events shows."""
 FOLD_CHARS, FOLD_LINES = 400, 5
 """A text with more characters or lines is folded."""
 
@@ -44,9 +47,16 @@ def environment() -> Environment:
     )
     found.globals |= {"url": url, "static": static_url, "version": __version__}
     found.filters |= {"ago": ago, "bytes": bytes_of, "exactly": exactly, "fold": is_long, "number": number}
-    found.filters |= {"json": json_of, "role": role_of, "shell": shlex.quote}
+    found.filters |= {"begin": begin_of, "json": json_of, "role": role_of, "shell": shlex.quote}
     found.globals |= {"CUT_CHARS": CUT_CHARS, "FOLD_CHARS": FOLD_CHARS, "FOLD_LINES": FOLD_LINES}
     return found
+
+
+def written(template: str, known: Mapping[str, Any]) -> str:
+    """What a template makes of what is known; it has the macros as `ui`."""
+    found = environment()
+    macros = found.get_template("macros.html").make_module(dict(known))
+    return found.get_template(template).render({**known, "ui": macros})
 
 
 def _shown(value: Any) -> Any:
@@ -106,6 +116,11 @@ def ago(at: datetime) -> str:
 def json_of(value: Any) -> str:
     """A JSON value on several lines."""
     return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def begin_of(value: Any) -> str:
+    """The first characters of a JSON value, of which the rest costs little."""
+    return msgspec.json.encode(value)[: 4 * BEGIN_CHARS].decode(errors="ignore")[:BEGIN_CHARS]
 
 
 def role_of(kind: str) -> str:

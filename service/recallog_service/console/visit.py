@@ -63,13 +63,13 @@ class Visit:
 
     # What a page asks
 
-    async def ask(self, operation: str, **arguments: Any) -> Any:
+    async def ask(self, operation: str, /, **arguments: Any) -> Any:
         """The answer of an operation, by its qualified name. Arguments that are None are left out. Raises its errors,
         and `Forbidden` for what the caller may not see."""
         given = {name: value for name, value in arguments.items() if value is not None}
         return await self.door.answer(self.client, OPERATIONS[operation], given)
 
-    def may(self, operation: str, **arguments: Any) -> bool:
+    def may(self, operation: str, /, **arguments: Any) -> bool:
         """Whether the caller may call an operation with these arguments: actions that are not allowed are not shown."""
         try:
             self.client.memory.admit(OPERATIONS[operation], arguments)
@@ -91,13 +91,13 @@ class Visit:
         grant = self.client.caller.grant
         return grant.agent if grant.is_of_one_agent else None
 
-    async def panels(self, place: Place, **given: Any) -> list[Shown]:
+    async def panels(self, place: Place, /, **given: Any) -> list[Shown]:
         """The panels of memory models on a page, with their answers, asked at the same time. An error is shown in the
         place of its panel."""
         asked = [self.panel(each, **given) for each in panels_of_models(place)]
         return [each for each in await asyncio.gather(*asked) if each is not None]
 
-    async def panel(self, panel: Panel, **given: Any) -> Shown | None:
+    async def panel(self, panel: Panel, /, **given: Any) -> Shown | None:
         """A panel with its answer; None if the caller may not see it, the page lacks a required argument, or there is
         nothing to show."""
         known = OPERATIONS[panel.operation].parameters
@@ -134,11 +134,10 @@ class Visit:
         if isinstance(command, tuple):
             command = self.command(command[0], **command[1])
         navigation = await self._navigation()
-        return self.fragment(template, code=code, title=title, command=command, nav=navigation, **context)
+        return await self.fragment(template, code=code, title=title, command=command, nav=navigation, **context)
 
-    def fragment(self, template: str, *, code: int = 200, **context: Any) -> Response:
-        """A part of a page, which htmx puts in its place."""
-        found = rendering.environment().get_template(template)
+    async def fragment(self, template: str, *, code: int = 200, **context: Any) -> Response:
+        """A part of a page, which htmx puts in its place. It is written in a thread: a large one holds up no other request."""
         known = {
             "visit": self,
             "given": self.given,
@@ -147,10 +146,10 @@ class Visit:
             "here": self.request.url.path,
             **context,
         }
-        known["ui"] = found.environment.get_template("macros.html").make_module(known)
-        return HTMLResponse(found.render(known), status_code=code, headers=HEADERS)
+        text = await asyncio.to_thread(rendering.written, template, known)
+        return HTMLResponse(text, status_code=code, headers=HEADERS)
 
-    def command(self, operation: str, **arguments: Any) -> str:
+    def command(self, operation: str, /, **arguments: Any) -> str:
         """The command line that answers what an operation answers."""
         return command_line(OPERATIONS[operation], {name: value for name, value in arguments.items() if value})
 

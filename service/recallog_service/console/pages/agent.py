@@ -101,7 +101,7 @@ async def agent(visit: Visit) -> Response:
         "panels": shown,
     }
     if visit.is_part:
-        return visit.fragment("moment.html", **context)
+        return await visit.fragment("moment.html", **context)
     page = await visit.page("agent.html", **context)
     if as_of is None and end is not None and 0 < end.offset <= PREPARED_RECORDS_MAX:
         page.background = BackgroundTask(_prepare, visit, end)
@@ -178,7 +178,8 @@ async def _panels(visit: Visit, as_of: str | None) -> Sequence[Shown]:
 async def _differences(visit: Visit, as_of: str | None, other: str | None) -> Sequence[Difference]:
     """What differs between two moments, panel by panel."""
     left, right = await asyncio.gather(_panels(visit, as_of), _panels(visit, other))
-    return [_difference(*pair) for pair in zip(left, right, strict=True)]
+    pairs = [(each, others) for each in left for others in right if each.panel is others.panel]
+    return await asyncio.to_thread(lambda: [_difference(*pair) for pair in pairs])
 
 
 def _difference(left: Shown, right: Shown) -> Difference:
@@ -191,8 +192,11 @@ def _lines(shown: Shown) -> Sequence[str]:
 
 
 def _compared(left: Sequence[str], right: Sequence[str]) -> Iterator[Line]:
-    """The lines that differ, side by side, and a few equal ones around them."""
-    for group in SequenceMatcher(None, left, right, autojunk=False).get_grouped_opcodes(AROUND_LINES):
+    """The lines that differ, side by side, and a few equal ones around them.
+
+    Of many lines, those that come often are no places to begin at: equal ones would take seconds.
+    """
+    for group in SequenceMatcher(None, left, right).get_grouped_opcodes(AROUND_LINES):
         for tag, first, last, other_first, other_last in group:
             for number in range(max(last - first, other_last - other_first)):
                 yield Line(

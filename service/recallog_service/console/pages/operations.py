@@ -107,7 +107,7 @@ async def job(visit: Visit) -> Response:
     found = visit.jobs.find(visit.client, visit.text("id"))
     shown: dict[str, Any] = {"job": found, "answer": _answer(found)}
     if visit.is_part:
-        return visit.fragment("job_part.html", **shown)
+        return await visit.fragment("job_part.html", **shown)
     return await visit.page("job.html", title=found.operation, **shown)
 
 

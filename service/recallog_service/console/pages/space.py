@@ -62,7 +62,7 @@ async def live(visit: Visit) -> Response:
     if not events.items:
         return Response(status_code=204, headers=HEADERS)
     following = _behind(events.items[-1].position)
-    return visit.fragment("events.html", events=events, following=following, is_new=True)
+    return await visit.fragment("events.html", events=events, following=following, is_new=True)
 
 
 async def event(visit: Visit) -> Response:
