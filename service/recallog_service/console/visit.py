@@ -137,7 +137,10 @@ class Visit:
         return await self.fragment(template, code=code, title=title, command=command, nav=navigation, **context)
 
     async def fragment(self, template: str, *, code: int = 200, **context: Any) -> Response:
-        """A part of a page, which htmx puts in its place. It is written in a thread: a large one holds up no other request."""
+        """A part of a page, which htmx puts in its place.
+
+        It is written in a thread: a large one holds up no other request.
+        """
         known = {
             "visit": self,
             "given": self.given,
