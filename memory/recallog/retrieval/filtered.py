@@ -1,5 +1,6 @@
 """The points of an index that pass a filter of fields, which the searches of a query are restricted to."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from recallog.retrieval import sources as all_sources
 from recallog.retrieval.by_index import readable_payloads
 from recallog.retrieval.query import RecallQuery
 from recallog.retrieval.sources import Asked, CandidateSource
-from recallog_projections.index.engines.engine import Filter, Search
+from recallog_projections.index.engines.engine import Filter, Hit, Search
 from recallog_schemas import codec, limits
 
 
@@ -38,6 +39,11 @@ async def _passing(index: IndexSnapshot, wanted: Filter, has_fields: Passes, fir
         older = await _passing(index, wanted, has_fields, first, middle)
         return older + await _passing(index, wanted, has_fields, middle + 1, last)
     (hits,) = await index.engine.search(index.collection, [Search(within, count, payload=("event",))])
+    # Thousands of events, and a filter of any length: others are answered meanwhile.
+    return await asyncio.to_thread(_ids_of_passing, hits, has_fields)
+
+
+def _ids_of_passing(hits: Sequence[Hit], has_fields: Passes) -> list[str]:
     with readable_payloads():
         return [hit.id for hit in hits if has_fields(codec.decode(str(hit.payload["event"]).encode()))]
 
