@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from statistics import quantiles
 from typing import Any
 
@@ -104,7 +105,8 @@ async def begin(visit: Visit) -> Response:
 
 async def job(visit: Visit) -> Response:
     """A job: its progress, and its answer as the command line prints it."""
-    found = visit.jobs.find(visit.client, visit.text("id"))
+    # A copy: the page is written in a thread, and a job that ends meanwhile would be shown as done without its answer.
+    found = copy(visit.jobs.find(visit.client, visit.text("id")))
     shown: dict[str, Any] = {"job": found, "answer": _answer(found)}
     if visit.is_part:
         return await visit.fragment("job_part.html", **shown)
