@@ -462,7 +462,7 @@ def test_a_recall_while_the_index_is_built_is_answered_at_once_by_words_and_says
     first = spawn(*question, "--json", "--home", tmp_path, **idle_seconds(5))
     assert first.code == 0
     assert first.json["hits"][0]["text"] == ANSWER
-    why = "only words were compared: the index is being built, 0 % are done; try again"
+    why = "only words were compared: the index is being built, 0 % done; try again"
     assert first.json["degraded"] == why
     assert first.err == "--wait waits until the index contains all events\n"
     pid = serving_pid(tmp_path)

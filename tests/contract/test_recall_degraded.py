@@ -208,9 +208,9 @@ def test_an_index_that_is_being_built_reports_its_progress(tmp_path: Path) -> No
         async with memory_with(tmp_path, lambda ledger: indexing_of(ledger, engine)) as memory:
             await memory.publish_many(EVENTS)
             answer = await memory.recall("village", "baker", QUESTION)
-            assert_by_words(answer, "the index is being built, 0 % are done")
+            assert_by_words(answer, "the index is being built, 0 % done")
             assert (await memory.salient("village", "baker", QUESTION)).relevance_by == (
-                "words: the index is being built, 0 % are done; try again"
+                "words: the index is being built, 0 % done; try again"
             )
 
     run(work())

@@ -403,6 +403,12 @@ def test_bytes_that_are_no_text_are_wrong_use(home: Path, as_json: list[str]) ->
     assert "event_id: is not valid text" in event_id.err
 
 
+def test_an_error_of_a_filter_names_the_field(home: Path) -> None:
+    result = recallog("recall", "village", "baker", "number", "--filter", '{"agnet": "baker"}', "--home", home)
+    assert result.code == 2
+    assert result.err.startswith("error --filter agnet: is not a field; did you mean agent?")
+
+
 def test_recall_takes_every_filter(home: Path) -> None:
     filters = [
         "--author", "baker", "--kind", "agent.thought", "--session", "s-1", "--since", "2026-03-01T12:11Z", "--until",

@@ -54,3 +54,8 @@ def test_a_variable_that_is_not_a_setting_is_named_with_the_one_that_was_meant()
     result = recallog("settings", RECALLOG_LEDGR="kafka://host:9092/events")
     assert result.code == 1
     assert "RECALLOG_LEDGR is not a setting; did you mean RECALLOG_LEDGER?" in result.err
+
+
+def test_a_folder_that_the_environment_names_is_not_shown_as_an_option(tmp_path: Path) -> None:
+    found = shown(recallog("settings", "--json", RECALLOG_HOME=str(tmp_path))).json["settings"]
+    assert {"setting": "home", "value": str(tmp_path), "source": "RECALLOG_HOME"} in found

@@ -3,12 +3,14 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recallog import Memory
+from recallog_schemas.invented_times import INVENTED_FROM
 from recallog_service.access.key_file import KeyFile
 from recallog_service.console import forgery, rendering
 from recallog_service.console.app import COOKIE
@@ -284,3 +286,23 @@ def test_an_address_has_its_arguments_once_escaped() -> None:
     assert address == "/console/space?space=a%26b&kind=x.y"
     template = rendering.environment().from_string('<a href="{{ url("/agent", space="a", agent="b") }}">')
     assert template.render() == '<a href="/console/agent?space=a&amp;agent=b">'
+
+
+@pytest.mark.parametrize(
+    ("passed", "shown"),
+    [
+        (timedelta(minutes=5), "5 min ago"),
+        (timedelta(days=-2, hours=-1), "in 2 d"),
+        (timedelta(days=364), "364 d ago"),
+    ],
+)
+def test_a_time_is_shown_as_how_long_ago_it_was(passed: timedelta, shown: str) -> None:
+    assert rendering.ago(datetime.now(UTC) - passed) == shown
+
+
+def test_a_time_of_years_ago_is_shown_as_its_date() -> None:
+    assert rendering.ago(datetime(2019, 5, 7, tzinfo=UTC)) == "2019-05-07"
+
+
+def test_a_time_that_ingest_has_invented_is_unknown() -> None:
+    assert rendering.ago(INVENTED_FROM) == "time unknown"

@@ -112,8 +112,8 @@ def test_a_filter_that_the_event_does_not_pass(wanted: Any) -> None:
 @pytest.mark.parametrize(
     ("wanted", "path", "said"),
     [
-        ({"catgory": 1}, "filter.catgory", "did you mean category? A key of the metadata is metadata.catgory"),
-        ({"city": 1}, "filter.city", "A key of the metadata is metadata.city"),
+        ({"catgory": 1}, "filter.catgory", "did you mean category? For a key of the metadata, write metadata.catgory"),
+        ({"city": 1}, "filter.city", "For a key of the metadata, write metadata.city"),
         ({"AND": []}, "filter.AND", "did you mean $and?"),
         ({"turn": {"gt": 3}}, "filter.turn.gt", "did you mean $gt?"),
         ({"metadata.x": {"gt": 3}}, "filter.metadata.x.gt", "did you mean $gt? A part of this name is metadata.x.gt"),

@@ -314,7 +314,7 @@ def _is_confirmed(changes: Sequence[Change], as_json: bool) -> bool:
     """What the user answers. Where nobody can, the command ends."""
     named = " and ".join(str(change.path) for change in changes)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        message = f"{named} was not changed: nobody can be asked without a terminal; say --yes to write it"
+        message = f"nothing was written to {named}: nobody can be asked without a terminal; say --yes to write it"
         terminal.fail(InvalidArgument(message, path="--yes", rule="missing"), as_json=as_json)
     what = "Remove" if all(change.after is None for change in changes) else "Write"
     return typer.confirm(f"{what} {named}?", err=True)

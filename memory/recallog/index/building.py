@@ -18,4 +18,4 @@ async def not_built(ledger: Ledger, rows: Store, partition: int, cause: str = ""
     end = (await ledger.ends())[partition]
     share = 100 * ((done.offset if done else -1) + 1) // max(1, end)
     begun = f"{cause}; it is being rebuilt" if cause else "the index is being built"
-    return IndexUnavailable(f"{begun}, {share} % are done; try again")
+    return IndexUnavailable(f"{begun}, {share} % done; try again")

@@ -259,7 +259,7 @@ def _unknown(name: object, path: str, what: str, known: Sequence[str]) -> Invali
     dollared = f"${str(name).casefold()}"
     near = [dollared] if dollared in known else get_close_matches(str(name), known, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    own = f" A key of the metadata is {_METADATA}.{name}" if known is FIELDS else ""
+    own = f" For a key of the metadata, write {_METADATA}.{name}" if known is FIELDS else ""
     return _invalid(path, f"is not {what}; {hint}{own}", "unknown")
 
 

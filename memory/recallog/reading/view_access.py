@@ -201,7 +201,7 @@ class WaitForWorkers(ViewAccess):
         end = max(1, (await self._projector.ledger.ends())[partition])
         done = 0 if checkpoint is None else checkpoint.offset + 1
         return Rebuilding(
-            f"the views of partition {partition} are being built, {min(100, 100 * done // end)} % are done; try again"
+            f"the views of partition {partition} are being built, {min(100, 100 * done // end)} % done; try again"
         )
 
     async def _wait(self, partition: int, after: Position) -> None:

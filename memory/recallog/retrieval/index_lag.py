@@ -23,5 +23,5 @@ def of(index: IndexSnapshot | None, snapshot: Snapshot) -> IndexLag:
     if behind <= limits.RECALL_INDEX_LAG_MAX:
         return IndexLag(behind, None)
     done = 100 * (index.checkpoint + 1) // (snapshot.processed + 1)
-    why = f"the index is {behind:,} positions behind, {done} % are done; of newer memories only words were compared"
+    why = f"the index is {behind:,} positions behind, {done} % done; of newer memories only words were compared"
     return IndexLag(behind, why)

@@ -255,9 +255,9 @@ class Consensus:
     """
 
     list = _Called(_Consensus.list)
-    """A page of the consensuses that an agent may see, by their ids, the newest first if Recallog has made these.
+    """A page of the consensuses that an agent may see, by their ids: newest first, unless you chose the ids.
 
-    `cursor` takes the `next` of a page and selects the page behind it.
+    `cursor` takes the `next` of a page and selects the page after it.
     """
 
     dissents = _Called(_Consensus.dissents)
@@ -308,7 +308,7 @@ class Items:
     list = _Called(_Items.list)
     """A page of the items of an agent, of all or of those in a namespace and below it.
 
-    `cursor` takes the `next` of a page and selects the page behind it.
+    `cursor` takes the `next` of a page and selects the page after it.
     """
 
 
@@ -466,7 +466,7 @@ class LongTerm:
     list = _Called(_Entries.list)
     """A page of the live entries of an agent, newest first or by priority.
 
-    `cursor` takes the `next` of a page and selects the page behind it; what is retained meanwhile is on none of
+    `cursor` takes the `next` of a page and selects the page after it; what is retained meanwhile is on none of
     them. By priority the newest 1,000 entries, of `type` and `tier` and with the fields of `filter` if they are
     given, are ranked: pinned ones first, then by age and priority.
     """
@@ -490,7 +490,7 @@ class LongTerm:
     erasures = _Called(_Entries.erasures)
     """A page of all erasures of the entries of an agent, without their content: when, by whom and why.
 
-    `cursor` takes the `next` of a page and selects the page behind it.
+    `cursor` takes the `next` of a page and selects the page after it.
     """
 
     deduplicate = _Called(_Entries.deduplicate)
@@ -528,12 +528,12 @@ class LongTerm:
     """
 
     entities = _Called(_LongTerm.entities)
-    """The entities that most entries name which an agent may read, and the links between them.
+    """The entities that an agent reads about in most entries, and the links between them.
 
     An entity is a quoted phrase, a run of capitalised words, or what an entry states as its entity. With `type`
-    only the newest 1,000 entries of that type count which the agent keeps, and which name one of the strongest
-    1,000 entities. The strongest 1,000 links are shown. Of a graph with more than 10,000 entities, the first ones
-    by name are considered.
+    only the newest 1,000 of the agent's own entries of that type count, and only the strongest 1,000 entities.
+    The strongest 1,000 links are shown. Of a graph with more than 10,000 entities, the first ones by name are
+    considered.
     """
 
     about = _Called(_LongTerm.about)

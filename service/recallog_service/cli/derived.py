@@ -212,9 +212,12 @@ def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any
     try:
         return operation.validated(_with_files(operation, arguments), strict=False)
     except InvalidArgument as error:
-        name = error.path.partition(".")[0]
+        name, _, part = error.path.partition(".")
         message = str(error).removeprefix(error.path)
-        raise InvalidArgument(f"{written(operation, name)}{message}", path=error.path, rule=error.rule) from None
+        of_object = f" {part}" if part and not part.isdecimal() else ""
+        raise InvalidArgument(
+            f"{written(operation, name)}{of_object}{message}", path=error.path, rule=error.rule
+        ) from None
 
 
 def _with_files(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:

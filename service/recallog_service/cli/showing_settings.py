@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def settings_command(
-    changed: bool = typer.Option(False, "--changed", help="Only those that are not the default."),
+    changed: bool = typer.Option(False, "--changed", help="Only settings that differ from the default."),
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -49,10 +49,10 @@ def settings_command(
 
 def _rows(home: Any) -> list[dict[str, Any]]:
     settings = terminal.settings(home)
-    fields = type(settings).model_fields
+    given = home is not None and str(home) != os.environ.get(_variable("home"))
     return [
-        {"setting": name, "value": _shown(getattr(settings, name)), "source": _source(name, given=home is not None)}
-        for name in fields
+        {"setting": name, "value": _shown(getattr(settings, name)), "source": _source(name, given=given)}
+        for name in type(settings).model_fields
     ]
 
 

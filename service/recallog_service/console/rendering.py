@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 
 from recallog.version import __version__
 from recallog_schemas import kinds
+from recallog_schemas.invented_times import is_invented
 from recallog_schemas.models import import_parts
 from recallog_schemas.visible import visible
 from recallog_service.console.page import ROOT
@@ -27,6 +28,7 @@ BEGIN_CHARS = 400
 """How much of a payload a page of events shows."""
 FOLD_CHARS, FOLD_LINES = 400, 5
 """A text with more characters or lines is folded."""
+YEAR_SECONDS = 365 * 86_400
 
 
 @cache
@@ -103,10 +105,14 @@ def bytes_of(size: float) -> str:
 
 
 def ago(at: datetime) -> str:
-    """How long ago a time is: `5 min ago`; "in 5 min" if it is ahead."""
+    """How long ago a time is: `5 min ago`; "in 5 min" if it is ahead. If that is more than a year, its date; if ingest
+    has invented it, "time unknown".
+    """
+    if is_invented(at):
+        return "time unknown"
     seconds = (datetime.now(UTC) - at).total_seconds()
     passed = abs(seconds)
-    for most, unit, word in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h"), (1e12, 86_400, "d")):
+    for most, unit, word in ((60, 1, "s"), (3_600, 60, "min"), (86_400, 3_600, "h"), (YEAR_SECONDS, 86_400, "d")):
         if passed < most:
             amount = f"{int(passed // unit):,} {word}"
             return f"in {amount}" if seconds < 0 else f"{amount} ago"

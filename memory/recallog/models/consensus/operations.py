@@ -168,9 +168,9 @@ class Consensus(FacadePart):
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
     ) -> "ConsensusPage":
-        """A page of the consensuses that an agent may see, by their ids, the newest first if Recallog has made these.
+        """A page of the consensuses that an agent may see, by their ids: newest first, unless you chose the ids.
 
-        `cursor` takes the `next` of a page and selects the page behind it.
+        `cursor` takes the `next` of a page and selects the page after it.
         """
         return await self._access.of_agent(space, agent, at, consensus.queries.page, limit, cursor)
 

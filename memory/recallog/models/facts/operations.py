@@ -96,12 +96,12 @@ class LongTerm(Entries):
         limit: facts_parameters.GraphLimit = facts_limits.GRAPH_ENTITIES_SHOWN,
         **at: Unpack[At],
     ) -> "EntityGraph":
-        """The entities that most entries name which an agent may read, and the links between them.
+        """The entities that an agent reads about in most entries, and the links between them.
 
         An entity is a quoted phrase, a run of capitalised words, or what an entry states as its entity. With `type`
-        only the newest 1,000 entries of that type count which the agent keeps, and which name one of the strongest
-        1,000 entities. The strongest 1,000 links are shown. Of a graph with more than 10,000 entities, the first ones
-        by name are considered.
+        only the newest 1,000 of the agent's own entries of that type count, and only the strongest 1,000 entities.
+        The strongest 1,000 links are shown. Of a graph with more than 10,000 entities, the first ones by name are
+        considered.
         """
         query = facts.graph.GraphQuery(type, min_entries, limit)
         return await self._access.of_agent(space, agent, at, facts.graph.strongest, query)

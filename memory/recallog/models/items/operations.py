@@ -163,7 +163,7 @@ class Items(FacadePart):
     ) -> "ItemsPage":
         """A page of the items of an agent, of all or of those in a namespace and below it.
 
-        `cursor` takes the `next` of a page and selects the page behind it.
+        `cursor` takes the `next` of a page and selects the page after it.
         """
         below = () if namespace is None else items_parameters.names(namespace)
         return await self._access.of_agent(

@@ -314,7 +314,7 @@ class Entries(FacadePart):
     ) -> "EntriesPage":
         """A page of the live entries of an agent, newest first or by priority.
 
-        `cursor` takes the `next` of a page and selects the page behind it; what is retained meanwhile is on none of
+        `cursor` takes the `next` of a page and selects the page after it; what is retained meanwhile is on none of
         them. By priority the newest 1,000 entries, of `type` and `tier` and with the fields of `filter` if they are
         given, are ranked: pinned ones first, then by age and priority.
         """
@@ -392,7 +392,7 @@ class Entries(FacadePart):
     ) -> "ErasuresPage":
         """A page of all erasures of the entries of an agent, without their content: when, by whom and why.
 
-        `cursor` takes the `next` of a page and selects the page behind it.
+        `cursor` takes the `next` of a page and selects the page after it.
         """
         return await self._access.of_agent(space, agent, at, long_term.queries.erasures, limit, cursor)
 

@@ -35,7 +35,7 @@ class EntityLink(View):
 
 
 class EntityGraph(OfAgent):
-    """The entities that most entries name which an agent may read, and the links between them."""
+    """The entities that an agent reads about in most entries, and the links between them."""
 
     entities: tuple[NamedEntity, ...]
     """The entities, those with most entries first."""

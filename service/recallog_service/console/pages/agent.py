@@ -27,6 +27,7 @@ WINDOW = Panel("Window", Place.AGENT, "episodic", "window.html")
 
 _POSITION = re.compile(r"(\d{1,10}:)?\d{1,19}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATED = re.compile(r"(?<=^\[turn )(\d+), \d{4}-\d{2}-\d{2}(?=\])")
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?")
 
 
@@ -47,6 +48,8 @@ class Moment:
 
     as_of: str | None
     """None: now."""
+    time: str | None
+    """The same for a field of a form, which has no zone, if the moment is a time in UTC."""
     offset: int
     """Where the slider is."""
     here: Remembered | None
@@ -140,6 +143,7 @@ async def _moment(visit: Visit, as_of: str | None, end: Position | None) -> Mome
         after = [each for each in following.items if each.position.offset > offset]
     return Moment(
         as_of,
+        as_of.removesuffix("Z") if as_of is not None and as_of.endswith("Z") else None,
         offset,
         here,
         list(_ticks(before, after, visit.given["agent"])),
@@ -169,10 +173,10 @@ def _ticks(before: Sequence[Remembered], after: Sequence[Remembered], agent: str
 
 
 async def _panels(visit: Visit, as_of: str | None) -> Sequence[Shown]:
-    """The panels at a moment: first those of the models that are built on others."""
+    """The panels at a moment: first that of the model which is built on the others, then the window."""
     given = {"space": visit.given["space"], "agent": visit.given["agent"], "as_of": as_of}
     window, of_models = await asyncio.gather(visit.panel(WINDOW, **given), visit.panels(Place.AGENT, **given))
-    return [each for each in [*of_models[::-1], window] if each is not None]
+    return [each for each in [*of_models[-1:], window, *of_models[:-1]] if each is not None]
 
 
 async def _differences(visit: Visit, as_of: str | None, other: str | None) -> Sequence[Difference]:
@@ -194,9 +198,11 @@ def _lines(shown: Shown) -> Sequence[str]:
 def _compared(left: Sequence[str], right: Sequence[str]) -> Iterator[Line]:
     """The lines that differ, side by side, and a few equal ones around them.
 
-    Of many lines, those that come often are no places to begin at: equal ones would take seconds.
+    Lines have dates if the events of a panel are from several days. The date of a line is no difference. Of many lines,
+    those that come often are no places to begin at: equal ones would take seconds.
     """
-    for group in SequenceMatcher(None, left, right).get_grouped_opcodes(AROUND_LINES):
+    before, after = ([_DATED.sub(r"\1", line) for line in lines] for lines in (left, right))
+    for group in SequenceMatcher(None, before, after).get_grouped_opcodes(AROUND_LINES):
         for tag, first, last, other_first, other_last in group:
             for number in range(max(last - first, other_last - other_first)):
                 yield Line(

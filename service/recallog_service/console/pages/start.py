@@ -76,10 +76,11 @@ def _attention(status: Status) -> Iterator[Attention]:
         yield Attention(fault.problem, operations, "bad" if fault.severe else "warn", fault.remedy)
     if dead := sum(each.dead_letters for each in status.partitions):
         yield Attention(counted(dead, "dead letter"), f"{operations}#dead-letters", "bad", "records that no view has")
+    building = status.index is not None and status.index.state == "building"
     for each in status.partitions:
         if each.problem:
             yield Attention(f"{each.views}, partition {each.partition}", operations, "bad", each.problem)
-        elif each.lag:
+        elif each.lag and not (each.views == "index" and building):
             behind = f"{each.views}, partition {each.partition}: {counted(each.lag, 'record')} not processed yet"
             yield Attention(behind, operations)
     if status.index is not None and status.index.state not in ("current", "none"):

@@ -14,7 +14,7 @@ from recallog_service.console.visit import Visit
 
 HITS = 20
 """How many hits a question has."""
-COLOURS = 6
+COLOURS = 8
 """How many parts of a score have colours of their own."""
 
 
