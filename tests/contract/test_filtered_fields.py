@@ -32,6 +32,7 @@ OPTIONS: Mapping[str, Any] = {
     "at_until": 4,
     "importance_min": 0.5,
     "ids": [],
+    "only_multilingual": True,
 }
 """A value of each option of a filter."""
 

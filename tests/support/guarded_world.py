@@ -127,6 +127,7 @@ POOLS: Mapping[str, Sequence[Any]] = {
     "to": [BERT, UNKNOWN_AGENT],
     "event_id": IDS,
     "entry_id": IDS,
+    "entity": [*_TEXTS, "flour"],
     "consensus_id": IDS,
     "by": IDS,
     "ids": [[each] for each in IDS] + [IDS],

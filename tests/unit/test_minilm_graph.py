@@ -33,7 +33,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> OnnxEmbedder:
 def test_vectors_are_those_of_the_published_model(published: OnnxEmbedder) -> None:
     made = OnnxEmbedder()
     files = onnx._minilm()
-    made._loaded = onnx._load(replace(files, rewrite=minilm.integer_graph), 1)
+    made._loaded = onnx.load(replace(files, rewrite=minilm.integer_graph), 1)
     assert made._model().inputs == {"input_ids", "attention_mask"}
     assert "token_type_ids" in published._model().inputs
     passages = [Passage(text) for text in TEXTS]

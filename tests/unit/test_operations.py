@@ -635,7 +635,7 @@ def test_any_json_is_accepted_or_refused_with_the_name_of_the_argument(name: str
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose space has what the examples name: positions up to 0:120, events e-17 and e-23, three agents,
-    an item, a block and the entry l-7."""
+    an item, a block, the entry l-7, and one about Acme Corp."""
     folder = tmp_path_factory.mktemp("village")
 
     async def work() -> None:
@@ -650,6 +650,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             await memory.items.put("village", "baker", "notes", "miller", "owes nine sacks")
             retain = memory.long_term.retain
             await retain("village", "baker", "Sift the flour first.", type="lesson", entry_id="l-7", tier="slow")
+            await retain("village", "baker", "They prefer React.", entity="Acme Corp")
             await memory.working.set("village", "baker", "Goals", "Close 3 deals")
             await memory.conversation.add("village", "baker", "s-1", [{"role": "user", "content": "Who owes me?"}])
 

@@ -310,7 +310,7 @@ def test_every_other_method_of_a_closed_memory_is_refused() -> None:
 # Settings.
 
 
-@pytest.mark.parametrize("name", ["HOME", "LEDGER", "VIEWS", "INDEX", "EMBEDDER", "REFLECTOR", "WORKER_HOST"])
+@pytest.mark.parametrize("name", ["HOME", "LEDGER", "VIEWS", "INDEX", "EMBEDDER", "MODEL", "WORKER_HOST"])
 def test_undecodable_bytes_in_the_environment_are_a_settings_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"RECALLOG_{name}", "\udcff")
     with pytest.raises(SettingsError, match=f"RECALLOG_{name}: is not valid text"):

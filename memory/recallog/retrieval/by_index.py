@@ -186,6 +186,8 @@ async def by_meaning(
             for each in wanted
         ]
     found = await index.engine.search(index.collection, searches)
+    if asked.multilingual is None:
+        return found
     scaled = [
         [msgspec.structs.replace(hit, score=second.similarity(hit.score)) for hit in hits]
         if search.multilingual and second is not None
@@ -379,7 +381,10 @@ async def _scored(
         )
         (hits,) = await index.engine.search(index.collection, [search])
         for hit in hits:
-            each = _candidate(hit, worth, None if model is None else model.similarity(hit.score))
+            cosine = None if model is None else hit.score
+            if search.multilingual and model is not None:
+                cosine = model.similarity(hit.score)
+            each = _candidate(hit, worth, cosine)
             each.is_multilingual = search.multilingual
             candidates.append(each)
         known = {hit.id for hit in hits}

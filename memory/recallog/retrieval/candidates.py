@@ -43,8 +43,6 @@ class Candidate:
     is_question: bool
     semantic: float | None = None
     """Cosine with the query; None if it is unknown."""
-    is_multilingual: bool = False
-    """Whether the cosine is of the second model, which knows less of the texts that it relates."""
     late_interaction: list[float] | None = None
     """For each content token of the query: the best cosine with one of the memory's tokens, times the token's share of
     the query. The sum is at most 1."""
@@ -68,6 +66,8 @@ class Candidate:
     """The type of such a text; `EVENT` for an event."""
     entry: str = ""
     """The id of such a text in the index; "" if it is not indexed."""
+    is_multilingual: bool = False
+    """Whether the cosine is of the second model, which knows less of the texts that it relates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def late_interaction(each: Candidate) -> float:
     """What is known, else what is likely: of a text that only the multilingual model has read, its similarity."""
     if each.late_interaction is not None:
         return sum(each.late_interaction)
-    return max(likely(each), each.semantic or 0.0)
+    return max(likely(each), each.semantic or 0.0) if each.is_multilingual else likely(each)
 
 
 def set_apart(candidates: Iterable[Candidate]) -> None:

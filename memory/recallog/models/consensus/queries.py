@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -53,10 +54,10 @@ async def find_similar(reading: AgentReading, topic: str, limit: int, min_confid
             return view.may_read(agent, mention.readers) and mention.confidence >= min_confidence
 
         hashed, words = view.topic_hash(topic), view.topic_words(topic)
-        found = dict.fromkeys(await _mentions(session, view.TOPICS, hashed, wanted, limit), 1.0)
+        found = dict.fromkeys(await _rows(session, _Scan(view.TOPICS, hashed), wanted, limit), 1.0)
         for word in words if len(found) < limit else ():
             owner, most = view.word_owner(word), consensus_limits.CONSENSUS_COMPARED
-            for mention in await _mentions(session, view.WORDS, owner, wanted, most):
+            for mention in await _rows(session, _Scan(view.WORDS, owner), wanted, most):
                 found.setdefault(mention, view.similarity(words, mention[1].words))
         similar = [keyed for keyed, similarity in found.items() if similarity > SIMILAR_BEYOND]
         ranked = sorted(similar, key=lambda keyed: (found[keyed], keyed[0]), reverse=True)[:limit]
@@ -85,7 +86,7 @@ async def page(reading: AgentReading, limit: int, cursor: str | None) -> Consens
         def is_shown(row: ConsensusRow) -> bool:
             return view.may_read(agent, row.readers)
 
-        found = await _rows(session, view.ROWS, "", is_shown, limit + 1, newest_first=True, after=cursor)
+        found = await _rows(session, _Scan(view.ROWS, "", after=cursor), is_shown, limit + 1)
         shown = Page(found[:limit], last=len(found) <= limit).fitted(lambda row: len(row.data))
         views = await _shown(session, space, agent, dict(shown.items))
         return ConsensusPage(**await of_agent(session, snapshot), consensuses=tuple(views.values()), next=shown.next)
@@ -118,7 +119,7 @@ async def dissents(reading: AgentReading, topic: str, dissent_type: str | None, 
 
         found: list[tuple[str, DissentRow]] = []
         for owner in owners:
-            found += await _rows(session, view.DISSENTS, owner, is_shown, limit, newest_first=False)
+            found += await _rows(session, _Scan(view.DISSENTS, owner, newest_first=False), is_shown, limit)
         by_key = dict(found)  # one that precedes the consensus that it names may be listed under the topic too
         best = [by_key[key] for key in sorted(by_key)[:limit]]
         named = await rows_of(session, space, {row.consensus for row in best if row.consensus is not None})
@@ -247,35 +248,31 @@ async def _on_topic(session: AgentReading, hashed: str) -> Sequence[_Keyed]:
     def wanted(mention: Mention) -> bool:
         return view.may_read(session.agent, mention.readers)
 
-    return (await _mentions(session, view.TOPICS, hashed, wanted, None))[::-1]
+    return (await _rows(session, _Scan(view.TOPICS, hashed), wanted, None))[::-1]
 
 
-async def _mentions(
-    session: AgentReading,
-    table: Table[Mention],
-    owner: str,
-    wanted: Callable[[Mention], bool],
-    limit: int | None,
-) -> list[_Keyed]:
-    return await _rows(session, table, owner, wanted, limit, newest_first=True)
+@dataclass(frozen=True, slots=True)
+class _Scan(Generic[Row]):
+    """Which rows are read, in which order."""
+
+    table: Table[Row]
+    owner: str
+    newest_first: bool = True
+    after: str | None = None
+    """The key behind which they begin."""
 
 
 async def _rows(
-    session: AgentReading,
-    table: Table[Row],
-    owner: str,
-    wanted: Callable[[Row], bool],
-    limit: int | None,
-    *,
-    newest_first: bool,
-    after: str | None = None,
+    session: AgentReading, scan: _Scan[Row], wanted: Callable[[Row], bool], limit: int | None
 ) -> list[tuple[str, Row]]:
-    """The first `limit` rows that are wanted behind the key `after`, each with its key; all of them if it is None."""
+    """The first `limit` rows that are wanted, each with its key; all of them if it is None."""
     found: list[tuple[str, Row]] = []
-    last = False
+    last, after = False, scan.after
     size = limits.SCAN_ITEMS if limit is None else min(max(limit, limits.PAGE_ITEMS), limits.SCAN_ITEMS)
     while not last and (limit is None or len(found) < limit):
-        page = await session.page(table, session.space, owner, newest_first=newest_first, after=after, limit=size)
+        page = await session.page(
+            scan.table, session.space, scan.owner, newest_first=scan.newest_first, after=after, limit=size
+        )
         found += [(key, row) for key, row in page.items if wanted(row)]
         last, after = page.last, page.items[-1][0] if page.items else None
     return found[:limit]
