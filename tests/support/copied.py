@@ -102,6 +102,7 @@ def _arguments(operation: Operation, space: str, events: Sequence[Event]) -> lis
         "query": ["bread of the mill"],
         "text": ["Rye costs 3."],
         "topic": ["the eggs of village"],
+        "entity": ["Acme Corp"],
         "event_id": ids[:: max(1, len(ids) // 3)],
         "entry_id": ids[:: max(1, len(ids) // 3)],
         "ids": [ids[:50]],

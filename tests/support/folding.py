@@ -57,14 +57,14 @@ def reading_of(projector: Projector, generation: Generation, **more: Any) -> Spa
         generation,
         space="",
         ledger=projector.ledger,
-        past_at=partial(_past_at, projector.ledger),
+        past_at=partial(_past_at, projector.ledger, more.get("as_of")),
         make_searcher=Searcher,
         **more,
     )
 
 
-async def _past_at(ledger: Ledger, offset: int) -> ReadSession:
-    projector = Projector(ledger, MemoryStore(), builtin.projections())
+async def _past_at(ledger: Ledger, remember_until: datetime | None, offset: int) -> ReadSession:
+    projector = Projector(ledger, MemoryStore(), builtin.projections(), remember_until=remember_until)
     generation = await projector.first_generation(0, offset + 1)
     await projector.catch_up(generation, offset + 1)
     return ReadSession(projector.store, 0, generation)
