@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,16 @@ def build() -> list[Path]:
     return sorted(DIST.glob("*.whl"), key=lambda wheel: (not wheel.name.startswith("recallog-"), wheel.name))
 
 
+def check_sources() -> None:
+    """Raise `SystemExit` if the source archive has a file that is not versioned, such as one of a venv."""
+    (archive,) = DIST.glob("recallog-[0-9]*.tar.gz")
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, check=True, text=True)
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    if others := sorted(names - {*listed.stdout.splitlines(), "PKG-INFO"}):
+        raise SystemExit(f"{archive.name} has {len(others)} files that are not versioned, such as {others[0]}")
+
+
 def try_in(python: str, wheel: Path, folder: Path) -> None:
     """Install the wheel in a new venv of an interpreter, without the repository, and follow the story."""
     venv, home = folder / "venv", folder / "home"
@@ -65,6 +76,7 @@ def _run(*words: str, cwd: Path = REPOSITORY, home: Path | None = None) -> None:
 
 def main() -> int:
     wheel = build()[0]
+    check_sources()
     pythons = found_pythons()
     for python in pythons:
         with tempfile.TemporaryDirectory() as folder:
