@@ -36,7 +36,6 @@ _BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", 16)])
 _BLOCK_INPUTS = 32
 _HEADER = struct.Struct("<4sI7ifi")
 _VOCABULARY = struct.Struct("<5iQ")
-_EPSILON = 1e-12
 _MATRICES = {
     "q.": "attention.self.query",
     "k.": "attention.self.key",
@@ -167,13 +166,4 @@ def _embedded(made: GraphWriter, found: Mapping[str, Tensor]) -> str:
     of_words = made.apply("Reshape", scaled, made.constant("states", np.array([0, 0, _DIMENSION])))
     # All texts are of type 0.
     positions = found["emb.pos"].reshape(-1, _DIMENSION) + found["emb.type"][:_DIMENSION]
-    start, length = made.constant("start", np.array([0])), made.apply("Shape", "input_ids", start=1, end=2)
-    of_positions = made.apply("Slice", made.constant("positions", positions), start, length)
-    return made.apply(
-        "LayerNormalization",
-        made.apply("Add", of_words, of_positions),
-        made.constant("first_gain", found["emb.ln.w"]),
-        made.constant("first_bias", found["emb.ln.b"]),
-        axis=-1,
-        epsilon=_EPSILON,
-    )
+    return minilm.with_positions(made, of_words, positions, found["emb.ln.w"], found["emb.ln.b"])

@@ -101,19 +101,19 @@ def _embedded(made: GraphWriter, graph: Graph) -> str:
     positions = tensors["position_embeddings.weight_q"] * tensors["position_embeddings.weight_scale"]
     # All texts are of type 0.
     positions = (positions + tensors["token_type_embeddings.weight"][0]).astype(np.float32)
-    length = made.apply("Shape", "input_ids", start=1, end=2)
-    start = made.constant("start", np.array([0]))
     of_words = made.apply("Cast", made.apply("Gather", words, "input_ids"), to=1)
     scaled = made.apply("Mul", of_words, made.apply("Gather", scales, "input_ids"))
+    return with_positions(made, scaled, positions, tensors["LayerNorm.weight"], tensors["LayerNorm.bias"])
+
+
+def with_positions(made: GraphWriter, of_words: str, positions: Tensor, gain: Tensor, bias: Tensor) -> str:
+    """The states before the first layer: those of the words plus those of their positions, (positions, dimension),
+    normalised."""
+    start, length = made.constant("start", np.array([0])), made.apply("Shape", "input_ids", start=1, end=2)
     of_positions = made.apply("Slice", made.constant("positions", positions), start, length)
-    return made.apply(
-        "LayerNormalization",
-        made.apply("Add", scaled, of_positions),
-        made.constant("first_gain", tensors["LayerNorm.weight"]),
-        made.constant("first_bias", tensors["LayerNorm.bias"]),
-        axis=-1,
-        epsilon=_EPSILON,
-    )
+    whole = made.apply("Add", of_words, of_positions)
+    first_gain, first_bias = made.constant("first_gain", gain), made.constant("first_bias", bias)
+    return made.apply("LayerNormalization", whole, first_gain, first_bias, axis=-1, epsilon=_EPSILON)
 
 
 def _layer(
