@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recallog.components import Components
+    from recallog.queries.difference import Inventory
     from recallog.reactors.asker import Asked, Asker
     from recallog.reactors.chat_model import ChatModel
     from recallog.reading.projection_group import ProjectionGroup
@@ -99,6 +100,8 @@ class MemoryAccess(Host):
         self._closed = False
         self.sections: Sequence[Section] = ()
         """The sections that models add to prompts."""
+        self.inventories: Sequence[Callable[[], Inventory]] = ()
+        """What makes the inventories of models."""
         self.candidates: Mapping[str, Candidates] = {}
         """What makes the sources of candidates of models that are not built in, by the names of the models."""
         self.added_models: Sequence[str] = ()

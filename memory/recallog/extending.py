@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from recallog.operations.facade import operation as operation
     from recallog.operations.operation import Scope as Scope
     from recallog.operations.parameters import At as At
+    from recallog.queries.difference import Inventory as Inventory
+    from recallog.queries.difference import KnownItem as KnownItem
     from recallog.reactors.chat_model import ChatModel as ChatModel
     from recallog.reactors.reactor import DueTrigger as DueTrigger
     from recallog.reactors.reactor import Reactor as Reactor

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         HistoryPage,
         KindsView,
         Lineage,
+        MemoryDifference,
         PendingTrigger,
         PendingView,
         Published,
@@ -134,6 +135,7 @@ class Memory(Parts):
         self._access.chat_model = chat_model
         self._access.given = given
         self._access.sections = [each.prompt for each in chosen if each.prompt is not None]
+        self._access.inventories = [each.inventory for each in chosen if each.inventory is not None]
         self._access.candidates = {each.name: each.candidates for each in chosen if each.candidates is not None}
         self._access.added_models = [
             each.name for each in chosen if not each.is_built_in and (each.candidates or each.prompt)
@@ -645,6 +647,26 @@ class Memory(Parts):
         Of what was made from it, the answer has the events that the views retain.
         """
         return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id)
+
+    @operation(example="recallog diff village baker 0:20 --until 0:40", gen_ai=GenAi.SEARCH, records="changes")
+    async def diff(
+        self,
+        space: parameters.Space,
+        agent: parameters.Agent,
+        since: parameters.EarlierMoment,
+        *,
+        until: parameters.LaterMoment = None,
+    ) -> "MemoryDifference":
+        """What an agent knows at `until` and did not at `since`: what entered its memory, what left it and why, and
+        what changed.
+
+        It compares the window of recent events, entries with their tiers, blocks of working memory, beliefs, and the
+        prompt line by line. Each moment is a position or a time, as `as_of` of other questions.
+        """
+        access, difference = self._access, queries.difference
+        inventories = difference.inventories_of(access.inventories)
+        before = await access.of_agent(space, agent, At(as_of=since), difference.take, inventories)
+        return await access.of_agent(space, agent, At(as_of=until), difference.compare, before, inventories)
 
     @operation(
         example='recallog salient village baker "who owes the miller?" --top-k 5',

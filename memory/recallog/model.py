@@ -17,6 +17,7 @@ from recallog_schemas.errors import SettingsError
 
 if TYPE_CHECKING:
     from recallog.access import Candidates, FacadePart, MemoryAccess, Observer, Section
+    from recallog.queries.difference import Inventory
     from recallog.reactors.reactor import Reactor
     from recallog.reading.time_travel import Erase
     from recallog_projections.index.documents import DocumentMaker
@@ -57,6 +58,8 @@ class Model:
     """
     prompt: "Section | None" = None
     """Makes its section of the prompt of an agent."""
+    inventory: "Callable[[], Inventory] | None" = None
+    """Makes the inventory of what an agent knows by it, for the difference between two moments."""
     erase: "Erase | None" = None
     """Finds in a past that a query reads what is erased at present, see `reading.time_travel.Erase`. Called for each
     store that has projections of the model."""

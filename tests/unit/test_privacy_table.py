@@ -134,6 +134,7 @@ async def shown(memory: Memory, space: str, agent: str) -> Mapping[str, bool]:
         "context": await memory.context(space, agent, query="anything else"),
         "reflection": await memory.reflection(space, agent),
         "lineage": await memory.lineage(space, agent, "secret"),
+        "diff": await memory.diff(space, agent, "2000-01-01T00:00:00Z"),
         "explain": await memory.explain(space, agent, "secret", query="anything else"),
     }
     found = {name: SECRET in view.model_dump_json(exclude={"query"}) for name, view in views.items()}

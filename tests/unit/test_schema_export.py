@@ -162,6 +162,7 @@ VALUES = {
     "action_type": "bake", "summary": "Baked bread", "question": "bread",
     "topic": "bread", "conclusion": "Two crowns", "confidence": 1.0,
     "messages": [{"role": "user", "content": "Bread!"}], "units": 10.0, "tier": "slow", "entity": "flour",
+    "since": "0:0",
 }  # fmt: skip
 """Values of required parameters."""
 

@@ -61,7 +61,7 @@ GOOD: dict[str, Any] = {
     "action_type": "bake", "summary": "x", "question": "bread", "topic": "bread prices", "type": "risk_warning",
     "consensus_id": "e-0", "by": "e-1", "conclusion": "x", "confidence": 0.5, "participating": ["baker"],
     "agreeing": ["baker"], "markers": ["a word"], "units": 1.0, "tier": "slow",
-    "messages": [{"role": "user", "content": "x"}], "entity": "Ann",
+    "messages": [{"role": "user", "content": "x"}], "entity": "Ann", "since": "0:0",
 }  # fmt: skip
 """A value of each parameter that must be given."""
 

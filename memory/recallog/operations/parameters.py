@@ -285,6 +285,13 @@ PastMoment = Annotated[
     Field(description="Answer from the past: a position (0:41) or a time."),
     WithJsonSchema({"anyOf": [*_POSITIONS, _A_TIME, {"type": "null"}]}),
 ]
+EarlierMoment = Annotated[
+    Position | datetime | str,
+    PlainValidator(_as_of),
+    Field(description="The earlier moment: a position (0:41) or a time."),
+    WithJsonSchema({"anyOf": [*_POSITIONS, _A_TIME]}),
+]
+LaterMoment = Annotated[PastMoment, Field(description="The later moment: a position or a time; default: the present.")]
 Since = Annotated[OptionalTime, Field(description="Only events from this time on.")]
 Until = Annotated[OptionalTime, Field(description="Only events before this time.")]
 Now = Annotated[

@@ -11,6 +11,7 @@ from recallog_schemas.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from recallog.queries import activity as activity
     from recallog.queries import dead_letters as dead_letters
+    from recallog.queries import difference as difference
     from recallog.queries import due as due
     from recallog.queries import event_lookup as event_lookup
     from recallog.queries import history as history

@@ -356,6 +356,14 @@ class Remote:
     Of what was made from it, the answer has the events that the views retain.
     """
 
+    diff = _Called(_Memory.diff)
+    """What an agent knows at `until` and did not at `since`: what entered its memory, what left it and why, and
+    what changed.
+
+    It compares the window of recent events, entries with their tiers, blocks of working memory, beliefs, and the
+    prompt line by line. Each moment is a position or a time, as `as_of` of other questions.
+    """
+
     salient = _Called(_Memory.salient)
     """The events that matter most to an agent now, of the newest 2,000 that it may see, oldest first.
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recallog_schemas.views.base import one_line as one_line
     from recallog_schemas.views.base import shown_date as shown_date
     from recallog_schemas.views.dead_letters import *
+    from recallog_schemas.views.difference import *
     from recallog_schemas.views.episodic import *
     from recallog_schemas.views.erasures import *
     from recallog_schemas.views.kinds import *

@@ -8,6 +8,7 @@ from recallog.models.beliefs.operations import Beliefs
 
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
+    from recallog.queries.difference import Inventory
     from recallog.reactors.reactor import Reactor
 
 
@@ -19,4 +20,10 @@ def _reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
     return [unless_misconfigured(ReflectionReactor.kinds, lambda: ReflectionReactor(access, access.asker(REFLECTOR)))]
 
 
-MODEL = Model(name="beliefs", operations=Beliefs, reactors=_reactors)
+def _inventory() -> "Inventory":
+    from recallog.models.beliefs.inventory import BeliefsInventory
+
+    return BeliefsInventory()
+
+
+MODEL = Model(name="beliefs", operations=Beliefs, reactors=_reactors, inventory=_inventory)

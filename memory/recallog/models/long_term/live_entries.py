@@ -106,18 +106,20 @@ async def newest(
     return [row for row in found if entry_reading.may_read(agent, row)]
 
 
-async def passing(reading: ReadSession, space: str, agent: str, has_fields: Passes) -> Sequence[EntryRow]:
-    """All live entries that `agent` may read and that pass a filter, in ledger order."""
+async def readable(reading: ReadSession, space: str, agent: str) -> Sequence[EntryRow]:
+    """All live entries that `agent` may read, in ledger order."""
 
     async def read(session: ReadSession) -> list[EntryRow]:
-        found = {
-            row.offset: row
-            async for row in _every(session, space, agent)
-            if entry_reading.may_read(agent, row) and entry_reading.has_fields(row, has_fields)
-        }
+        found = {row.offset: row async for row in _every(session, space, agent) if entry_reading.may_read(agent, row)}
         return sorted(found.values(), key=attrgetter("offset"))
 
     return await reading.steady(read)
+
+
+async def passing(reading: ReadSession, space: str, agent: str, has_fields: Passes) -> Sequence[EntryRow]:
+    """All live entries that `agent` may read and that pass a filter, in ledger order."""
+    rows = await readable(reading, space, agent)
+    return [row for row in rows if entry_reading.has_fields(row, has_fields)]
 
 
 async def _every(session: ReadSession, space: str, agent: str) -> AsyncIterator[EntryRow]:

@@ -9,6 +9,7 @@ from recallog.models.long_term.operations import Entries
 
 if TYPE_CHECKING:
     from recallog.access import MemoryAccess
+    from recallog.queries.difference import Inventory
     from recallog.reactors.reactor import Reactor
     from recallog.reading.read_session import ReadSession
     from recallog_schemas import Event
@@ -28,6 +29,12 @@ async def _erase(past: "ReadSession", present: "ReadSession", space: str) -> "Se
     return await erasures.events(past, present, space)
 
 
+def _inventory() -> "Inventory":
+    from recallog.models.long_term.inventory import EntriesInventory
+
+    return EntriesInventory()
+
+
 MODEL = Model(
     name="long_term",
     after=("items",),
@@ -35,4 +42,5 @@ MODEL = Model(
     reactors=_reactors,
     erase=_erase,
     observer=AccessCounter,
+    inventory=_inventory,
 )

@@ -1,0 +1,35 @@
+"""The inventory of the entries that an agent may read, for the difference of its memory between two moments."""
+
+from collections.abc import Collection, Mapping
+
+from recallog.models.long_term import additions, live_entries, standing
+from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.queries.difference import KnownItem
+from recallog.reading.readings import AgentReading
+from recallog_projections.models.long_term.tables import LIVE, EntryRef
+
+
+class EntriesInventory:
+    """The live entries that an agent may read."""
+
+    section = "entries"
+
+    async def take(self, reading: AgentReading) -> Mapping[str, KnownItem]:
+        rows = await live_entries.readable(reading, reading.space, reading.agent)
+        tiers, places = await additions.tiers_of(reading, rows), await standing.places_of(reading, rows)
+        found = {}
+        for row in rows:
+            now = places[row.offset].now
+            parts = (tiers.get(row.offset), row.priority, now and f"superseded by {now}")
+            found[row.id] = KnownItem(row.text, ", ".join(part for part in parts if part))
+        return found
+
+    async def explain_left(self, reading: AgentReading, ids: Collection[str]) -> Mapping[str, str]:
+        found = await entries_by_id(reading, reading.space, ids)
+        return {id_: _reason(entry.ref) for id_, entry in found.items()}
+
+
+def _reason(ref: EntryRef) -> str:
+    if ref.status == LIVE:
+        return "not readable any more"
+    return ref.status if ref.reason is None else f"{ref.status}: {ref.reason}"
