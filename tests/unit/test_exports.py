@@ -73,8 +73,8 @@ PUBLIC = sorted(
 EXTENDING = [
     "AgentReading", "At", "Batch", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk", "Components",
     "DocumentMaker", "Due", "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest",
-    "FacadePart", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Judge", "KeptText", "KeptTexts", "Kind",
-    "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore",
+    "FacadePart", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Inventory", "Judge", "KeptText", "KeptTexts",
+    "Kind", "KnownItem", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore",
     "Outcome", "Passage", "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession",
     "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan",
     "Scope", "SealingKey", "SealingKeys", "Search", "SpaceReading", "Sparse", "SqliteLedger", "SqliteStore", "Store",
