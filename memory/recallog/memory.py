@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from recallog.components import Components
+    from recallog.extending import FactExtractor, Reflector, Summarizer, Synthesizer
     from recallog.model import Model
     from recallog.models import Parts
-    from recallog.models.extending import FactExtractor, Reflector, Summarizer, Synthesizer
     from recallog.queries.salient import SalienceQuery
     from recallog.reactors.chat_model import ChatModel
     from recallog.reactors.loop import Background, ReactorLoop

@@ -12,6 +12,8 @@ from itertools import pairwise
 
 from pydantic import BaseModel
 
+from recallog_schemas.lazy_exports import defining_module
+
 
 def paragraphs(documented: object) -> Sequence[str]:
     """The docstring of a class or a function in paragraphs, each as one line; empty if it has no docstring."""
@@ -33,7 +35,7 @@ def attribute_docstrings(documented: type) -> Mapping[str, str]:
 
 
 def _own_docstrings(documented: type) -> Mapping[str, str]:
-    return _docstrings_in(documented.__module__).get(documented.__qualname__, {})
+    return _docstrings_in(defining_module(documented)).get(documented.__qualname__, {})
 
 
 @cache

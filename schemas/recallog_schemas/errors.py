@@ -44,7 +44,9 @@ RecallogError
 Each message says what happened and what to do next. `retryable` says whether the same call can succeed later.
 """
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
+
+from recallog_schemas.lazy_exports import document
 
 
 class RecallogError(Exception):
@@ -52,6 +54,14 @@ class RecallogError(Exception):
 
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__ == __name__:
+            document(cls, "recallog.errors")
+
+
+document(RecallogError, "recallog.errors")
 
 
 class InvalidInput(RecallogError):

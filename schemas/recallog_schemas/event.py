@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from recallog_schemas import kinds, limits, timestamps
 from recallog_schemas.errors import OutOfRange
+from recallog_schemas.lazy_exports import document
 from recallog_schemas.names import IN_NFC, NAME
 from recallog_schemas.validation import KIND_PATTERN
 
@@ -256,3 +257,7 @@ def ahead_of(appended: int) -> datetime:
 def fields_of(event: Event) -> dict[str, Any]:
     """The fields of `event` that are written, in a new dict: unset optional fields are left out."""
     return {name: value for name, value in event.__dict__.items() if value is not None}
+
+
+document(Event, "recallog")
+document(Position, "recallog")

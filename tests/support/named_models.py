@@ -9,16 +9,18 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 import recallog
 import recallog.extending
+import recallog.views
 from recallog.operations.facade import all_operations
+from recallog_schemas.lazy_exports import defining_module
 from recallog_schemas.models import BUILT_IN, import_parts
 
 TESTS = Path(__file__).parents[1]
 
-_EXPORTING: Mapping[str, ModuleType] = {"recallog": recallog, "recallog.extending": recallog.extending}
+_EXPORTING: Mapping[str, ModuleType] = {each.__name__: each for each in (recallog, recallog.extending, recallog.views)}
 _PATH = re.compile(r"/v1/(?:.*/)?(?:(?P<group>[\w-]+)/)?(?P<name>[\w-]+)(?:\?.*)?")
 
 Definition = tuple[Path, str]
@@ -52,8 +54,8 @@ def named_by(path: Path, name: str) -> dict[str, str]:
 
 def of_import(module: str, name: str) -> str | None:
     """The model that a name belongs to which is imported from a module of the product."""
-    of = getattr(getattr(_EXPORTING.get(module), name, None), "__module__", None)
-    return _model_of(str(of or f"{module}.{name}"))
+    value = getattr(_EXPORTING.get(module), name, None)
+    return _model_of(defining_module(value) if isinstance(value, type | FunctionType) else f"{module}.{name}")
 
 
 class _Module:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from recallog import Memory, Status
+from recallog import Memory
 from recallog.operations.facade import all_operations
+from recallog.views import Status
 from recallog_demo.tampering import tamper
 from recallog_service.cli import rendering
 from recallog_service.cli.app import SUMMARIES

@@ -20,7 +20,7 @@ from support.events import event, publish_in, run
 from support.terminal import on_a_terminal
 
 if TYPE_CHECKING:
-    from recallog import ContextView
+    from recallog.views import ContextView
 
 RUDE = "[bold]Üb\x1b[31mel\x07 :apple: \\[/]"
 """Markup, a control sequence, and what others would draw as an apple."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from recallog import ContextView, Event, Memory, Position
+from recallog import Event, Memory, Position
+from recallog.views import ContextView
 from recallog_schemas.errors import InvalidArgument
 from recallog_schemas.token_estimate import estimate_tokens
 from support.events import after, event, run

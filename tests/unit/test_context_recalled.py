@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from recallog import ContextView, Event
+from recallog import Event
+from recallog.views import ContextView
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidArgument, InvalidEvent
 from support.events import after, event

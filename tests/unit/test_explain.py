@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from recallog import Event, Explanation, Memory, Position
+from recallog import Event, Memory, Position
+from recallog.views import Explanation
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidArgument
 from support.altering import plant_record

@@ -7,9 +7,10 @@ import inspect
 import subprocess
 import sys
 import typing
+from collections import Counter
 from collections.abc import Iterator
-from functools import _lru_cache_wrapper
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType, ModuleType, NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -17,14 +18,12 @@ import pytest
 
 import recallog
 import recallog.extending
-import recallog_schemas
-from recallog import Memory, models
+from recallog import Consensus, Conversation, Items, LongTerm, Memory, Stream, Tiers, Working, Workspace
 from recallog.admin import Admin
-from recallog.models import Consensus, Conversation, Items, LongTerm, Stream, Tiers, Working, Workspace
 from recallog.operations.facade import Facade, all_operations
 from recallog.remote.client import Remote
-from recallog_schemas import kinds, views
-from recallog_schemas import models as model_views
+from recallog_schemas import views
+from recallog_tools import exports
 
 pytestmark = pytest.mark.models("all")
 
@@ -66,22 +65,23 @@ PUBLIC = sorted(
         "fuse",
         "wrap",
         *ERRORS,
-        *views.__all__,
     ]
 )
 
 EXTENDING = [
-    "AgentReading", "At", "Batch", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk", "Components",
+    "AgentReading", "At", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk", "Components",
     "DocumentMaker", "Due", "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest",
     "FacadePart", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Inventory", "Judge", "KeptText", "KeptTexts",
-    "Kind", "KnownItem", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger", "MemoryStore",
-    "Outcome", "Passage", "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult", "ReadSession",
-    "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan",
-    "Scope", "SealingKey", "SealingKeys", "Search", "SpaceReading", "Sparse", "SqliteLedger", "SqliteStore", "Store",
-    "StoredPoint", "StoredRow", "Summarizer", "Synthesizer", "Table", "Tail", "TextCandidates", "TextDocuments",
-    "Utterance", "Vectors", "Verdict", "View", "assemble", "bookkeeping", "check_repeat", "entry", "episode",
+    "Kind", "KnownItem", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger",
+    "MemoryStore", "Outcome", "Passage", "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult",
+    "ReadSession", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey",
+    "Rows", "Scan", "Scope", "SealingKey", "SealingKeys", "Search", "SpaceReading", "Sparse", "SqliteLedger", "SqliteStore",
+    "Store", "StoredPoint", "StoredRow", "Summarizer", "Synthesizer", "Table", "Tail", "TextCandidates", "TextDocuments",
+    "Utterance", "Vectors", "Verdict", "assemble", "bookkeeping", "check_repeat", "entry", "episode",
     "is_beyond", "log_of_refusals", "may_be_sealed", "operation", "ordinal_key", "outcome_of", "parameters",
 ]  # fmt: skip
+
+VIEWS = sorted(name for name in views.__all__ if isinstance(getattr(views, name), type))
 
 TESTING = ["ProjectionDriver", "ReactorDriver"]
 
@@ -114,11 +114,13 @@ REMOTE_PARTS = ["RemoteAdmin", "RemoteWorkspace"]
 MODULES = {
     "recallog": PUBLIC,
     "recallog.errors": ERRORS,
+    "recallog.views": VIEWS,
     "recallog.remote": sorted(["Gap", "Remote", "Tailed", *REMOTE_PARTS]),
     "recallog.sync": sorted(["Remote", *REMOTE_PARTS, *(each.__name__ for each in PLAIN)]),
     "recallog.extending": EXTENDING,
     "recallog_testing": TESTING,
 }
+DOCUMENTED = ["recallog", "recallog.views", "recallog.extending"]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -134,11 +136,13 @@ def test_each_public_name_can_be_imported(module: str) -> None:
         assert name in dir(found)
 
 
-LAZY: list[ModuleType] = [
-    recallog, recallog.extending, recallog_schemas, kinds, models, model_views, views,
-]  # fmt: skip
-ROOMS = [import_module(f"recallog.{package}") for package in ("queries", "reactors", "retrieval", "models.items")]
-"""Packages whose modules are imported when they are first used."""
+LAZY = [import_module(package) for package, _ in exports.lazy_packages()]
+
+
+def test_the_packages_with_stubs() -> None:
+    rooms = {"recallog.queries", "recallog.models.items"}
+    without = {*MODULES, *rooms, "recallog_schemas.kinds"} - {each.__name__ for each in LAZY}
+    assert without == {"recallog.remote", "recallog.sync", "recallog_testing"}
 
 
 @pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
@@ -146,42 +150,52 @@ def test_type_checkers_see_the_names_that_are_imported_lazily_and_no_others(modu
     declared = list(_declared(module))
     assert sorted(name for _, name in declared) == module.__all__
     for source, name in declared:
-        assert getattr(module, name) is getattr(import_module(source), name)
-
-
-@pytest.mark.parametrize("package", ROOMS, ids=lambda package: package.__name__)
-def test_type_checkers_see_the_modules_that_are_imported_lazily(package: ModuleType) -> None:
-    declared = list(_declared(package))
-    assert declared
-    for source, name in declared:
-        assert source == package.__name__
-        assert getattr(package, name) is import_module(f"{source}.{name}")
+        found = import_module(f"{source}.{name}") if source == module.__name__ else getattr(import_module(source), name)
+        assert getattr(module, name) is found
 
 
 def _declared(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """The names that a module imports for its users, each with the module that it is imported from."""
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            for alias in node.names:
-                if alias.name == "*":
-                    yield from ((node.module, name) for name in _public(import_module(node.module)))
-                elif alias.asname is not None:
-                    yield node.module, alias.asname
+    """The names in the stub of a module, each with the module that it is imported from."""
+    stub = Path(str(module.__file__)).with_suffix(".pyi")
+    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            yield from ((str(node.module), str(alias.asname)) for alias in node.names)
 
 
-def _public(module: ModuleType) -> list[str]:
-    """The names that `from module import *` imports, without those that it imports from elsewhere itself."""
-    if hasattr(module, "__all__"):
-        return list(module.__all__)
-    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__}
-    written = [name for name in own if name.isidentifier() and not name.startswith("_")]
-    return [name for name in written if isinstance(own[name], type | FunctionType | _lru_cache_wrapper)]
-
-
-@pytest.mark.parametrize("module", [*LAZY, *ROOMS], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
 def test_a_name_that_a_package_does_not_have_is_an_attribute_error(module: ModuleType) -> None:
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'nothing'"):
         _ = module.nothing
+
+
+def test_a_public_name_has_one_module() -> None:
+    lists = [(module, name) for module in DOCUMENTED for name in MODULES[module] if name not in ERRORS]
+    assert [name for name, count in Counter(name for _, name in lists).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("module", DOCUMENTED)
+def test_a_public_name_names_the_module_that_users_import_it_from(module: str) -> None:
+    for name in MODULES[module]:
+        value = getattr(import_module(module), name)
+        if isinstance(value, type | FunctionType):
+            assert (name, value.__module__) == (name, "recallog.errors" if name in ERRORS else module)
+
+
+def test_an_answer_and_an_error_are_pickled_by_their_public_names() -> None:
+    """Also in a process that has never imported the public modules."""
+    script = """
+import pickle
+from recallog_schemas.errors import Refused
+from recallog_schemas.event import Position
+from recallog_schemas.views.publishing import Published
+view = Published(items=(Position(0, 7),))
+print(pickle.dumps([view, Refused, Position(0, 7)], protocol=0).decode())
+assert pickle.loads(pickle.dumps([view, Refused])) == [view, Refused]
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert {"crecallog.views", "crecallog.errors", "crecallog"} <= {
+        line.strip("()ip0123456789") for line in ended.stdout.splitlines()
+    }
 
 
 def test_importing_recallog_imports_no_library() -> None:
@@ -213,7 +227,7 @@ def _names(annotation: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("facade", FACADES)
 def test_every_type_in_the_signature_of_a_public_method_is_public(facade: type[Facade]) -> None:
-    public = {*PYTHON, *PUBLIC, *EXTENDING}
+    public = {*PYTHON, *PUBLIC, *VIEWS, *EXTENDING}
     methods = [each for each in inspect.getmembers(facade, callable) if not each[0].startswith("_")]
     assert len(methods) >= len(facade.operations) > 0
     for name, method in methods:

@@ -4,12 +4,14 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
 import recallog
 from recallog.operations.facade import all_operations
 from recallog_schemas import limits
+from recallog_schemas.lazy_exports import defining_module
 from recallog_schemas.models import BUILT_IN, import_parts
 
 pytestmark = pytest.mark.models("all")
@@ -67,7 +69,8 @@ def names_of_models() -> frozenset[str]:
     for part in import_parts("recallog_schemas", "kinds"):
         found.update(kind.name for kind in part.KINDS)
     for part in (*import_parts("recallog_schemas", "views"), *import_parts("recallog_schemas", "payloads")):
-        found.update(name for name, value in vars(part).items() if getattr(value, "__module__", "") == part.__name__)
+        classes = {name: value for name, value in vars(part).items() if isinstance(value, type | FunctionType)}
+        found.update(name for name, value in classes.items() if defining_module(value) == part.__name__)
     for part in import_parts("recallog_schemas", "limits"):
         found.update(name for name in vars(part) if name.isupper() and not hasattr(limits, name))
     for part in import_parts("recallog_projections", "views"):

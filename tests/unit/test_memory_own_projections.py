@@ -7,8 +7,9 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from recallog import MODELS, Event, Memory, Model, Position, RetryReport
+from recallog import MODELS, Event, Memory, Model, Position
 from recallog.reading.read_session import ReadSession
+from recallog.views import RetryReport
 from recallog_projections.rows import Rows
 from recallog_projections.tables import Log, Table
 from recallog_schemas import Record

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from recallog import Event, Memory, Position, TimelinePage
+from recallog import Event, Memory, Position
 from recallog.composition import assemble
+from recallog.views import TimelinePage
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Chunk, ReadResult
 from recallog_schemas.errors import InvalidArgument

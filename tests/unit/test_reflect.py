@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from recallog import Memory, ModelFailed, RecallHit, Settings
+from recallog import Memory, ModelFailed, Settings
 from recallog.extending import Synthesizer
+from recallog.views import RecallHit
 from recallog_schemas.models.facts import limits as facts_limits
 from support.chat_server import ChatServer, completion, status
 from support.events import event, recorded, run

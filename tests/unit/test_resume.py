@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog import Event, InvalidArgument, Memory, ResumeView
+from recallog import Event, InvalidArgument, Memory
+from recallog.views import ResumeView
 from support.cli import recallog, without_events
 from support.events import event, one_loop, run
 from support.twice import once, twice

@@ -34,13 +34,13 @@ from recallog.extending import (
     Record,
     Rows,
     Table,
-    View,
     operation,
     parameters,
 )
 from recallog.operations.facade import Facade, public_names
 from recallog.sync import Memory, Remote
 from recallog.sync.deriving import SyncFacade, synchronous
+from recallog.views import View
 from recallog_schemas import limits
 from recallog_tools import stubs
 from support.cli import environment_of

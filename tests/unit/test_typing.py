@@ -101,7 +101,8 @@ ANSWERS = '''\
 from collections.abc import Callable
 from typing import assert_type
 
-from recallog import EpisodicView, ItemChange, ItemFound, Remote, VerifyReport, sync
+from recallog import Remote, sync
+from recallog.views import EpisodicView, ItemChange, ItemFound, VerifyReport
 
 
 async def from_afar(memory: Remote) -> None:

@@ -6,22 +6,26 @@
 import sys
 from pathlib import Path
 
-from recallog import Memory
-from recallog.operations import schemas
-from recallog_schemas import export
-from recallog_service.cli.app import SUMMARIES
-from recallog_service.http import documents
-from recallog_tools import http_documents, reference, stubs, summarize
+from recallog_tools import exports
 
 REPOSITORY = Path(__file__).parents[2]
 
 
 def write(repository: Path) -> None:
     """Write the JSON Schemas, the API reference, the summaries of commands, the parts of the documents of HTTP that all
-    servers have, and the stubs of derived classes.
+    servers have, and the stubs of packages and of derived classes.
 
     Pages that are no longer generated are removed.
     """
+    exports.write(repository)
+    # Only now can names be imported that these stubs did not have before.
+    from recallog import Memory
+    from recallog.operations import schemas
+    from recallog_schemas import export
+    from recallog_service.cli.app import SUMMARIES
+    from recallog_service.http import documents
+    from recallog_tools import http_documents, reference, stubs, summarize
+
     export.write(repository / "schemas" / "json", schemas.documents(Memory))
     folder = repository / "docs" / "reference"
     folder.mkdir(parents=True, exist_ok=True)

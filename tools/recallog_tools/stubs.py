@@ -41,6 +41,7 @@ _SOURCES = (
     "typing",
     "httpx",
     "recallog",
+    "recallog.views",
     "recallog.extending",
     "recallog.memory",
     "recallog.remote.streams",

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from anthropic.tools import ToolError
 
-from recallog import Conflict, InvalidArgument, ItemView, Refused
+from recallog import Conflict, InvalidArgument, Refused
+from recallog.views import ItemView
 
 ROOT = "/memories"
 NAMESPACE = "workspace"

@@ -11,7 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from recallog import ContextView, EpisodicView, Explanation, Memory, RecallView, TableCheck, VerifyReport
+from recallog import Memory
+from recallog.views import ContextView, EpisodicView, Explanation, RecallView, TableCheck, VerifyReport
 from recallog_demo import days, facts, lesson, village
 from recallog_service.cli import terminal
 from recallog_service.cli.console import out

@@ -5,7 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from recallog import Event, IndexUnavailable, Memory, Position, RecallView, ViewsBehind
+from recallog import Event, IndexUnavailable, Memory, Position, ViewsBehind
+from recallog.views import RecallView
 from recallog_demo import village
 
 READER = "judge"

@@ -8,26 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recallog import (
+from recallog import Event, IndexUnavailable, Memory, Position, RecallogError, Settings, ViewsBehind, layout
+from recallog.retrieval.channels import KEYWORD
+from recallog.views import (
     Belief,
     ContextView,
     EpisodicView,
-    Event,
     Explanation,
-    IndexUnavailable,
     LedgerDigests,
-    Memory,
-    Position,
-    RecallogError,
     RecallView,
     ReflectionView,
     Remembered,
-    Settings,
     VerifyReport,
-    ViewsBehind,
-    layout,
 )
-from recallog.retrieval.channels import KEYWORD
 from recallog_demo.tampering import forge, tamper
 from recallog_projections import private_files
 from recallog_schemas import codec

@@ -11,8 +11,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from recallog import SettingsError, View
+from recallog import SettingsError
 from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
+from recallog.views import View
 from recallog_eval import metrics
 from recallog_eval.locomo_questions import ADVERSARIAL, Misplaced, Question
 from recallog_eval.metrics import HITS, Paired

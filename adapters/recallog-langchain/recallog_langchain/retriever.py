@@ -7,8 +7,8 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, SkipValidation
 
-from recallog import RecallHit
 from recallog.sync import Memory, Remote
+from recallog.views import RecallHit
 
 AnyMemory: TypeAlias = Memory | Remote
 

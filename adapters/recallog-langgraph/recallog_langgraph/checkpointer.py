@@ -28,7 +28,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from recallog import ItemView
+from recallog.views import ItemView
 from recallog_langgraph.items import AnyMemory, Event, Items, name_of
 
 ROOT = "langgraph.checkpoints"

@@ -5,8 +5,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from recallog import ItemView, Position
+from recallog import Position
 from recallog.sync import Memory, Remote
+from recallog.views import ItemView
 from recallog_schemas import limits
 
 AnyMemory: TypeAlias = Memory | Remote

@@ -23,7 +23,8 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from recallog import InvalidArgument, ItemView
+from recallog import InvalidArgument
+from recallog.views import ItemView
 from recallog_langgraph import filters
 from recallog_langgraph.items import AnyMemory, Event, Items
 from recallog_langgraph.vectors import Vectorizer

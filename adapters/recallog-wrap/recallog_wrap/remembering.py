@@ -7,8 +7,9 @@ from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from recallog import RecallHit, RecallogError
+from recallog import RecallogError
 from recallog.sync import Memory, Remote
+from recallog.views import RecallHit
 from recallog_wrap.exchanges import Exchange, Message
 
 AnyMemory: TypeAlias = Memory | Remote

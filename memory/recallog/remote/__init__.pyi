@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from httpx import AsyncBaseTransport
-from recallog import Consensus, Conversation, Items, LongTerm, Position, Remembered, Stream, Tiers, Working
+from recallog import Consensus, Conversation, Items, LongTerm, Position, Stream, Tiers, Working
+from recallog.views import Remembered
 from recallog.memory import Memory as _Memory
 from recallog.remote.streams import Gap as Gap, Tailed as Tailed
 from recallog.models.prompt.operations import Prompts as _Prompts

@@ -6,18 +6,8 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from httpx import AsyncBaseTransport
-from recallog import (
-    Batch,
-    Event,
-    Model,
-    Position,
-    Reaction,
-    RecallogError,
-    Remembered,
-    Settings,
-    WorkspaceExport,
-    WorkspaceImport,
-)
+from recallog import Batch, Event, Model, Position, RecallogError, Settings
+from recallog.views import Reaction, Remembered, WorkspaceExport, WorkspaceImport
 from recallog.extending import (
     ChatModel,
     Components,

@@ -4,9 +4,6 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING
-
-from recallog_schemas.lazy_exports import lazy_exports
 
 BUILT_IN = (
     "beliefs",
@@ -22,22 +19,6 @@ BUILT_IN = (
     "prompt",
 )
 """The names of the built-in models, each after those that it is built on. All layers find them by this list."""
-
-# For type checkers, which read no list.
-if TYPE_CHECKING:
-    from recallog_schemas.models.beliefs.views import *
-    from recallog_schemas.models.consensus.views import *
-    from recallog_schemas.models.conversations.views import *
-    from recallog_schemas.models.facts.views import *
-    from recallog_schemas.models.items.views import *
-    from recallog_schemas.models.long_term.views import *
-    from recallog_schemas.models.prompt.views import *
-    from recallog_schemas.models.stream.views import *
-    from recallog_schemas.models.tiers.views import *
-    from recallog_schemas.models.working.views import *
-    from recallog_schemas.models.workspace.views import *
-else:
-    __getattr__, __dir__ = lazy_exports(__name__, [f"{__name__}.{each}" for each in BUILT_IN])
 
 
 @cache

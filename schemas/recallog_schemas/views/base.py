@@ -13,6 +13,7 @@ from recallog_schemas import kinds, limits
 from recallog_schemas.event import Event, Position
 from recallog_schemas.invented_times import is_invented
 from recallog_schemas.kinds import Dates
+from recallog_schemas.lazy_exports import document
 
 if TYPE_CHECKING:
     import pandas
@@ -32,6 +33,16 @@ class View(BaseModel):
     """Base of all views: immutable, and serialised to JSON by `model_dump_json()`."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        # pydantic looks up the module of a generic class when the class gets its parameters.
+        is_generic = bool(
+            cls.__pydantic_generic_metadata__["parameters"] or cls.__pydantic_generic_metadata__["origin"]
+        )
+        if cls.__module__.startswith("recallog_schemas.") and not is_generic:
+            document(cls, "recallog.views")
 
     def format(self) -> str:
         """The view as text: its fields, one per line; further lines of a text are indented."""

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from recallog import Memory, ReactionsView, Settings, loading
+from recallog import Memory, Settings, loading
 from recallog.following.entries import entries_of, follow
 from recallog.reactors.loop import POLL_SECONDS, RETRY_SECONDS
 from recallog.reactors.model_settings import named_model
+from recallog.views import ReactionsView
 from recallog_schemas import triggers
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction, continued

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from recallog import ListView, Memory, OfAgent, OfSpace, RecallogError, ResumeView
+from recallog import Memory, RecallogError
+from recallog.views import ListView, OfAgent, OfSpace, ResumeView
 from recallog_projections import notices
 from recallog_schemas.names import in_nfc
 from recallog_schemas.views.base import PageView, View

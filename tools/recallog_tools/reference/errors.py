@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from recallog_schemas import errors
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import RecallogError
+from recallog_schemas.lazy_exports import defining_module
 from recallog_tools.reference.markdown import block, code, sections, table
 
 _INTRODUCTION = """\
@@ -31,7 +32,7 @@ def page() -> str:
 
 
 def _children(error: type[RecallogError]) -> list[type[RecallogError]]:
-    return [each for each in error.__subclasses__() if each.__module__ == errors.__name__]
+    return [each for each in error.__subclasses__() if defining_module(each) == errors.__name__]
 
 
 def _below(error: type[RecallogError]) -> Iterator[type[RecallogError]]:

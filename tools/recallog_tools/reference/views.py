@@ -11,15 +11,17 @@ from pydantic import BaseModel
 from recallog.operations.facade import Facade, all_operations
 from recallog.operations.operation import Operation
 from recallog_schemas.docstrings import attribute_docstrings, paragraphs
+from recallog_schemas.lazy_exports import defining_module
 from recallog_schemas.views import ListView, View
 from recallog_tools.reference import facades
 from recallog_tools.reference.markdown import code, docstring, sections, table
 from recallog_tools.reference.signatures import signature_text, type_text
 
 _INTRODUCTION = """\
-An operation answers with a view: an immutable pydantic model. `view.model_dump_json()` is its JSON, whose schema is in
-[`schemas/json/views`](../../schemas/json/views), and `view.format()` its text. `view.ok` says whether what was
-requested was found, done or confirmed; if not, the exit code of a command is 1.
+An operation answers with a view: an immutable pydantic model. Import views from `recallog.views`.
+`view.model_dump_json()` is its JSON, whose schema is in [`schemas/json/views`](../../schemas/json/views), and
+`view.format()` its text. `view.ok` says whether what was requested was found, done or confirmed; if not, the exit code
+of a command is 1.
 
 The types that views contain are described here too."""
 
@@ -99,7 +101,7 @@ def _methods(each: type[Any]) -> Iterator[str]:
         yield "- `len(view)`, `view[0]` and `for item in view`: the items."
     found: dict[str, Any] = {}
     for base in reversed(each.__mro__):
-        if base.__module__.startswith("recallog_schemas.") and base not in (View, ListView):
+        if defining_module(base).startswith("recallog_schemas.") and base not in (View, ListView):
             found |= vars(base)
     for name, value in found.items():
         if name.startswith("_") or name in ("format", "ok"):

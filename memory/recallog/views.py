@@ -1,0 +1,5 @@
+"""The answers of operations, and the base classes that a view of a memory model of your own extends."""
+
+from recallog_schemas.lazy_exports import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__, is_documented=True)
