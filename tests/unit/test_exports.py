@@ -71,14 +71,15 @@ PUBLIC = sorted(
 EXTENDING = [
     "AgentReading", "At", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk", "Components",
     "DocumentMaker", "Due", "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest",
-    "FacadePart", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Inventory", "Judge", "KeptText", "KeptTexts",
-    "Kind", "KnownItem", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess", "MemoryIndex", "MemoryLedger",
-    "MemoryStore", "Outcome", "Passage", "Payload", "Point", "Pointer", "Projection", "Reactor", "ReadResult",
-    "ReadSession", "Record", "ReflectionAnswer", "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey",
-    "Rows", "Scan", "Scope", "SealingKey", "SealingKeys", "Search", "SpaceReading", "Sparse", "SqliteLedger", "SqliteStore",
-    "Store", "StoredPoint", "StoredRow", "Summarizer", "Synthesizer", "Table", "Tail", "TextCandidates", "TextDocuments",
-    "Utterance", "Vectors", "Verdict", "assemble", "bookkeeping", "check_repeat", "entry", "episode",
-    "is_beyond", "log_of_refusals", "may_be_sealed", "operation", "ordinal_key", "outcome_of", "parameters",
+    "FacadePart", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Inventory", "Judge", "KeptText",
+    "KeptTexts", "Kind", "KnownItem", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess",
+    "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage", "Payload", "Point", "Pointer",
+    "Projection", "Reactor", "ReadResult", "ReadSession", "Record", "ReflectionAnswer", "ReflectionRequest",
+    "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan", "Scope", "SealingKey", "SealingKeys", "Search",
+    "SpaceReading", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer",
+    "Synthesizer", "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict",
+    "assemble", "bookkeeping", "check_repeat", "entry", "episode", "is_beyond", "log_of_refusals",
+    "may_be_sealed", "operation", "ordinal_key", "outcome_of", "parameters",
 ]  # fmt: skip
 
 VIEWS = sorted(name for name in views.__all__ if isinstance(getattr(views, name), type))
