@@ -54,7 +54,7 @@ class Observer(Protocol):
         """Called with each answer; `operation` is the qualified name."""
 
     async def flush(self) -> None:
-        """Publish what is to be published. Called before the memory publishes."""
+        """Publish the given events. Called before the memory publishes."""
 
     async def close(self) -> None:
         """Publish the rest, and stop."""
@@ -204,7 +204,7 @@ class MemoryAccess(Host):
 
     @cached_property
     def _fed_index(self) -> "FedIndex | None":
-        """The index of the program, which is told of the events that queries read; None if it gave none."""
+        """The index of the program, which is notified of the events that queries read; None without one."""
         from recallog.retrieval.memory_index import FedIndex
 
         return None if self.relevance is None else FedIndex(self.relevance)
@@ -242,7 +242,7 @@ class MemoryAccess(Host):
         """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`.
 
         `appended` as in `Ledger.append`. `keys` are those of what all of them are made from, see `keys_at`. The caller
-        is told about times that are ahead.
+        gets a warning about times that are ahead.
         """
         await self.publish_reads()
         positions = await self.append_silently(events, appended, keys)

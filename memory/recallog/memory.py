@@ -120,8 +120,8 @@ class Memory(Parts):
         models: "Sequence[Model] | None" = None,
         count_accesses: bool = True,
     ) -> None:
-        """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
-        builds when they are first needed.
+        """A memory of built components, for example of `recallog.composition.assemble`, or of a function that
+        builds them when they are first needed.
 
         Without `count_accesses` queries publish no counts of the entries that they show. The other arguments are those
         of `open`. The memory closes the components when it is closed.
@@ -918,7 +918,7 @@ class Memory(Parts):
     async def catalogue(
         self, *, limit: parameters.ListLimit = limits.PAGE_ITEMS_MAX, cursor: parameters.Cursor = None
     ) -> "Catalogue":
-        """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
+        """All kinds: those of the catalogue, then a page of the kinds that spaces declare, by space and name."""
         declared = await self._access.router.of_all(queries.spaces.declared_kinds)
         return views.Catalogue.page(declared, limit, cursor)
 

@@ -1,7 +1,7 @@
 """Names that are probably misspelt: kinds of events, fields of payloads, agents; and times that are ahead.
 
-Each of them is allowed, since kinds and fields are open sets and an agent may only read. So they are no errors, but
-the caller is told the nearest known name, see `notices.tell`.
+Each of them is allowed, since kinds and fields are open sets and an agent may only read. So they are not errors, but
+the caller gets the nearest known name, see `notices.tell`.
 """
 
 import re

@@ -58,7 +58,7 @@ class Model:
     prompt: "Section | None" = None
     """Makes its section of the prompt of an agent."""
     erase: "Erase | None" = None
-    """Finds in a past that a query reads what is erased at present, see `reading.time_travel.Erase`. Called for each
+    """Finds in a past that a query reads what is erased now, see `reading.time_travel.Erase`. Called for each
     store that has projections of the model."""
     observer: "Callable[[MemoryAccess], Observer] | None" = None
     """Makes what sees the answers to the calls of a memory that counts reads."""
@@ -74,7 +74,7 @@ def facades(models: "Sequence[Model]") -> "Mapping[str, type[FacadePart]]":
 
 
 def main_facade(models: "Sequence[Model]") -> "type[Facade]":
-    """The base class of a memory that has the operations of those models whose facades are no attributes of it."""
+    """The base class of a memory, with the operations of the models that have no facade of their own."""
     bases = [each for each in _operations(models) if not each.attribute]
     return type("MainFacade", (*bases, Facade), {"__doc__": main_facade.__doc__})
 

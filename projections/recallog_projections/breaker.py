@@ -42,7 +42,7 @@ class Attempt:
         return self.timeout.expired()
 
     def progress(self) -> None:
-        """Begin the deadline anew, because the other side has said something."""
+        """Restart the deadline, because the other side has answered something."""
         self.end()
         if self.timeout.when() is not None and not self.silent:
             self.timeout.reschedule(None)

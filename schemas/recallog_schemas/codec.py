@@ -249,7 +249,7 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
     if missing:
         raise InvalidEvent(f"{min(missing)}: required in the ledger", path=min(missing), rule="missing")
     try:
-        return Event.model_validate(fields)  # not Event(**fields), which Python refuses if a key is no text
+        return Event.model_validate(fields)  # not Event(**fields), which Python refuses if a key is not a text
     except ValidationError as error:
         raise _invalid_event(error, fields.get("kind")) from None
 

@@ -118,7 +118,7 @@ class Refused(RecallogError):
 
 
 class Conflict(Refused):
-    """The item is no longer in the state that the change relies on (`base`). Read it again, and make the change anew.
+    """The item is no longer in the state that the change relies on (`base`). Read it again, and repeat the change.
 
     `version` is its present version; 0 if there is no such item.
     """
@@ -130,7 +130,7 @@ class Conflict(Refused):
 
 class OutOfRange(RecallogError):
     """A position is past the ledger's end or in a partition that does not hold the space, or an agent may not see an
-    event. `path` names the argument; "" if it is none."""
+    event. `path` names the argument; "" if no argument is at fault."""
 
     exit_code = 2
 

@@ -155,7 +155,7 @@ def ids_of(keys: bytes) -> tuple[str, ...]:
 
 
 def _invalid_tag() -> type[Exception]:
-    """Imported with the first error: whoever seals nothing does not load the library."""
+    """Imported with the first error: a memory without sealing does not load the library."""
     from cryptography.exceptions import InvalidTag
 
     return InvalidTag

@@ -147,7 +147,8 @@ def named_by(event: Event) -> Trigger | None:
 
 
 def part_of(event: Event) -> tuple[Trigger, str] | None:
-    """The trigger and the digest of the answer of which `event` is a part, by its id; None if it is none."""
+    """The trigger and the digest of the answer of which `event` is a part, by its id; None if it is not a part of an
+    answer."""
     if event.causation_id is None or not event.id.startswith(event.causation_id):
         return None
     part, trigger = _PART.fullmatch(event.id), parse(event.causation_id)

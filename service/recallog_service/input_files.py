@@ -44,7 +44,7 @@ class InputFile:
 
 @dataclass(slots=True)
 class InputFiles:
-    """What is to be read of the files that were named."""
+    """What to read of the named files."""
 
     files: list[InputFile] = field(default_factory=list)
     """Those of a folder in the order of their times."""
@@ -56,7 +56,7 @@ class InputFiles:
     """Files among others that cannot be read, and why."""
 
     def add(self, others: "InputFiles") -> None:
-        """Add what is to be read of a folder."""
+        """Add what to read of a folder."""
         self.files += others.files
         self.unrecognised += others.unrecognised
         self.blank += others.blank

@@ -69,7 +69,7 @@ def key_of(last: int) -> str:
 
 
 def kept_value(key: str, data: bytes) -> tuple[int, bytes] | None:
-    """The last offset of a block, and the value of the chain after it; None if the row is none that a fold writes."""
+    """The last offset of a block, and the value of the chain after it; None if a fold did not write this row."""
     with suppress(StorageCorrupt):
         value = BLOCKS.decode(data).chain
         if key.isdecimal() and key == key_of(int(key)) and len(value) == len(CHAIN_START):

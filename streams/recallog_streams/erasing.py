@@ -44,7 +44,7 @@ async def keys_at(ledger: Ledger, partition: int, offsets: Iterable[int]) -> set
 
 @dataclass(slots=True)
 class Traces:
-    """What a ledger has of some units of a space. Records that are erased already count as such alone."""
+    """What a ledger has of some units of a space. Records that are already erased count as erased only."""
 
     keys: dict[str, None] = field(default_factory=dict)
     """The ids of their keys, in the order of the ledger."""
@@ -110,7 +110,7 @@ class _Search:
             return
         units = sealing.units_of(event, "all")
         own = [unit for unit in units if self._is_whole or unit in found.units]
-        # Which key is that of an event alone follows from no order: it is one of those that are known.
+        # The order does not say which key belongs to an event alone: it is one of the known keys.
         is_own = bool(own) or Unit(event.space, "entry", event.id) in found.units
         if event.is_erased and is_opened:
             found.erased += is_own

@@ -35,7 +35,7 @@ OfRows = TypeVar("OfRows", bound=Rows)
 
 Request = tuple[Sequence[RowKey], Sequence[LogName]]
 Decoded = Sequence[Record | DeadLetterRow]
-"""Records, and dead letters of those that are no valid events."""
+"""Records, and dead letters for records that are not valid events."""
 Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[Fetched]]
 """Rows, and the totals of logs, at the checkpoint, in the order requested."""
 Folded = tuple[Changes, int]
@@ -260,7 +260,7 @@ class Fold:
             rows.fetch = None
 
     def decoded(self, batch: Batch) -> "Decoded":
-        """The records of `batch`; for those that are no valid events, the dead letters that say why."""
+        """The records of `batch`; for records that are not valid events, dead letters that say why."""
         with uncollected():
             partition, appended = batch.partition, batch.appended or [0] * len(batch.records)
             least = ahead_of(min([time for time in appended if time], default=0))
@@ -391,7 +391,7 @@ class Fold:
     def _advance(self, space: "_Space", rows: Rows) -> None:
         """Apply the records of a space, up to a run that reads rows which are not loaded.
 
-        The records after it are applied too, and undone: they tell which other rows are to be loaded.
+        The records after it are applied too, and undone: they tell which other rows to load.
         """
         if not space.is_counted:
             self._apply_run(self._independent, rows, space.records, space.has_erased)

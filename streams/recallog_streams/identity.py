@@ -116,8 +116,8 @@ class Identity:
     tables: ClassVar = (SIZES, BUCKETS)
 
     def read_rows(self, rows: Rows, records: Sequence[Record]) -> Iterator[None]:
-        """Read what a batch reads, in two steps: the sizes determine the buckets. After each step `rows` are to be
-        loaded. Nearly every event of a large space belongs to another bucket."""
+        """Read what a batch reads, in two steps: the sizes determine the buckets. After each step, load
+        `rows`. Nearly every event of a large space belongs to another bucket."""
         ids: dict[str, list[str]] = {}
         for record in records:
             ids.setdefault(record.event.space, []).append(record.event.id)

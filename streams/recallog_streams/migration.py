@@ -96,7 +96,7 @@ def _sources(event: Event, stored: bytes, units: dict[str, Unit]) -> Collection[
 
 
 async def _append(target: Ledger, events: Sequence[_Found], refuse: Callable[[Position, str], None]) -> int:
-    """Append the events; the number of those that are in `target` now."""
+    """Append the events. Returns how many of them are in `target` now."""
     derived = [each for each in events if each.sources and target.sealing.seals]
     units = [*{unit for each in derived for unit in each.sources}]
     ids = dict(zip(units, await target.sealing.keys.keys_of(units) if units else (), strict=True))

@@ -53,7 +53,7 @@ class ProcessedBatch:
     traceparents: Sequence[str] = ()
     """See `Batch`."""
     views: str = ""
-    """The name of the views, if the receiver is told."""
+    """The name of the views, if the receiver gets it."""
 
 
 class GenerationGone(Rebuilding):

@@ -139,7 +139,7 @@ class Sealing:
         return {id_: secrets[id_] for id_ in ids}
 
     async def opened(self, records: Records) -> Records:
-        """The records with the clear bytes of those that are sealed; the same object if none is."""
+        """The records, with sealed ones opened; the same object if none is sealed."""
         numbers = [number for number, (_, data) in enumerate(records) if data[12:13] == b"2"]
         if not numbers:
             return records
@@ -151,7 +151,7 @@ class Sealing:
         return clear
 
     async def opener(self, values: Iterable[bytes]) -> Opener:
-        """Opens sealed records that have the keys of those among `values`, in any thread."""
+        """Opens sealed records with the keys among `values`, in any thread."""
         openers = await self._openers({sealing.keys_in(data) for data in values})
         return lambda data: openers.get(sealing.keys_in(data), _as_it_is)(data)
 

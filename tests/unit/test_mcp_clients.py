@@ -111,7 +111,7 @@ def test_all_lines_that_were_there_stay_in_their_order(tmp_path: Path, client: A
     path = file_of(client, tmp_path, content)
     diff = put_in(client, path, "recallog", STARTED).diff()[2:]
     gone = [line[1:].strip() for line in diff if line.startswith("-")]
-    # A comma may be put behind what was last, and an empty list is opened.
+    # A comma may be added after the last element, and an empty list is opened.
     assert all(line.rstrip(",").endswith(('"}', "}", "{}", "// mine", "1", '"dark"', '"ü"', "]", "")) for line in gone)
     assert len(gone) <= 1
 

@@ -1,8 +1,8 @@
 """Checks the words of docstrings, comments, messages and pages for phrases that a native engineer would not write.
 
-`PYTHONPATH=tools python -m recallog_tools.prose` prints each finding with its place and a suggestion; the exit code is 1 if
-there are any. `--count` prints the number of findings of each rule. A rule is a pattern: legitimate uses are part of it, and no
-file is ignored.
+`PYTHONPATH=tools python -m recallog_tools.prose` prints each finding with its place and a suggestion; the exit code is
+1 if there are any. `--count` prints the number of findings of each rule. A rule is a pattern: legitimate uses are part
+of it, and no file is ignored.
 """
 
 import ast
@@ -50,56 +50,56 @@ def _rule(name: str, pattern: str, suggestion: str) -> Rule:
     return Rule(name, re.compile(pattern), suggestion)
 
 
-_TO_BE = r"(?:is|are|was|were|be)"
+_TO_BE = r"(?:is|are|was|were)"
+
+_ORDERED = "one|last|first|cursor|key|record|row|verb|id|event|item|newest|closing"
+"""What something can come after, in an order."""
 
 RULES = (
     _rule(
-        "is no",
-        rf"(?<!here )\b{_TO_BE} no (?!longer\b|more than\b|less\b|better\b|worse\b|match\b)(?=[a-z`\"])",
+        "is-no",
+        rf"(?<!here )\b{_TO_BE} no (?!longer\b|more than\b|less\b|better\b|worse\b|match\b|summary\b)(?=[a-z`\"])",
         '"is not a …", "are not …"',
     ),
-    _rule("is none", rf"(?<!here )\b{_TO_BE} none\b(?! of (?:them|the|its)\b)", '"is not one", "does not apply", or name the case'),
+    _rule("is-none", rf"(?<!here )\b{_TO_BE} none\b(?! of (?:them|the|its)\b)", '"is not one", or name the case'),
     _rule(
         "stands",
-        r"\bstands?\b(?! (?:for|in for|still|alone|by|up)\b)(?<!stand-)(?!-)",
+        r"(?<!-)\bstands?\b(?! (?:for|in for|still|alone|by|up)\b)(?!-)",
         '"is"; "applies" for what is valid',
     ),
     _rule(
         "behind",
-        r"\bbehind (?:it|them|its? (?:cursor|key)|the (?:one|last|first|cursor|key|record|row|verb|id|event|item|newest|closing)\b"
-        r"|an? (?:cursor|key|item|record|row|event|comma|verb|declared|batch)\b|each|last|`|\"|one (?:offset|event)\b)"
-        r"|\bbehind (?:which|what|whose)\b",
+        rf"(?<!be )\bbehind (?:it|them|its (?:cursor|key)|(?:the|an?|one) (?:{_ORDERED})\b|`|\"|which|what|whose)",
         '"after" for an order; "behind" is for lag and for servers',
     ),
     _rule(
         "told",
-        rf"\b(?:{_TO_BE}|been|being) (?:also |not |now |only |then )*told\b(?! (?:apart|to)\b)",
+        rf"\b(?:{_TO_BE}|be|been|being) (?:also |not |now |only |then )*told\b(?! (?:apart|to)\b)",
         '"is reported to", "gets", "learns"',
     ),
     _rule(
-        "of those",
+        "of-those",
         r"\bof those\b(?=[,;:.)]|$| (?:that|who|which|whose|with|in|of|on|among|below|above|before|left|it|and)\b)",
         "name what they are",
     ),
-    _rule("such as are", r"\bsuch as (?:are|is|have|has)\b", '"that are"'),
-    _rule("as such", r"\bas such\b", "leave it out"),
-    _rule("of late", r"\bof late\b", '"recently"'),
-    _rule("at present", r"\bat present\b", '"now"'),
-    _rule("anew", r"\banew\b", '"again", "from the beginning"'),
-    _rule("but for", r"(?<!not )(?<!,)(?<!;)\bbut for (?!example)", '"except"'),
-    _rule("is to be", rf"\b(?:is|are|was|were) to be\b", '"must be", or the infinitive alone: "the event to publish"'),
-    _rule("can be had", r"\b(?:can|to|could) be had\b", '"is available", "can be read"'),
-    _rule("begins so", r"\bbegins? so\b", '"begins with this"'),
+    _rule("such-as-are", r"\bsuch as (?:are|is|have|has)\b", '"that are"'),
+    _rule("as-such", r"\bas such\b", "leave it out"),
+    _rule("of-late", r"\bof late\b", '"recently"'),
+    _rule("at-present", r"\bat present\b", '"now"'),
+    _rule("anew", r"(?<!-)\banew\b(?!-)", '"again", "from the beginning"'),
+    _rule("but-for", r"(?<!not )(?<!,)(?<!;)\bbut for (?!example)", '"except"'),
+    _rule("is-to-be", r"\b(?:is|are) to be\b", '"must be", or the infinitive alone: "the event to publish"'),
+    _rule("can-be-had", r"\b(?:can|to|could) be had\b", '"is available", "can be read"'),
+    _rule("begin-so", r"\bbegins? so\b", '"begins with this"'),
     _rule("whoever", r"\b[Ww]hoever\b", "name the subject: the caller, the process, any agent"),
-    _rule("one's own", r"\bone's own\b", '"your own", "custom"'),
-    _rule("come to", r"\b(?:has|have|had) come to (?:a|an|the|its|their|be)\b", '"has reached", "has entered"'),
-    _rule("that many", r"\b(?:if|of|for|after) that many\b", "name the number"),
-    _rule("lets no", r"\blets? no\b", '"rejects", "does not allow"'),
+    _rule("ones-own", r"\bone's own\b", '"your own", "custom"'),
+    _rule("come-to", r"\b(?:has|have|had) come to (?:a|an|the|its|their|be)\b", '"has reached", "has entered"'),
+    _rule("that-many", r"\b(?:if|of|for|after) that many\b", "name the number"),
+    _rule("lets-no", r"\blets? no\b", '"rejects", "does not allow"'),
 )
 """What the check rejects. A use that is right is excluded by its pattern."""
 
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
-_CODE = re.compile(r"`[^`]*`")
 _NOT_PROSE = re.compile(r"[|\\]|\(\?")
 """Of strings: tables and regular expressions."""
 
@@ -122,7 +122,8 @@ def find_in(text: Text) -> Iterator[Finding]:
 
 
 def texts_of_module(path: str, source: str) -> Iterator[Text]:
-    """Docstrings, also below attributes, comments, and strings of several words; of tests no strings, which are data."""
+    """Docstrings, also below attributes, comments, and strings of several words; of tests no strings, which are
+    data."""
     tree = ast.parse(source)
     docstrings = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -164,7 +165,7 @@ def main() -> int:
             print(f"{count:>5}  {name}")
     else:
         for path, line, rule, phrase in findings:
-            print(f"{path}:{line}: \"{rule.name}\": …{phrase}…\n    suggested: {rule.suggestion}")
+            print(f'{path}:{line}: "{rule.name}": …{phrase}…\n    suggested: {rule.suggestion}')
     print(f"{len(findings):,} findings", file=sys.stderr)
     return 1 if findings else 0
 

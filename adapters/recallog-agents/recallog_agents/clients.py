@@ -78,7 +78,7 @@ class Client(ABC):
 
     @abstractmethod
     def rest(self, text: str, name: str) -> object:
-        """All that a text says but for a server: a change must not change it."""
+        """All that a text says except for a server: an edit must not change it."""
 
 
 def located(path: str) -> str:

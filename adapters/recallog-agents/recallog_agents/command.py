@@ -321,7 +321,7 @@ def _is_confirmed(changes: Sequence[Change], as_json: bool) -> bool:
 
 
 def _refuse_a_file(changed: Sequence[Path] | None) -> None:
-    """Refuse to print into a file that is to be changed; without one, into any file.
+    """Refuse to print into a file that the command changes; if it changes none, into any file.
 
     The shell has emptied it before the command began, with the servers in it.
     """

@@ -30,7 +30,7 @@ class Change:
     before: bytes | None
     """None: there is no such file."""
     after: bytes | None
-    """None: there is to be no file."""
+    """None: there should be no file."""
     restores: Path | None = None
     """The backup that `after` is, which the change makes superfluous."""
 
@@ -95,7 +95,7 @@ class Part(ABC):
 
     @abstractmethod
     def rest(self, text: str) -> object:
-        """All that a text says but for this part: a change must not change it."""
+        """All that a text says except for this part: an edit must not change it."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def _text(data: bytes) -> str:
 
 
 def _bytes(text: str, before: bytes | None) -> bytes:
-    """The bytes of a text in the style of those that were there: with their mark at the beginning, and line ends."""
+    """The bytes of a text in the style of the present bytes: with their byte order mark and line ends."""
     data = text.encode()
     if before is not None and before.count(b"\n") == before.count(b"\r\n") > 0:
         data = data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
@@ -321,7 +321,8 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder that has nothing left in it, and those above it, but for the user's and the working directory."""
+    """Remove a folder that has nothing left in it, and its empty parents, except for the home and the working
+    directory."""
     with suppress(OSError):  # it is not empty
         while folder not in (Path.home(), Path.cwd()):
             folder.rmdir()

@@ -6,7 +6,8 @@
 4. the keys are destroyed
 5. views and index are built again beside the present ones, and replace them
 
-After a crash between 3 and 4, whoever folds the event destroys the keys. So nothing that was begun is left half done.
+After a crash between 3 and 4, the next process that folds the event destroys the keys. So nothing that was begun is
+left half done.
 """
 
 import asyncio

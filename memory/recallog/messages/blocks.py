@@ -59,7 +59,7 @@ class ToolCall:
     arguments: object = None
     """As parsed. None: the call has none."""
     arguments_as_written: str | None = None
-    """The text that was parsed; None for arguments that were no text."""
+    """The text that was parsed; None if the arguments were not text."""
 
 
 @dataclass(frozen=True, slots=True)

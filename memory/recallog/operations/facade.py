@@ -82,7 +82,7 @@ def operation(
 def checked(
     function: Callable[Concatenate[Self_, Parameters], Answer],
 ) -> Callable[Concatenate[Self_, Parameters], Answer]:
-    """Check the arguments of a method that is no operation as those of one. It keeps its type."""
+    """Check the arguments of a method that is not an operation as an operation's are checked. It keeps its type."""
     method = CheckedMethod(function)
 
     def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
@@ -134,7 +134,7 @@ class Facade:
 
 
 def all_operations(facade: type[Facade]) -> dict[str, Operation]:
-    """The operations of a facade and of those that it has, by qualified name, in the order of their declaration."""
+    """The operations of a facade and of its inner facades, by qualified name, in the order of their declaration."""
     return {each.qualified_name: each for of in (facade, *facade.facades.values()) for each in of.operations.values()}
 
 

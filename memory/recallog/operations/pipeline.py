@@ -64,7 +64,7 @@ class Host:
     """What makes the spans of calls; None if telemetry is off."""
 
     def delegate(self, call: Call, /) -> Awaitable[Any] | None:
-        """The answer of another process; None if the call is to be executed here."""
+        """The answer of another process; None if this process executes the call."""
 
     async def count(self, call: Call, answer: Any, /) -> None:
         """Note that a call was answered."""
@@ -84,7 +84,7 @@ class Guard(Protocol):
         """Perform a call, once or for each page that is needed: the answer has what the caller may see."""
 
     def told(self, call: Call, error: RecallogError, /) -> RecallogError:
-        """The error that the caller is told."""
+        """The error that the caller gets."""
 
     async def shown(self, call: Call, answer: Any, /) -> Any:
         """The answer that the caller is shown."""

@@ -21,7 +21,7 @@ WARNING = "Recallog-Warning"
 """The header of an answer to a call with a name that is probably misspelt, in ASCII."""
 
 _SEGMENTS = {"space": SPACE, "agent": AGENT}
-"""The arguments in a path, each only behind the one before it. Ids of events are not among them: they may be any text,
+"""The arguments in a path, each only after the one before it. Ids of events are not among them: they may be any text,
 also `..`, which clients and proxies take out of paths."""
 
 
@@ -87,7 +87,7 @@ class Route:
 
 
 def routes(facade: type[Facade]) -> dict[str, Route]:
-    """The routes of the operations of a facade and of those that it has, by qualified name."""
+    """The routes of the operations of a facade and of its inner facades, by qualified name."""
     return {name: Route(each) for name, each in all_operations(facade).items()}
 
 

@@ -10,7 +10,7 @@ from recallog_schemas import export
 
 def documents(facade: type[Facade]) -> Mapping[str, dict[str, Any]]:
     """File name to JSON Schema: `event.json`, `kinds/<kind>.json`, `views/<answer>.json` and `operations/<name>.json`
-    of a facade and of those that it has."""
+    of a facade and of its inner facades."""
     operations = all_operations(facade).values()
     answers = dict.fromkeys(each.answer for each in operations)
     return {

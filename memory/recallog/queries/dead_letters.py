@@ -33,7 +33,7 @@ async def list_dead_letters(components: Components, progress: Progress | None) -
 
 
 def following(letters: Sequence[DeadLetter], cursor: str | None) -> list[DeadLetter]:
-    """The dead letters behind a cursor, by position. Raises `InvalidArgument` for a cursor of something else."""
+    """The dead letters after a cursor, by position. Raises `InvalidArgument` for a cursor of something else."""
     last: tuple[Position, str] | None = None
     if cursor is not None:
         position, _, name = cursor.partition("/")

@@ -32,7 +32,7 @@ def import_counted() -> Sequence[ModuleType]:
 
 
 async def work(reading: ReadSession, after: str | None = None) -> Page[Work]:
-    """The triggers of a partition that one event each made due, in the order of these events, behind a key."""
+    """The triggers of a partition that one event each made due, in the order of these events, after a key."""
     return await reading.page(due.NOW, "", after=after, limit=WORK_AT_ONCE)
 
 
@@ -53,7 +53,7 @@ async def begun(reading: ReadSession, space: str, trigger: str) -> Answer | None
 
 
 async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> set[str]:
-    """The ids, of triggers that were due, of those that still are; each is given with its space."""
+    """The ids of the given triggers that are still due; each is given with its space."""
     recurring: list[tuple[str, str]] = []
     others: list[tuple[str, str]] = []
     for space, id_ in asked:

@@ -125,7 +125,7 @@ class VisibleEvents:
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
 
     async def present_forms(self, reading: AgentReading, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
-        """By id, of those that stand for a text that a model keeps: the text as it is now; None if the agent may not
+        """By id, for hits that stand for a text of a model: the text as it is now; None if the agent may not
         read it."""
         found: dict[str, RememberedEvent | None] = {}
         for module in _presenting():

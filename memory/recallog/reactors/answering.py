@@ -76,7 +76,7 @@ class Answers:
         self._memory = memory
         self._ledger = ledger
         self._reactors = reactors
-        # Of two reactors for one kind the first one answers: a user's stands before the one that is built in.
+        # If a kind has two reactors, the first one answers: a user's comes before the built-in one.
         self._by_kind = {kind: reactor for reactor in reversed(reactors) for kind in reactor.kinds}
         self._pace = pace or Pace(None)
         self._deadline_seconds = deadline_seconds

@@ -58,7 +58,7 @@ class DueWork(NamedTuple):
     """Some of the triggers that one event each made due in a partition."""
 
     items: Sequence[tuple[str, Work]]
-    """Each behind its key, in the order of these events."""
+    """Each with its key, in the order of these events."""
     last: bool
     """Whether there are no further ones."""
 
@@ -80,7 +80,7 @@ class ReactorMemory(AnswerMemory, Protocol):
         """The triggers of a partition whose time has come; with `spaces`, only in these spaces of it."""
 
     async def work(self, partition: int, group: int, after: str | None) -> DueWork:
-        """The next of the other triggers that are due in a partition, from the first one or behind the key `after`.
+        """The next of the other triggers that are due in a partition, from the first one or after the key `after`.
 
         `group` is the number of a group: 0 for the built-in views. What it reads has processed the whole ledger.
         """
@@ -166,7 +166,7 @@ class ReactorLoop:
         return [each async for found, _ in self._due(scopes, {}, failed, skip_loops=False) for each in found]
 
     def why(self, trigger: str, kind: str) -> str | None:
-        """Why a trigger is not answered, as far as this process knows; None: it is to be answered."""
+        """Why a trigger is not answered, as far as this process knows; None: answer it."""
         reactor = self.answers.reactor_of(kind)
         if reactor is None:
             return "no reactor answers it"
@@ -371,7 +371,7 @@ class ReactorLoop:
     async def _work(
         self, scope: "_Scope", group: int, ends: Sequence[int], begin: "_ReadTo", skip_loops: bool
     ) -> AsyncIterator[tuple[str, list[DueTrigger]]]:
-        """The triggers that events before the end made due, a few at a time behind the last one's key: answers may make
+        """The triggers that events before the end made due, a few at a time after the last one's key: answers may make
         others due."""
         after = begin.get((scope.partition, group))
         while True:
@@ -451,7 +451,7 @@ class _Run:
         self._looked_at: dict[int, int] = {}
         self._read_to: _ReadTo = {}
         self._left_out = False
-        """Whether a reactor had too many triggers that wait: some are to be read again."""
+        """Whether a reactor had too many waiting triggers: some must be read again."""
         self._held = AsyncExitStack()
         self._holds = False
 

@@ -8,7 +8,7 @@ from recallog_schemas.errors import ModelMisconfigured
 
 
 class Misconfigured(Reactor):
-    """Answers nothing: it raises what is wrong with the settings of the reactor in whose place it stands."""
+    """Raises the error of a reactor's settings, in place of that reactor."""
 
     immediate = True
 

@@ -3,7 +3,7 @@
 A fold goes on from the nearest past before the moment that it wants, and leaves one behind at each step of the way. To
 move through the past is then as cheap as a step, and all questions about one moment need one fold.
 
-What is kept has not lost what is erased at present: that is found anew for each question (`time_travel.fold_onto`). A
+A kept past still contains what is erased now: that is found for each question (`time_travel.fold_onto`). A
 past that was folded with keys that are destroyed by now is dropped.
 """
 

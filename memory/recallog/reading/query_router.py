@@ -162,7 +162,7 @@ class QueryRouter:
         return first_read
 
     async def _travel(self, space: str, as_of: AsOf, views: ProjectionGroup) -> ReadSession:
-        """A past of `views`, without what is erased at present."""
+        """A past of `views`, without what is erased now."""
         partition, past = self._ledger.partition_of(space), None
         try:
             await self._check_size(space)

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 FirstRead = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], Awaitable[ReadResult]]
-"""Reads rows and log tails of the generation that is to be read."""
+"""Reads rows and log tails of the generation that queries read."""
 
 
 _STEADY_TRIES = 5
@@ -38,7 +38,7 @@ class Page(Generic[Row]):
 
     @property
     def next(self) -> str | None:
-        """The key behind which the next page begins; None: there is none."""
+        """The key after which the next page begins; None: there is none."""
         return None if self.last or not self.items else self.items[-1][0]
 
     def fitted(self, size: Callable[[Row], int]) -> "Page[Row]":
@@ -138,7 +138,7 @@ class ReadSession:
     ) -> Page[Row]:
         """Up to `limit` rows of one owner whose keys begin with `prefix`, in order of their keys.
 
-        With `newest_first` the greatest key comes first. The page begins behind the key `after`, which need not exist.
+        With `newest_first` the greatest key comes first. The page begins after the key `after`, which need not exist.
         """
         generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
         items: list[tuple[str, Row]] = []

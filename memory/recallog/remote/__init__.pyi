@@ -436,7 +436,7 @@ class Remote:
     """
 
     catalogue = _Called(_Memory.catalogue)
-    """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
+    """All kinds: those of the catalogue, then a page of the kinds that spaces declare, by space and name."""
 
     @property
     def admin(self) -> RemoteAdmin:

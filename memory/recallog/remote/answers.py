@@ -19,7 +19,7 @@ from recallog_schemas.errors import (
 
 PROBLEM = "application/problem+json"
 _ABOUT_ANSWER = frozenset({"type", "title", "status", "detail", "retryable"})
-"""Members of a problem document that are no fields of the error."""
+"""Members of a problem document that are not fields of the error."""
 _GATEWAY = frozenset({502, 503, 504})
 """What a proxy answers if it has no answer of the server."""
 _TEXT_CHARS = 200

@@ -271,7 +271,7 @@ def _job(data: bytes) -> _Job:
     try:
         return _jobs.decode(data)
     except msgspec.MsgspecError as error:
-        raise StorageError(f"the server's answer is no job: {error}. Install the version of the server") from None
+        raise StorageError(f"the server's answer is not a job: {error}. Install the version of the server") from None
 
 
 @cache

@@ -306,7 +306,7 @@ class Items:
     """
 
     list = _Called(_Items.list)
-    """A page of the items of an agent, of all or of those in a namespace and below it.
+    """A page of the items of an agent, of all, or in a namespace and below it.
 
     `cursor` takes the `next` of a page and selects the page after it.
     """
@@ -562,8 +562,8 @@ class Working:
     append = _Called(_Working.append)
     """Add a text to the end of a block, or with `session` of a key of its scratchpad; without one it begins one.
 
-    Raises `Conflict`, and `Refused` for a content that is no text, and for one block or key too many; nothing has
-    changed then.
+    Raises `Conflict`, and `Refused` if the content is not a text or there are too many blocks or keys; nothing
+    has changed then.
     """
 
     get = _Called(_Working.get)
@@ -648,9 +648,9 @@ class Workspace(_WorkspaceShared):
     ) -> WorkspaceExport:
         """Write the documents of an agent's workspace to a folder of this machine, byte by byte as they are.
 
-        Left out, and named in the answer, are documents whose key is no safe path below the folder, whose value is no
-        text, and those whose file has changed since the folder was last imported or exported, unless `overwrite` is
-        set. A file without a document stays.
+        Left out, and named in the answer, are documents whose key is not a safe path below the folder, whose value
+        is not a text, and those whose file has changed since the folder was last imported or exported, unless
+        `overwrite` is set. A file without a document stays.
 
         Raises `InvalidArgument` if the folder is a file.
         """
@@ -982,7 +982,7 @@ class _MemoryShared:
     """
 
     catalogue = _Called(_Memory.catalogue)
-    """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
+    """All kinds: those of the catalogue, then a page of the kinds that spaces declare, by space and name."""
 
     @property
     def consensus(self) -> Consensus:
@@ -1050,8 +1050,8 @@ class Memory(_MemoryShared):
         models: Sequence[Model] | None = None,
         count_accesses: bool = True,
     ) -> None:
-        """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
-        builds when they are first needed.
+        """A memory of built components, for example of `recallog.composition.assemble`, or of a function that
+        builds them when they are first needed.
 
         Without `count_accesses` queries publish no counts of the entries that they show. The other arguments are those
         of `open`. The memory closes the components when it is closed.

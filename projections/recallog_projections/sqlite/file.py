@@ -82,7 +82,7 @@ class SqliteFile:
         """Run `work` in one transaction and return its result.
 
         A damaged file of a disposable format is replaced by a new one, and `work` runs again, unless `keep_damaged`.
-        With `last` the connection is closed afterwards, because `work` has changed the schema behind its back.
+        With `last` the connection is closed afterwards, because `work` has changed the schema without its knowledge.
 
         Raises `StorageError`, and then nothing was written, or `UnknownOutcome`.
         """
@@ -104,7 +104,7 @@ class SqliteFile:
             self._in_use.release()
 
     async def rewrite(self) -> None:
-        """Write the whole file anew in one atomic step, without the pages that belong to nothing.
+        """Rewrite the whole file in one atomic step, without unused pages.
 
         It needs as much free space as the file has, twice. Raises as `run` does.
         """

@@ -9,7 +9,7 @@ from recallog_schemas.kinds.payload import Count, Id, Payload, Reason
 
 
 class UnitErased(Payload):
-    """What was sealed with these keys is erased. Whoever folds the event destroys the keys that are left."""
+    """What was sealed with these keys is erased. Every process that folds the event destroys remaining keys."""
 
     unit: Literal["subject", "entry", "space"]
     """What was erased as a whole."""

@@ -11,7 +11,7 @@ EpisodeRole = Literal["memory", "action", "visitor"]
 ACTION HISTORY, or as words of visitors under VISITOR."""
 Role = Literal["memory", "action", "visitor", "entry", "bookkeeping"]
 """What the events of a kind are: episodes (see `EpisodeRole`), which happened to agents and are in their episodic
-memory; entries, which an agent keeps on purpose; or bookkeeping, which is no memory of any agent."""
+memory; entries, which an agent keeps on purpose; or bookkeeping, which is not a memory of any agent."""
 MEMORY: EpisodeRole = "memory"
 ACTION: EpisodeRole = "action"
 VISITOR: EpisodeRole = "visitor"
@@ -114,6 +114,6 @@ def entry(
 
 
 def bookkeeping(name: str, description: str, payload: type[Payload], content: str = "", **properties: Any) -> Kind:
-    """A kind that is no memory of any agent. It has no text."""
+    """A kind of bookkeeping, which is not a memory of any agent. It has no text."""
     words = frozenset(content.split())
     return Kind(name, description, payload, NO_TEXT, 0.0, recalled=False, role=BOOKKEEPING, content=words, **properties)

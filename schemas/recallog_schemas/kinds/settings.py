@@ -69,7 +69,7 @@ class QualitySettings(Part):
     enabled: bool = False
     """Whether texts are judged before they are retained."""
     min_terms: Annotated[int, Field(ge=0, le=limits.RECALL_TERMS_MAX)] = 3
-    """How many distinct content words a text needs behind its prefix."""
+    """How many distinct content words a text needs after its prefix."""
     deduplicate: bool = False
     """Whether a reactor archives what says the same as a new entry in other words."""
 

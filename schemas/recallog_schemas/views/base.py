@@ -125,7 +125,7 @@ class PageView(ListView[Item]):
 
     @classmethod
     def cursor_of(cls, item: Any) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         raise NotImplementedError
 
     @classmethod
@@ -386,5 +386,5 @@ def indented(text: str) -> str:
 
 
 def continued(text: str) -> str:
-    """`text` with all of its lines indented but for the first one, which continues a line."""
+    """`text` with all of its lines indented except the first one, which continues a line."""
     return "\n  ".join(text.splitlines())

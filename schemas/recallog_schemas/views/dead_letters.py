@@ -36,7 +36,7 @@ class DeadLettersView(PageView[DeadLetter]):
 
     @classmethod
     def cursor_of(cls, item: DeadLetter) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         return f"{item.position}/{item.views}"
 
 

@@ -18,7 +18,7 @@ class PendingTrigger(View):
     kind: str
     """What is due: reflection.due, migration.due (a session ended, whose working memory holds what its agent wants to
     keep), retraction.due (an erasure reaches what was made from its dependents), extraction.due (a turn ended, from
-    which facts are extracted), consolidation.due (entries with a tier are to be moved or archived), summary.due (such
+    which facts are extracted), consolidation.due (entries with a tier must be moved or archived), summary.due (such
     entries were archived), or daily.due (a turn ended, and the daily log of the agent is written); or a name of a
     projection of your own."""
     trigger: str
@@ -55,7 +55,7 @@ class PendingView(PageView[PendingTrigger]):
 
     @classmethod
     def cursor_of(cls, item: PendingTrigger) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         return names.joined(":", item.space, item.agent, item.trigger)
 
 

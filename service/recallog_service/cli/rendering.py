@@ -368,7 +368,7 @@ def _digests(digests: "views.LedgerDigests") -> None:
     if digests.items:
         terminal.print_exactly("\n".join(each.format() for each in digests))
         terminal.note(
-            "keep this where whoever can change the ledger cannot, and compare later: recallog verify --digest "
+            "keep this out of reach of anyone who can change the ledger, and compare later: recallog verify --digest "
             f"{digests[0].format()}"
         )
     else:

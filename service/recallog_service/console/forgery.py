@@ -9,7 +9,7 @@ FIELD = "csrf"
 """The field of a form with the token."""
 
 _OF_PROCESS = secrets.token_bytes(32)
-"""For callers without a key. Their pages are to be loaded again after a restart before their forms can be sent."""
+"""For callers without a key. After a restart, pages must be loaded again before their forms can be sent."""
 
 
 def token_for(key: str | None) -> str:

@@ -126,7 +126,7 @@ async def server_of(
     pages: Pages | None = None,
     tracing: Tracing | None = None,
 ) -> AsyncGenerator[Server]:
-    """A server of a memory, which is to be run with `serve`.
+    """A server of a memory; run it with `serve`.
 
     If the store of the keys cannot be reached, the server waits for it: until then it answers its probes alone.
 

@@ -24,7 +24,7 @@ def text(answer: View, given: Given) -> str:
 
 
 def recalled(answer: RecallView, given: Given) -> str:
-    """One line for each memory, best first; weak ones only if there is no other, and marked as such."""
+    """One line for each memory, best first; weak ones only if there is no other, and marked as weak."""
     hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
     lines = [
         one_line(f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}{_noted(hit)}: {hit.quote}")

@@ -95,7 +95,7 @@ class _Watched:
     cursor: str | None = None
     """The key of the last row of `due.now` whose trigger was sent."""
     more: bool = True
-    """Whether there may be rows behind the cursor."""
+    """Whether there may be rows after the cursor."""
     spaces: set[str] | None = None
     """Where agents may have fallen due by count or time since the last look; None: in all spaces."""
     left: dict[str, str | None] = field(default_factory=dict)
@@ -299,7 +299,7 @@ class TriggerPublisher:
 
     def _room_for(self, watched: _Watched, items: Sequence[tuple[str, Work]], after: str | None) -> list[Work]:
         """The rows, each with its key, that may be sent. Of kinds with too many unanswered triggers, it notes where
-        they are to be read again: behind `after`, or behind the last row before them."""
+        to read them again: after `after`, or after the last row before them."""
         room = []
         of_kind = Counter[str]()
         for key, row in items:

@@ -1,4 +1,4 @@
-"""Keys in a SQLite file, beside the ledger of a folder. Whoever copies the ledger alone copies what nobody can read."""
+"""Keys in a SQLite file, beside the ledger of a folder. A copy of the ledger alone cannot be read."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence

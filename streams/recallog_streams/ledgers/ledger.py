@@ -88,7 +88,7 @@ class Batch(msgspec.Struct, frozen=True):
         return self.records if self.sealed is None else self.sealed
 
     def cut(self, begin: int, end: int) -> "Batch":
-        """The batch of some consecutive records, which are named by their indices, with the holes behind them."""
+        """The batch of some consecutive records, which are named by their indices, with the gaps after them."""
         if begin == 0 and end == len(self.records):
             return self
         return Batch(

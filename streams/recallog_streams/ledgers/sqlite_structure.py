@@ -152,8 +152,8 @@ def _search_problem(connection: sqlite3.Connection) -> str:
 def recompute(connection: sqlite3.Connection, schema: str) -> None:
     """Build everything but the records again, in the transaction of the caller, and point the schema to it.
 
-    The connection must be closed after the commit, since it knows the former schema. The pages of the former trees
-    belong to nothing then, until the file is written anew (VACUUM).
+    The connection must be closed after the commit, since it knows the former schema. The pages of the former
+    trees are then unused until the file is rewritten (VACUUM).
 
     Raises `Damaged` if a record is damaged: an index may be all that still knows its id.
     """

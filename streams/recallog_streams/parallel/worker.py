@@ -203,7 +203,7 @@ def main() -> None:
     """The program of a worker; its argument is the number of the socket's file descriptor."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
     collect_rarely()
-    # When the parent has ended, nothing can be sent, and nothing is to be done.
+    # When the parent has ended, nothing can be sent, and there is nothing to do.
     with suppress(ConnectionError), socket.socket(fileno=int(sys.argv[1])) as connection:
         pipe = Pipe(connection.makefile("rwb"))
         begin = pipe.receive()

@@ -26,7 +26,7 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
     """The due reflections of some spaces, or of all of a partition, by space and agent.
 
     Costs one row for each space in which agents reflect, and one row and two totals for each agent that is due; agents
-    that are not due cost nothing, but for those that are read together with others.
+    that are not due cost nothing, unless they are read together with others.
     """
     due = await _due_anywhere(reading) if spaces is None else await _due_in(reading, spaces)
     for agents in _parts(due):

@@ -21,7 +21,7 @@ JUDGE = Judge(consensus.ConsensusProjection, consensus.REFUSALS, [settings.SPACE
 """Judges which consensus supersedes another."""
 _ENVELOPE = ("session", "audience")
 _WHY = {
-    consensus.UNKNOWN: "{agent} sees no consensus {unseen}. Find the ids of those that it sees: recallog consensus "
+    consensus.UNKNOWN: "{agent} sees no consensus {unseen}. Find the ids that it sees with: recallog consensus "
     "find-similar",
     consensus.OWN: "the consensus {id} cannot supersede itself",
     consensus.ENDED: "the consensus {ended} is superseded already, and only two that hold can be linked. Find the one "

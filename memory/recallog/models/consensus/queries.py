@@ -77,7 +77,7 @@ async def find_similar(reading: AgentReading, topic: str, limit: int, min_confid
 
 
 async def page(reading: AgentReading, limit: int, cursor: str | None) -> ConsensusPage:
-    """The consensuses that `agent` may see behind the id `cursor`, the greatest id first."""
+    """The consensuses that `agent` may see after the id `cursor`, the greatest id first."""
     space, agent = reading.space, reading.agent
 
     async def read(session: AgentReading) -> ConsensusPage:
@@ -195,8 +195,8 @@ def _dissent_view(
 
 
 def _newest_before(offset: int, on_topic: Sequence[_Keyed]) -> str | None:
-    """The consensus that a dissent by topic is about: of those on its topic, in the order of the ledger, the last one
-    before it, or else the first one after it."""
+    """The consensus that a dissent by topic is about: the last one on its topic before it in the ledger,
+    or else the first one after it."""
     before = [mention.id for key, mention in on_topic if key < view.key_of(offset)]
     if before:
         return before[-1]
@@ -259,7 +259,7 @@ class _Scan(Generic[Row]):
     owner: str
     newest_first: bool = True
     after: str | None = None
-    """The key behind which they begin."""
+    """The key after which they begin."""
 
 
 async def _rows(

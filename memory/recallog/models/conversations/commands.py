@@ -42,7 +42,7 @@ _APPENDED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A message that is to be added."""
+    """A message to add."""
 
     message: Mapping[str, Any]
     path: str
@@ -78,7 +78,7 @@ class _Present:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Messages that are to be added to a conversation."""
+    """Messages to add to a conversation."""
 
     messages: Sequence[Mapping[str, Any]]
     continues: bool

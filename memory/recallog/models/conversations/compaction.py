@@ -25,7 +25,7 @@ EXTRACTIVE = "extractive"
 """The author of a summary that was made without a model."""
 
 Summarise = Callable[[Sequence[Message]], str]
-"""From the messages that are to be replaced, oldest first, to a summary. A former summary is the first of them."""
+"""From the messages to replace, oldest first, to a summary. A former summary is the first of them."""
 
 _SENTENCES = "\n\nSaid word for word:\n"
 _QUESTION = "\n\nNot answered yet:\n"
@@ -69,7 +69,7 @@ class Plan:
     former: Summary | None
     """The summary of the compaction before."""
     head: Sequence[Message]
-    """The messages that are replaced; none: nothing is to be compacted."""
+    """The messages that are replaced; none: there is nothing to compact."""
     kept: Sequence[Message]
 
     @property
@@ -78,7 +78,7 @@ class Plan:
         return self.head if self.former is None else [message_of(self.former.text), *self.head]
 
     def without(self, newest: int) -> "Plan":
-        """The plan that leaves the newest messages of those that it replaces."""
+        """A plan that replaces fewer messages: it leaves the newest ones."""
         end = len(self.head) - newest
         return replace(self, head=self.head[:end], kept=[*self.head[end:], *self.kept])
 

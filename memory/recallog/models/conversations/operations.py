@@ -234,7 +234,7 @@ class Conversation(FacadePart):
         return self._written.get(self._access.components.ledger.partition_of(space))
 
     async def _removed(self, space: str, agent: str, removed: "Removed", *, erase: bool) -> "MessagesRemoved":
-        """The answer about messages that were taken out, which are erased if they are to be."""
+        """The answer about removed messages, which are also erased on request."""
         answer = await self._noted(removed.answer)
         if not erase or not removed.events:
             return answer

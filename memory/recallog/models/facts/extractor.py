@@ -36,7 +36,7 @@ class Utterance:
     agent: str
     """Who said or wrote it: "I" in the text."""
     id: str | None = None
-    """The id of its event; None for a text that is no event."""
+    """The id of its event; None if the text is not an event."""
     kind: str | None = None
     """The kind of its event."""
     at: datetime | None = None

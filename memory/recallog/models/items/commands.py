@@ -26,7 +26,7 @@ _WHY = {
     f"{items_limits.SCRATCHPAD_KEYS_MAX} in a scratchpad; delete one first",
     items.UNKNOWN: "there is no item {path}",
     items.NOT_TEXT: "{path} holds no text, and a text can be added to a text only; use put",
-    items.NOT_QUEUE: "{path} is no queue: only a list in a scratchpad can be drained",
+    items.NOT_QUEUE: "{path} is not a queue: only a list in a scratchpad can be drained",
     items.TOO_LARGE: f"the value of {{path}} would exceed {limits.ITEM_VALUE_BYTES_MAX:,} bytes, or "
     f"{items_limits.SCRATCHPAD_CHARS_MAX:,} characters in a scratchpad; keep it in parts",
 }
@@ -139,7 +139,7 @@ def _check_keys(address: Address, keys: Mapping[str, str]) -> None:
 async def _refused(
     access: MemoryAccess, address: Address, changed: Event, reason: str, position: Position | None
 ) -> ItemChange:
-    """The answer to a change that was refused, or would be. Only that there is nothing to delete is no error."""
+    """The answer to a change that was refused, or would be. Deleting what does not exist is not an error."""
     if reason == items.UNKNOWN and changed.kind == "item.deleted":
         return ItemChange(changed=False, id=changed.id if position else None, position=position, item=None)
     raise await refusal(access, address, changed, reason)
@@ -155,6 +155,6 @@ async def refusal(access: MemoryAccess, address: Address, changed: Event, reason
     now = f"has version {found.item.version} (SHA-256 {found.item.sha256})" if found.item else "does not exist"
     expected = "that there is none" if base == 0 else f"version {base}" if isinstance(base, int) else f"SHA-256 {base}"
     return Conflict(
-        f"{address.path} {now}, but the change relies on {expected}. Read it again, and make the change anew",
+        f"{address.path} {now}, but the change relies on {expected}. Read it again, and repeat the change",
         version=found.item.version if found.item else 0,
     )

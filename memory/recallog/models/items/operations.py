@@ -161,7 +161,7 @@ class Items(FacadePart):
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
     ) -> "ItemsPage":
-        """A page of the items of an agent, of all or of those in a namespace and below it.
+        """A page of the items of an agent, of all, or in a namespace and below it.
 
         `cursor` takes the `next` of a page and selects the page after it.
         """

@@ -31,7 +31,7 @@ async def get(reading: AgentReading, namespace: Sequence[str], key: str) -> Item
 async def page(
     reading: AgentReading, namespace: Sequence[str], limit: int, cursor: str | None, *, newest_first: bool
 ) -> ItemsPage:
-    """The items of an agent in `namespace` and below it, behind `cursor`. Raises `InvalidArgument` for a cursor of
+    """The items of an agent in `namespace` and below it, after `cursor`. Raises `InvalidArgument` for a cursor of
     other pages."""
     space, agent = reading.space, reading.agent
     prefix = items.newest_prefix(namespace) if newest_first else items.prefix_of(namespace)

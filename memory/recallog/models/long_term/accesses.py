@@ -177,7 +177,7 @@ def _asks_for_entries(arguments: Mapping[str, Any]) -> bool:
 
 
 def _of_context(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:
-    """The entries that the prompt shows. One without entries was no lookup of them."""
+    """The entries that the prompt shows. A prompt without entries does not count as a lookup."""
     return answer.entries or None
 
 

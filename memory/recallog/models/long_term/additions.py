@@ -11,7 +11,7 @@ class EntryAddition:
     """What one model adds to entries. A model overrides what it needs."""
 
     async def tiers_of(self, reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, str]:
-        """The tiers that live entries are in, by offset, of those that have one."""
+        """The tiers of live entries that have one, by offset."""
         return {}
 
     async def linked(
@@ -30,7 +30,7 @@ def _built_in() -> Sequence[EntryAddition]:
 
 
 async def tiers_of(reading: ReadSession, rows: Iterable[EntryRow]) -> Mapping[int, str]:
-    """The tiers that live entries are in, by offset, of those that have one."""
+    """The tiers of live entries that have one, by offset."""
     live, found = list(rows), dict[int, str]()
     for addition in _built_in():
         found |= await addition.tiers_of(reading, live)

@@ -2,9 +2,9 @@
 
 Vectors hardly see the detail in which two facts differ. So two texts agree only if each word of one is a word of the
 other, or a synonym in the tables of `vocabulary`: numbers, quantities, dates, identifiers, names, negations,
-comparatives and tenses are words like others. Their order is the same, but for a time or a phrase at the beginning that
-may stand at the end, a passive, "X is Y" and "Y is X", and two names around "and". In doubt two texts do not agree. The
-tables are of English and Chinese; words of other languages have no synonyms.
+comparatives and tenses are words like others. Their order is the same, except for a time or a phrase at the beginning
+that may come at the end, a passive, "X is Y" and "Y is X", and two names around "and". In doubt two texts do not agree.
+The tables are of English and Chinese; words of other languages have no synonyms.
 """
 
 import re

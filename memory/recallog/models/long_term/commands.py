@@ -60,8 +60,8 @@ _WHY = {
     tables.RETRACTED: "the entry {id} is retracted, and cannot be changed any more; retain a new one",
     tables.ARCHIVED: "the entry {id} is archived; restore it first, or retain a new one",
     tables.ERASED: "the entry {id} is erased; retain a new one",
-    tables.DUPLICATE: "{id} is no entry: its text was one already",
-    tables.REFUSED: "{id} is no entry: it was refused",
+    tables.DUPLICATE: "{id} is not an entry: another entry has its text",
+    tables.REFUSED: "{id} is not an entry: it was refused",
     tables.SOURCE_ERASED: "the entry {id} was made from one that is erased; retain a new one without it",
     tables.DEPENDENTS: "a source of {id} has as many dependents as it may have; forget or retract one of them first",
 }
@@ -80,7 +80,7 @@ class _Look:
     """What the views would make of a text now."""
 
     answer: Retained | None
-    """The answer if nothing is to be written."""
+    """The answer if there is nothing to write."""
     nearest: NearestEntry | None = None
     """The entry that is most similar to the one that would be stored."""
     supersedes: tuple[str, ...] = ()

@@ -114,7 +114,7 @@ def _of_entry(agent: str, entry: FoundEntry, sections: Sequence[str]) -> _Verdic
     if ref.owner != agent and entry.readable_by(agent) is None:
         return _Verdict("not_visible", f"it is an entry of another agent, which {agent} may not read")
     if ref.status == tables.DUPLICATE:
-        return _Verdict("entry", f"it is no entry of its own: {ref.of} has the same text, or nearly the same")
+        return _Verdict("entry", f"it has no entry of its own: {ref.of} has the same text, or nearly the same")
     if row is None or ref.status != tables.LIVE:
         return _Verdict("entry", f"it is {ref.status}" + (f": {ref.reason}" if ref.reason else ""))
     return _Verdict("entry", "it is kept on purpose: in no window and without salience, and found by recall")
@@ -181,7 +181,7 @@ def _by_salience(ranking: Ranking, rank: int | None, newer: int | None, sections
         scored = len(ranking.memories)
         older = "more" if newer is None else f"{newer:,}"
         return _Verdict(
-            "outscored", f"only the newest {scored:,} events are scored, and of those it may see {older} are newer"
+            "outscored", f"only the newest {scored:,} events are scored; of the events that it may see, {older} are newer"
         )
     of = f"it ranks {rank:,} of {len(ranking.memories):,} by salience"
     if rank <= ranking.top_k:

@@ -18,7 +18,7 @@ TierStrategy = Annotated[
 ]
 QueryTime = Annotated[OptionalTime, Field(description="Time of the question; default: that of the agent.")]
 PlanTime = Annotated[OptionalTime, Field(description="Time of the plan; default: that of the clock.")]
-NewTier = Annotated[Tier, Field(description="The tier that it is to be in.")]
+NewTier = Annotated[Tier, Field(description="The tier to move it to.")]
 
 
 class OutcomeOptions(TypedDict, total=False):

@@ -32,8 +32,8 @@ def address(space: str, agent: str, label: str, session: str | None) -> Address:
 async def write_document(access: MemoryAccess, space: str, agent: str, text: str, base: str | None) -> DocumentChange:
     """Publish the difference between the document and `text` at once.
 
-    Raises `InvalidArgument` for a text that is no document or was cut, `Refused`, and with `base` `Conflict` if another
-    change came first.
+    Raises `InvalidArgument` for a text that is not a document or was cut, `Refused`, and with `base` `Conflict` if
+    another change came first.
     """
     contents = _contents(text)
 

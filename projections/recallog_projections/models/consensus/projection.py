@@ -47,7 +47,7 @@ class ConsensusRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data: bytes
     """Its event in the ledger."""
     supersedes: tuple[str, ...] = ()
-    """The ids of those that it supersedes."""
+    """The ids of the consensuses that it supersedes."""
     superseded_by: str | None = None
     """The id of the one that supersedes it."""
 

@@ -174,7 +174,7 @@ def _name(run: list[str], text: str, start: int) -> Iterator[str]:
 
 
 def _leads(word: str) -> bool:
-    """Whether it belongs to no name behind it."""
+    """Whether it belongs to no name that follows."""
     lower = word.lower()
     return lower in ACRONYMS or (lower in FUNCTION_WORDS and (len(word) == 1 or not word.isupper()))
 

@@ -46,7 +46,7 @@ class Graph:
 
 
 class Place(NamedTuple):
-    """Where a live entry stands in the graphs."""
+    """Where a live entry is in the graphs."""
 
     space: str
     fact: Fact

@@ -16,7 +16,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     offset: int
     """The offset of the event that retained it."""
     owner: str
-    """Its owner, under whom its row stands."""
+    """Its owner, who is in the key of its row."""
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -33,7 +33,7 @@ def daily_key(day: date) -> str:
 
 
 def with_block(namespace: Sequence[str], key: str, before: str | None, lines: str, day: date) -> str:
-    """The text of an item with a block of facts behind it.
+    """The text of an item, followed by a block of facts.
 
     `before` is its text, None if it does not exist; `lines` are the facts, without a line break at the end; `day` is
     the date of the event that brings them. A daily document gets a heading and the lines, and is compacted;

@@ -147,7 +147,7 @@ def session_namespace(session: str) -> tuple[str, str]:
 
 
 def session_of(namespace: Sequence[str]) -> str | None:
-    """The session that a namespace is the scratchpad of; None if it is none."""
+    """The session that a namespace is the scratchpad of; None if it is not a scratchpad."""
     return namespace[1] if len(namespace) == 2 and namespace[0] == SESSION else None
 
 
@@ -235,7 +235,7 @@ class _Change:
         return _cut(value), ()
 
     def _appended(self, key: str, row: ItemRow | None, text: str) -> tuple[Any, Sequence[int]]:
-        """The value with `text` behind it; for a queue, with the version of each element."""
+        """The value, followed by `text`; for a queue, with the version of each element."""
         in_session = session_of(self._namespace) is not None
         before = value_of(row) if row is not None else [] if in_session and key == PENDING else ""
         if isinstance(before, str):

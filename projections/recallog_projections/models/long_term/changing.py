@@ -200,7 +200,7 @@ def _lost_source(rows: Rows, space: str, ref: EntryRef) -> str | None:
 
 
 def _retract_dependent(rows: Rows, record: Record, dependent: str, source: str) -> None:
-    """Retract a live entry, whoever owns it, because `source` is erased."""
+    """Retract a live entry of any owner, because `source` is erased."""
     ref = linking.verdict(rows, record.event.space, dependent)
     row = linking.live(rows, record.event.space, ref)
     ended = msgspec.structs.replace(ref, status=tables.RETRACTED, reason=tables.SOURCE_ERASED, of=source)

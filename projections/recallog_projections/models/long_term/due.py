@@ -20,7 +20,7 @@ _ERASED = "memory.erased"
 class Migrations:
     """When a session ends, what its agents want to keep of their working memory is to become entries.
 
-    The texts of the trigger are those to keep, each with the path where it stands in working memory. What an agent has
+    The texts of the trigger are those to keep, each with its path in working memory. What an agent has
     had as an entry is left out: it would be refused.
     """
 
@@ -91,7 +91,8 @@ def _retracted(rows: Rows, record: Record) -> list[str]:
 
 
 class Deduplications:
-    """If the agent is set to it, a new text is to be compared with its others. The entry of the trigger has it."""
+    """If the agent's settings say so, a new text is due for comparison with its other texts. The entry of the trigger
+    has it."""
 
     name: ClassVar[str] = "deduplications"
     version: ClassVar[int] = 1

@@ -1,7 +1,7 @@
 """The texts of working memory that an agent wants to keep when a session ends.
 
-A line qualifies that begins with LESSON, STRATEGY, INFO, INSIGHT or NOTE and a colon, in any case, with something
-behind it. Strings at any depth of a value are judged line by line. Keys that begin with `_` are skipped, with all below
+A line qualifies that begins with LESSON, STRATEGY, INFO, INSIGHT or NOTE and a colon, in any case, followed by
+a text. Strings at any depth of a value are judged line by line. Keys that begin with `_` are skipped, with all below
 them.
 """
 

@@ -12,7 +12,7 @@ from functools import cache
 from recallog_projections.models.long_term import vocabulary
 
 _CHARS_MAX = 1_000
-"""A longer text is no single statement, and costs time."""
+"""A longer text is not a single statement, and costs time."""
 HAN = re.compile("[\u4e00-\u9fff]")
 KANA = re.compile("[\u3040-\u30ff]")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -107,7 +107,7 @@ def _ungrouped(found: re.Match[str]) -> str:
 
 
 def _counted(found: re.Match[str]) -> str:
-    """A number in words as digits; the words, if they are no number."""
+    """A number in words as digits; the words, if they are not a number."""
     ones, tens = (line.split() for line in vocabulary.lines("numbers"))
     ten, one, alone, half = found.groups()
     number = 20 + 10 * tens.index(ten.lower()) if ten else 0
@@ -141,7 +141,7 @@ def _time(found: re.Match[str], minutes: str | None, is_late: bool) -> str:
 
 
 def _measured(found: re.Match[str]) -> str:
-    """The unit; as it stands, if its capitals may say another one."""
+    """The unit; as written, if its capitals may name another unit."""
     unit = _units().get(found[1]) or (_units().get(found[1].lower()) if len(found[1]) > 3 else None)
     return found[0] if unit is None else unit if unit == "%" else f" {unit}"
 

@@ -18,7 +18,8 @@ class Plans(Protocol):
 
 
 def apply(rows: Rows, record: Record, plans: Plans) -> None:
-    """Archive those of the entries that the plan may still archive. Others stay, without a refusal: it is no error."""
+    """Archive those of the entries that the plan may still archive. Others stay; this is neither refused nor an
+    error."""
     event = record.event
     for id_, planned in _archivals(record).items():
         if plans.may_archive(rows, event, planned):

@@ -226,7 +226,7 @@ STATEMENTS = Table("entries.statements", Statements)
 """Live facts and lessons by what they are about, at (space, owner, `linking.statements_key`). Of those with one key at
 most `long_term_limits.ENTRY_TWINS_MAX` are listed."""
 KEPT = Table("entries.kept", Mark)
-"""Texts that may stand in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
+"""Texts that may be in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
 (space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
 corrected, retracted, given away or forgotten does not come back by itself."""
 TYPES = Table("entries.types", Live)

@@ -19,9 +19,9 @@ _SUMMARY = "summary"
 
 
 class Summaries:
-    """What a plan has archived is to be summarised, if it was more than one entry. When one of these is erased, which
-    retracts the summary, the others are to be summarised again. The entries of the trigger are those to summarise, in
-    the order of the plan."""
+    """A summary is due for the entries that a plan has archived, if there are several. When one of these is erased,
+    which retracts the summary, a new summary of the others is due. The entries of the trigger are those to summarise,
+    in the order of the plan."""
 
     name: ClassVar[str] = "summaries"
     version: ClassVar[int] = 1

@@ -1,8 +1,9 @@
 """The projection of tiers: which tier each entry is in, and what makes it move.
 
-An entry that was retained with a tier has a row while it lives, and so has one that its owner has given a tier. One
-that is restored has its tier again, and ages anew. The fold decides nothing that depends on the time: a plan that has
-looked at the clock says in `memory.consolidated` what is to move, and the fold moves what nothing has touched since.
+An entry that was retained with a tier has a row while it lives, and so has one that its owner has given a tier. A
+restored entry has its tier again, and its age begins again. The fold decides nothing that depends on the time: a plan
+that has looked at the clock says in `memory.consolidated` what is to move, and the fold moves what nothing has touched
+since.
 """
 
 from collections.abc import Sequence
@@ -169,7 +170,7 @@ def _counted(agent: AgentTiers, row: TierRow, more: int) -> AgentTiers:
 
 
 def _arrived(before: AgentTiers, after: AgentTiers, tier: str, at: int, limits: TierSettings) -> AgentTiers:
-    """The row of an agent when an entry has come to a tier: if it has too many now, a plan is due."""
+    """The row of an agent when an entry has entered a tier: if it has too many now, a plan is due."""
     if not before.entries and before.planned_at is None:
         after = msgspec.structs.replace(after, since=at)
     if getattr(after, tier) > getattr(limits.max, tier):
@@ -216,7 +217,7 @@ def _plan(rows: Rows, record: Record) -> None:
 
 
 def _moved(rows: Rows, row: TierRow, to: str, at: int, plan: int | None) -> TierRow:
-    """The row of an entry in another tier: what counts since the last move begins anew."""
+    """The row of an entry in another tier: what is counted since the last move begins again."""
     use = rows.get(uses.ROWS, row.space, row.owner, entries.key_of(row.offset))
     return msgspec.structs.replace(
         row,
@@ -248,7 +249,7 @@ def _move_by_owner(rows: Rows, record: Record) -> None:
 
 def _begin(rows: Rows, record: Record, entry: EntryRow, to: str | None) -> None:
     """Give an entry the tier `to`. One that is restored has the tier that it had when it was archived, if `to` is None,
-    and ages anew, since it would be archived again otherwise."""
+    and its age begins again, since it would be archived again otherwise."""
     address, at = (entry.space, entry.owner, entries.key_of(entry.offset)), record.time
     ended = rows.get(tables.ENDED, *address)
     if ended is not None:

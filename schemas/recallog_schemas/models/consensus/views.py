@@ -41,7 +41,7 @@ class ConsensusView(View):
     rounds: int | None
     """How many rounds the debate had."""
     supersedes: tuple[str, ...]
-    """The ids of those that it replaces, and that the reader may see."""
+    """The ids of the consensuses that it replaces and that the reader may see."""
     superseded_by: str | None
     """The id of the one that replaces it. None: it holds."""
     agent: str

@@ -1,4 +1,4 @@
-"""The payloads of conversations: messages that are no episodes, turns, removed messages, and compacted histories."""
+"""The payloads of conversations: messages that are not episodes, turns, removed messages, and compacted histories."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from recallog_schemas.kinds.payload import Count, Encoded, Id, Label, Payload, P
 
 
 class MessageAdded(Payload):
-    """A message of a conversation that is no episode: instructions, or calls of tools whose results follow."""
+    """A message of a conversation that is not an episode: instructions, or calls of tools whose results follow."""
 
     message: dict[str, Any]
     """The message, in the form of OpenAI's chat completions."""

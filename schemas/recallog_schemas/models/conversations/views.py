@@ -87,7 +87,7 @@ class MessagesRemoved(Bounded):
     position: Position | None
     """The position of the last event that was written. None: nothing was written."""
     erasure: ErasureReport | None = Field(default=None, exclude_if=lambda erasure: erasure is None)
-    """What of them was erased; left out if nothing was to be."""
+    """What of them was erased; left out if no erasure was requested."""
 
     @property
     def ok(self) -> bool:

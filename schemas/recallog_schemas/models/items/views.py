@@ -82,7 +82,7 @@ class ItemChange(View):
     item: ItemView | None
     """The item as it is now; None if there is none. Where its position is another one, it has changed again since."""
     erasure: ErasureReport | None = Field(default=None, exclude_if=lambda erasure: erasure is None)
-    """What of it was erased; left out if nothing was to be."""
+    """What of it was erased; left out if no erasure was requested."""
 
     @property
     def ok(self) -> bool:

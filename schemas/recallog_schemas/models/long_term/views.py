@@ -70,7 +70,7 @@ class EntryView(Standing):
 
     @property
     def labelled(self) -> str:
-        """The text in one line, behind its label if it has one."""
+        """The text in one line, after its label if it has one."""
         return " ".join(part for part in (self.label, one_line(self.text)) if part)
 
     def format(self) -> str:
@@ -129,14 +129,14 @@ _NOT_RETAINED = {
     "source_erased": "one of the entries that it is based on is erased",
     "dependents": "too many entries are based on one of its sources",
     "too_large": "keep it in parts",
-    "action": "the quality gate of the agent lets no log of actions pass; say what follows from it",
+    "action": "the quality gate of the agent rejects action logs: state the lesson instead",
     "min_terms": "the quality gate of the agent asks for more content words",
 }
 """By the reason of a text that was not retained: what it means, or what to do."""
 
 
 class Retained(View):
-    """What became of a text that was to be retained."""
+    """The outcome of retaining a text."""
 
     id: str | None
     """The id of the entry that has the text now: a new one, or the one that it duplicates. None: there is none."""
@@ -447,7 +447,7 @@ class Deduplicated(Bounded):
     proposed: tuple[NearDuplicate, ...]
     """What may be merged, in the order in which it was found."""
     merged: tuple[str, ...]
-    """The ids of the entries that were archived: none unless the proposals were to be applied."""
+    """The ids of the entries that were archived: none unless the proposals were applied."""
     compared: int
     """How many entries were compared."""
     position: Position | None

@@ -83,8 +83,8 @@ class Explanation(OfEvent):
     in_episodic: bool
     """Whether the event is among the newest `window` events."""
     newer: int | None
-    """The number of newer events that the agent may see, also of those that the views have dropped: then the space is
-    folded up to the event. None if the agent may not see the event, or if the space is too large to be folded."""
+    """The number of newer events that the agent may see, including events that the views have dropped: then the space
+    is folded up to the event. None if the agent may not see the event, or if the space is too large to be folded."""
     window: int
     """The number of events in the agent's episodic view."""
     in_salient: bool

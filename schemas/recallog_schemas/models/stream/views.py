@@ -14,7 +14,7 @@ class StreamMemory(View):
     id: str
     """The id of its event; of an insight, that of the reflection."""
     type: Literal["observation", "reflection", "insight"]
-    """An insight is a sentence of a reflection; whatever is no reflection is an observation."""
+    """An insight is a sentence of a reflection; everything else is an observation."""
     text: str
     """What it says."""
     kind: str
@@ -97,7 +97,7 @@ class StreamSummary(OfAgent):
 
     @property
     def ok(self) -> bool:
-        """Whether the summary is an entry, if it was to be stored."""
+        """Whether the summary is stored as an entry."""
         return self.stored is None or self.stored.ok
 
     def format(self) -> str:

@@ -70,7 +70,7 @@ class KafkaAddress:
 
     def __post_init__(self) -> None:
         if _TOPIC.fullmatch(self.topic) is None or self.topic in (".", ".."):
-            raise SettingsError(f"{self.topic!r} is no name of a topic: letters, digits and . _ - , at most 249")
+            raise SettingsError(f"{self.topic!r} is not a name of a topic: letters, digits and . _ - , at most 249")
         for name in _NUMBERS:
             number = getattr(self, name)
             if number is not None and number < 1:

@@ -1,6 +1,6 @@
 """The log of Kafka's client: aiokafka writes a line for each attempt to connect, many a second while a broker is away.
 
-Its warnings and errors go to the logger `recallog.kafka`, each kind of them once a minute, with the number of those
+Its warnings and errors go to the logger `recallog.kafka`, each kind of them once a minute, with the number of messages
 that were left out. Handlers that a program has added to the logger `aiokafka` itself still get all lines.
 """
 

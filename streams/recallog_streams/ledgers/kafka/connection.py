@@ -34,7 +34,7 @@ _NO_ANSWER: Final = (
     RequestTimedOutError,  # aiokafka's own, if a broker does not answer
     StaleMetadata,
 )
-"""Errors that are no answers of the cluster."""
+"""Errors that do not come from the cluster."""
 
 
 class Connection:

@@ -94,7 +94,7 @@ class ConsumerGroupSource(RecordSource):
         consumer.subscribe([self._address.topic], listener=_Pausing(consumer))
         try:
             # It waits for the group without a limit. After an outage the group has the members of before until their
-            # sessions end; whoever gave up earlier would be one more.
+            # sessions end; a process that gave up earlier would be one more.
             async with asyncio.timeout(self._address.timeout_seconds + 2 * SESSION_SECONDS):
                 await consumer.start()
         except BaseException as error:
