@@ -774,7 +774,7 @@ class Memory(Parts):
             await self.catch_up_index(partition=await self.admin.partition_of(space))
         found = await self._access.of_agent(space, agent, options, retrieval.recall.recall, recall_query)
         if wait_index and found.index is None and found.degraded is not None:
-            raise IndexUnavailable(f"the index was waited for, and cannot answer: {found.degraded}")
+            raise IndexUnavailable(f"the index cannot answer after waiting for it: {found.degraded}")
         return found
 
     @operation(example="recallog entries village baker e-17 e-23 --json", gen_ai=GenAi.SEARCH, records="entries")
@@ -1040,7 +1040,7 @@ def _check_reactors(given: object) -> None:
             raise InvalidArgument(message, path=path, rule="is_instance_of")
         for kind in each.kinds:
             if answered.setdefault(kind, index) != index:
-                message = f"{path}: reactors.{answered[kind]} answers {kind} too; each kind of triggers has one reactor"
+                message = f"{path}: reactors.{answered[kind]} answers {kind} too; each kind of trigger has one reactor"
                 raise InvalidArgument(message, path=path, rule="unique")
 
 

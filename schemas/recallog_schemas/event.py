@@ -98,7 +98,7 @@ def _check_json(value: object, path: str, depth: int = 0) -> None:
         return
     if isinstance(value, int):
         if not -limits.INTEGER_MAX - 1 <= value <= limits.INTEGER_MAX:
-            raise _not_json("integer_range", path, "an integer must fit 64 bits; send it as a string")
+            raise _not_json("integer_range", path, "an integer must fit into 64 bits; send it as a string")
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise _not_json("finite_number", path, "NaN and infinity are not JSON; leave the field out")

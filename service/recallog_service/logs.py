@@ -55,7 +55,7 @@ def event(message: str, **fields: Any) -> None:
 
 def defect(error: BaseException, request_id: str) -> InvariantViolation:
     """Log where an unexpected error was raised, and return the message for the client."""
-    _log.error("a request has failed by a defect", extra={FIELDS: {"request": request_id, **_raised(error)}})
+    _log.error("a request failed because of a defect", extra={FIELDS: {"request": request_id, **_raised(error)}})
     return InvariantViolation(f"a defect of the server, logged as {request_id}; report it with the lines of the log")
 
 

@@ -85,7 +85,7 @@ class Metrics:
             registry=self._registry,
         )
         self._answering = Gauge("recallog_reactions_now", "Triggers that are being answered.", registry=self._registry)
-        self._ticks = Counter("recallog_ticks", "Silent spaces in which time was passed.", registry=self._registry)
+        self._ticks = Counter("recallog_ticks", "Silent spaces in which time passed.", registry=self._registry)
 
     def processed(self, processed: ProcessedBatch) -> None:
         """A batch was committed, or refused."""

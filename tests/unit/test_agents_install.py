@@ -141,7 +141,7 @@ def test_a_hook_of_the_user_in_our_group_stays(tmp_path: Path) -> None:
         ('{"hooks": []}', "hooks should be an object"),
         ('{"hooks": {"Stop": {}}}', "hooks.Stop should be an array"),
         ('{"hooks": {', "line 1"),
-        ("[]", "the file should be an object"),
+        ("[]", "the file should contain a JSON object"),
         ('{"hooks": {}, "hooks": {}}', "is there twice"),
     ],
 )

@@ -152,7 +152,7 @@ def test_codex_keeps_what_its_user_added_to_the_server(tmp_path: Path) -> None:
     [
         ("claude-code", b'{"mcpServers": {', "line 1, column 17"),
         ("claude-code", b'{\n  "a": 1\n  "b": 2\n}', "line 3, column 3: expected a comma or }"),
-        ("claude-code", b"[]", "the file should be an object"),
+        ("claude-code", b"[]", "the file should contain a JSON object"),
         ("cursor", b'{"mcpServers": []}', "mcpServers should be an object"),
         ("vscode", b'{"servers": {}, "servers": {}}', "is there twice"),
         ("vscode", b'{"inputs": 1}', "inputs should be an array"),

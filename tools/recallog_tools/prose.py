@@ -58,7 +58,7 @@ _ORDERED = "one|last|first|cursor|key|record|row|verb|id|event|item|newest|closi
 RULES = (
     _rule(
         "is-no",
-        rf"(?<!here )\b{_TO_BE} no (?!longer\b|more than\b|less\b|better\b|worse\b|match\b|summary\b)(?=[a-z`\"])",
+        rf"(?<!here )\b{_TO_BE} no (?!longer\b|more than\b|less\b|better\b|worse\b|match\b|summary\b)(?=[a-z`\"]|$)",
         '"is not a …", "are not …"',
     ),
     _rule("is-none", rf"(?<!here )\b{_TO_BE} none\b(?! of (?:them|the|its)\b)", '"is not one", or name the case'),

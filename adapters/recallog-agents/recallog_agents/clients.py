@@ -210,7 +210,7 @@ class _JsonClient(Client):
 def _object(text: str) -> jsonc.Value:
     found = jsonc.parse(text)
     if not isinstance(found.value, dict):
-        raise ValueError("the file should be an object")
+        raise ValueError("the file should contain a JSON object")
     return found
 
 

@@ -50,7 +50,7 @@ class Change:
         if _content(self.path) != self.before:
             raise RecallogError(f"{self.path} has changed meanwhile, and was left as it is; run the command again")
         if self.before is not None and not (os.access(target, os.W_OK) and target.stat().st_mode & _WRITABLE):
-            raise RecallogError(f"{self.path} is read-only; nothing was written. Let yourself write it first")
+            raise RecallogError(f"{self.path} is read-only; nothing was written. Make it writable first")
 
     def write(self) -> Path | None:
         """Write the file, and return its backup; None if there was no file, or if an earlier backup is restored.
@@ -115,7 +115,7 @@ class ServerPart(Part):
         if self.name not in servers:
             return None
         if not is_ours(servers[self.name]):
-            remedy = "it was left as it is; --name gives or takes one with another name"
+            remedy = "it was left as it is; --name selects another name"
             raise RecallogError(f"the server {self.name} in the file is not one of Recallog; {remedy}")
         return ServerPart(self.client, self.name, servers[self.name])
 
@@ -249,7 +249,7 @@ class _Reading:
 def _check(part: Part, before: str, after: str) -> None:
     """Raise `ValueError` if more than a part has changed: a file may be written in a way that is not foreseen."""
     if part.rest(before) != part.rest(after):
-        raise ValueError("it is written in a way in which it cannot be changed without a risk; change it by hand")
+        raise ValueError("its form cannot be changed safely; change it by hand")
 
 
 def _content(path: Path) -> bytes | None:

@@ -196,7 +196,7 @@ def _events(text: str) -> Mapping[str, list[Any]]:
 def _object(text: str) -> Mapping[str, Any]:
     found = jsonc.parse(text).value
     if not isinstance(found, dict):
-        raise ValueError("the file should be an object")
+        raise ValueError("the file should contain a JSON object")
     return found
 
 

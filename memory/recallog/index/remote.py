@@ -435,7 +435,7 @@ def _ended(code: int, log: Path) -> str:
         with contextlib.suppress(ValueError):
             how = signal.Signals(-code).name
     if log.parent.exists() and not has_room(log.parent, OPENING_BYTES_MIN):
-        then = f". The disk of {log.parent} is full: free some space, and the index goes on by itself"
+        then = f". The disk of {log.parent} is full: free some space, and the index continues"
     elif how in _CRASHES:
         then = f". A file in {log.parent} may be damaged: try again; after some crashes the index is built again"
     last = ""

@@ -198,7 +198,7 @@ class Answers:
         left = sum(each is reactor for each, _ in self._left.values())
         if left >= limits.REACTIONS_LEFT_MAX:
             raise ModelMisconfigured(
-                f"{left} calls of {_name(reactor)} go on after their deadline: it catches asyncio.CancelledError. "
+                f"{left} calls of {_name(reactor)} continue after their deadline: it catches asyncio.CancelledError. "
                 "Correct it, and start the process again"
             )
         if not is_local(reactor):

@@ -40,7 +40,7 @@ class Failure:
 
 def lost(where: str, reason: str, *, read_only: bool) -> Failure:
     """The failure of a request that was sent, without an answer of the server."""
-    message = f"no answer of {where}: {reason}"
+    message = f"no answer from {where}: {reason}"
     if read_only:
         return Failure(StorageUnavailable(f"{message}. Try again"))
     return Failure(UnknownOutcome(f"{message}. It may be done: a call with the same ids can be repeated"))

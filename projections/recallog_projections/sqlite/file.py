@@ -208,7 +208,7 @@ class SqliteFile:
             _logger.warning(
                 "%s. A new file has replaced it%s; the views are built again from the ledger",
                 self._errors.without_remedy(damage),
-                "" if aside is None else f", and it was renamed to {aside.name}: delete that if nobody needs it",
+                "" if aside is None else f", and it was renamed to {aside.name}: delete that if it is not needed",
             )
 
     def _create(self, *, instead_of: int | None = None, aside: Path | None = None) -> bool:

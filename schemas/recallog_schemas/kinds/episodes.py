@@ -53,6 +53,6 @@ class SessionStarted(Payload):
 
 class SessionEnded(Payload):
     outcome: str | None = None
-    """What came of the session."""
+    """Outcome of the session."""
     reward: Number | None = None
     """A number that rates it, for example of a benchmark."""

@@ -144,7 +144,7 @@ class Bounded(View):
     """Which items stay where not all have room."""
     items_least: ClassVar[int] = limits.ANSWER_EVENTS_LEAST
     """So many items have room whatever they are, and are not measured."""
-    rest: ClassVar[str] = "ask for less"
+    rest: ClassVar[str] = "request less"
     """How to get the items that are left out."""
 
     left_out: int = Field(default=0, repr=False, exclude_if=lambda count: count == 0)

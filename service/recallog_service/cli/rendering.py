@@ -69,7 +69,7 @@ def note_rest(answer: object) -> None:
         terminal.note(f"more: --cursor {shlex.quote(following)}")
     if isinstance(left_out, int) and left_out:
         rest = getattr(answer, "rest", "")
-        terminal.note(f"{left_out:,} more have no room in one answer{f': {rest}' if rest else ''}")
+        terminal.note(f"{left_out:,} more do not fit into one answer{f': {rest}' if rest else ''}")
 
 
 def _around(view: "views.AroundView") -> None:

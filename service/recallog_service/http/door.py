@@ -120,7 +120,7 @@ class Door:
         except TimeoutError:
             message = f"no answer within {self.limits.answer_seconds:g} seconds"
             if read_only:
-                raise StorageUnavailable(f"{message}; try again, or ask for less") from None
+                raise StorageUnavailable(f"{message}; try again, or request less") from None
             raise UnknownOutcome(f"{message}: it may be written; send it again with the same ids") from None
 
 

@@ -158,7 +158,7 @@ async def _hosts(access: Access, host: str) -> Collection[str]:
     is_open = await access.is_open()
     if is_open and not is_loopback(host):
         raise SettingsError(
-            f"without keys the server listens on this machine alone, not on {host}; make a key first: "
+            f"without keys the server listens on this machine only, not on {host}; make a key first: "
             "recallog keys create NAME --space SPACE --agent AGENT"
         )
     if is_open:

@@ -99,8 +99,8 @@ class RedisKeys(SealingKeys):
             warn_once(
                 "storage",
                 ("keys without a file", self._server.address),
-                f"{self.location} has keys of sealed events and no append-only file that it syncs: what is sealed "
-                "cannot be read any more once it loses them. Set appendonly to yes and appendfsync to everysec, or "
+                f"{self.location} has keys of sealed events and no append-only file that it syncs: sealed events "
+                "become unreadable if it loses them. Set appendonly to yes and appendfsync to everysec, or "
                 "name another store: RECALLOG_KEYS",
             )
             return ()

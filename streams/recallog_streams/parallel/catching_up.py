@@ -178,9 +178,9 @@ class ParallelCatchUp:
 
 def _report(error: WorkersUnusable) -> None:
     if isinstance(error, WorkerLost):
-        _log.warning("%s; the fold goes on in one process", error)
+        _log.warning("%s; the fold continues in one process", error)
     else:
-        _log.info("the fold goes on in one process: %s", error)
+        _log.info("the fold continues in one process: %s", error)
 
 
 async def _catch_up(generation: Generation, until: int, throttle: float, opened: Opened, progress: Progress) -> None:

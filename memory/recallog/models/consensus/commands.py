@@ -24,12 +24,11 @@ _WHY = {
     consensus.UNKNOWN: "{agent} sees no consensus {unseen}. Find the ids that it sees with: recallog consensus "
     "find-similar",
     consensus.OWN: "the consensus {id} cannot supersede itself",
-    consensus.ENDED: "the consensus {ended} is superseded already, and only two that hold can be linked. Find the one "
-    "that holds: recallog consensus find-similar",
-    consensus.HIDDEN: "not all agents that see {id} see {by}: a successor is seen by all of them. Record it for the "
-    "same audience, or for all agents of the space",
-    consensus.FULL: f"{{by}} supersedes {consensus_limits.CONSENSUS_SUPERSEDED_MAX} already, the most that one may "
-    "supersede",
+    consensus.ENDED: "the consensus {ended} is already superseded, and only current ones can be linked. Find the "
+    "current one: recallog consensus find-similar",
+    consensus.HIDDEN: "not all agents that see {id} see {by}, and a successor needs at least these readers. Record it "
+    "for the same audience, or for all agents of the space",
+    consensus.FULL: f"{{by}} supersedes {consensus_limits.CONSENSUS_SUPERSEDED_MAX} already, the maximum",
 }
 
 

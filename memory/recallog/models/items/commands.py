@@ -22,10 +22,10 @@ from recallog_streams import erasing
 from recallog_streams.ledgers.ledger import Ledger
 
 _WHY = {
-    items.FULL: f"{{namespace}} has as many keys as it may have, {limits.WORKING_BLOCKS_MAX} in working memory and "
+    items.FULL: f"{{namespace}} is full, with {limits.WORKING_BLOCKS_MAX} keys in working memory or "
     f"{items_limits.SCRATCHPAD_KEYS_MAX} in a scratchpad; delete one first",
     items.UNKNOWN: "there is no item {path}",
-    items.NOT_TEXT: "{path} holds no text, and a text can be added to a text only; use put",
+    items.NOT_TEXT: "{path} is not a text, and only a text can be extended; use put",
     items.NOT_QUEUE: "{path} is not a queue: only a list in a scratchpad can be drained",
     items.TOO_LARGE: f"the value of {{path}} would exceed {limits.ITEM_VALUE_BYTES_MAX:,} bytes, or "
     f"{items_limits.SCRATCHPAD_CHARS_MAX:,} characters in a scratchpad; keep it in parts",
@@ -153,7 +153,7 @@ async def refusal(access: MemoryAccess, address: Address, changed: Event, reason
     found = await access.of_agent(address.space, address.agent, At(), queries.get, address.namespace, address.key)
     base = changed.payload.get("base")
     now = f"has version {found.item.version} (SHA-256 {found.item.sha256})" if found.item else "does not exist"
-    expected = "that there is none" if base == 0 else f"version {base}" if isinstance(base, int) else f"SHA-256 {base}"
+    expected = "its absence" if base == 0 else f"version {base}" if isinstance(base, int) else f"SHA-256 {base}"
     return Conflict(
         f"{address.path} {now}, but the change relies on {expected}. Read it again, and repeat the change",
         version=found.item.version if found.item else 0,

@@ -63,7 +63,7 @@ _WHY = {
     tables.DUPLICATE: "{id} is not an entry: another entry has its text",
     tables.REFUSED: "{id} is not an entry: it was refused",
     tables.SOURCE_ERASED: "the entry {id} was made from one that is erased; retain a new one without it",
-    tables.DEPENDENTS: "a source of {id} has as many dependents as it may have; forget or retract one of them first",
+    tables.DEPENDENTS: "a source of {id} has the maximum number of dependents; forget or retract one of them first",
 }
 JUDGE = Judge(make_entries, tables.REFUSALS, [settings.SPACES])
 """Judges what retains and changes entries."""
@@ -303,7 +303,7 @@ async def grant(
 async def transfer(access: MemoryAccess, space: str, agent: str, ids: Sequence[str], to: str) -> EntriesChange:
     """Give entries to another agent. Raises `Refused` if the agent does not own one of them."""
     if to == agent:
-        raise InvalidArgument("to: is the agent that owns the entries already", path="to", rule="own")
+        raise InvalidArgument("to: already owns the entries", path="to", rule="own")
     return await _change_owned(
         access, _event(space, agent, "transferred", {"entries": list(dict.fromkeys(ids)), "to": to})
     )

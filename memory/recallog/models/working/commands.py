@@ -86,7 +86,7 @@ async def drain(access: MemoryAccess, space: str, agent: str, session: str, key:
         verdict = await changes.JUDGE.publish(access, [event])
         if not verdict.reasons[0]:
             return Drained(values=tuple(found.item.value), position=verdict.position)
-    raise Refused(f"others take what is in {queue.path} all the time; try again later", reason=items.CONFLICT)
+    raise Refused(f"other callers keep taking the values of {queue.path}; try again later", reason=items.CONFLICT)
 
 
 def _contents(text: str) -> dict[str, object]:

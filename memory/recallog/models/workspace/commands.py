@@ -34,7 +34,7 @@ _PART_DOCUMENTS = 64
 _WHY = {
     "behind": "the document has changed since, and the file has not; export it, or overwrite the document",
     "deleted": "the document was deleted since; delete the file too, or overwrite, which brings the document back",
-    "conflict": "the document and the file have both changed since; bring them together, and overwrite one of them",
+    "conflict": "the document and the file have both changed since; merge them, and overwrite one of them",
     "file": "the file has changed since, and the document has not; import it, or overwrite the file",
     "foreign": "there is another file of this name, which was never imported or exported; import it, or overwrite it",
 }

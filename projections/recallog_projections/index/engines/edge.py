@@ -331,7 +331,7 @@ class EdgeEngine(Engine):
         if not has_room(self._folder, bytes_min):
             raise IndexUnavailable(
                 f"the disk is full: less than {bytes_min >> 20} MiB are free for the semantic index in {self._folder}. "
-                "Free some space, and the index goes on by itself"
+                "Free some space, and the index continues"
             )
 
     def _close(self) -> None:

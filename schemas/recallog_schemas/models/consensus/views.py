@@ -37,9 +37,9 @@ class ConsensusView(View):
     domain: str | None
     """The field that it belongs to."""
     tags: tuple[str, ...]
-    """Words by which it is grouped."""
+    """Tags that group it."""
     rounds: int | None
-    """How many rounds the debate had."""
+    """Number of rounds of the debate."""
     supersedes: tuple[str, ...]
     """The ids of the consensuses that it replaces and that the reader may see."""
     superseded_by: str | None
@@ -115,9 +115,9 @@ class DissentView(View):
     confidence: float
     """From 0 to 1: how certain the agent is."""
     rebuttal: str | None
-    """What was answered."""
+    """The reply to the objection."""
     acknowledged: bool | None
-    """Whether the others took note of it."""
+    """Whether the others acknowledged it."""
     consensus: str | None
     """The id of the consensus that it is about: the one that it names, or else the newest one on its topic then, or the
     first one since. None: the reader may see none."""

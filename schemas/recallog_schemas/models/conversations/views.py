@@ -28,7 +28,7 @@ class ConversationView(OfAgent, Bounded):
     list_field: ClassVar[str] = "messages"
     kept: ClassVar[Literal["first", "last"]] = "last"
     items_least: ClassVar[int] = 1
-    rest: ClassVar[str] = "ask with the first of `ids` as `before`"
+    rest: ClassVar[str] = "call again with the first of `ids` as `before`"
 
     session: str
     """The session."""

@@ -51,7 +51,7 @@ KINDS = (
     ),
     entry(
         "experience.recorded",
-        "An agent keeps what it did and what came of it.",
+        "An agent keeps what it did and the outcome.",
         Experience,
         _experience_text,
         "action_type summary outcome agent_role",

@@ -53,19 +53,19 @@ class Retained(Payload):
     text: Words
     """What it keeps."""
     type: EntryType = "fact"
-    """What sort of entry it is: fact, lesson, insight, summary, strategy, info, note, tool_usage, or another word."""
+    """Type of the entry: fact, lesson, insight, summary, strategy, info, note, tool_usage, or another word."""
     entity: Label | None = None
     """Whom or what it is about."""
     category: Label | None = None
     """A word that groups entries."""
     source: Annotated[str, Field(max_length=long_term_limits.SOURCE_CHARS_MAX)] | None = None
-    """Where it comes from, in words."""
+    """Where it comes from, as free text."""
     topic: Label | None = None
     """The subject matter."""
     importance: Share | None = None
-    """From 0 to 1: how much it weighs (0.5)."""
+    """Importance, from 0 to 1 (0.5)."""
     confidence: Share | None = None
-    """From 0 to 1: how certain it is (1)."""
+    """Confidence, from 0 to 1 (1)."""
     tier: Tier | None = None
     """How fast it ages (null: it does not)."""
     priority: Priority | None = None
@@ -103,13 +103,13 @@ class Updated(Payload):
     category: Label | None = None
     """A word that groups entries."""
     source: Annotated[str, Field(max_length=long_term_limits.SOURCE_CHARS_MAX)] | None = None
-    """Where it comes from, in words."""
+    """Where it comes from, as free text."""
     topic: Label | None = None
     """The subject matter."""
     importance: Share | None = None
     """From 0 to 1: how much it weighs."""
     confidence: Share | None = None
-    """From 0 to 1: how certain it is."""
+    """Confidence, from 0 to 1."""
     priority: Priority | None = None
     """How strongly it is preferred."""
     red_line: bool | None = None
@@ -181,7 +181,7 @@ class Metered(Payload):
     """Units are granted to an agent, or used by it. `units` or `eur` is required."""
 
     units: Number | None = None
-    """How many units: positive for a grant, negative for a use."""
+    """Number of units: positive for a grant, negative for a use."""
     eur: Number | None = None
     """The same in euros."""
     reason: Reason | None = None
@@ -211,11 +211,11 @@ class Experience(Payload):
     """What an agent did and what came of it."""
 
     action_type: Label
-    """What sort of action it was."""
+    """Type of the action."""
     summary: Words
     """What was done."""
     outcome: str | None = None
-    """What came of it."""
+    """The outcome."""
     score: Number | None = None
     """How well it went."""
     agent_role: Label | None = None

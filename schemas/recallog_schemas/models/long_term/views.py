@@ -18,7 +18,7 @@ class EntryView(Standing):
     text: str
     """What is kept."""
     type: str
-    """What sort of entry it is: fact, lesson, insight, summary, strategy, info, note, experience, or another word."""
+    """Type of the entry: fact, lesson, insight, summary, strategy, info, note, experience, or another word."""
     version: int
     """The number of its texts so far, from 1."""
     status: str
@@ -32,13 +32,13 @@ class EntryView(Standing):
     importance: float
     """From 0 to 1: how much it weighs."""
     confidence: float
-    """From 0 to 1: how certain it is."""
+    """Confidence, from 0 to 1."""
     entity: str | None
     """Whom or what it is about."""
     category: str | None
     """A word that groups entries."""
     source: str | None
-    """Where it comes from, in words."""
+    """Where it comes from, as free text."""
     topic: str | None
     """The subject matter."""
     metadata: Mapping[str, Any]

@@ -118,7 +118,7 @@ class Explanation(OfEvent):
         return self.model_copy(
             update={
                 "verdict": "unknown",
-                "why": f"{self.agent} may see no event of this id in {self.space}",
+                "why": f"{self.agent} may see no event with this id in {self.space}",
                 "position": None,
                 "newer": None,
                 "in_episodic": False,

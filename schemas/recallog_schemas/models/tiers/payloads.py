@@ -12,7 +12,7 @@ from recallog_schemas.models.long_term.payloads import Rule
 
 
 class OutcomeReported(Payload):
-    """What came of using entries."""
+    """Outcomes of using entries."""
 
     entries: Ids
     """The ids of the entries that were used."""
@@ -25,7 +25,7 @@ class OutcomeReported(Payload):
     confidence: Share | None = None
     """How certain the report is."""
     cause: Reason | None = None
-    """Why it came so."""
+    """Cause of the outcome."""
 
 
 class TierChanged(Payload):

@@ -31,7 +31,7 @@ class BlocksView(OfAgent, Bounded):
     """
 
     list_field: ClassVar[str] = "blocks"
-    rest: ClassVar[str] = "name the blocks or keys that are wanted"
+    rest: ClassVar[str] = "name the blocks or keys to read"
 
     session: str | None
     """The session of the scratchpad; None: the blocks of working memory."""

@@ -20,7 +20,7 @@ Space = Annotated[str, typer.Argument(help="Name of the space.")]
 Agent = Annotated[str, typer.Argument(help="Name of the agent whose workspace it is.")]
 Folder = Annotated[Path | None, typer.Argument(help="A folder; default: that of RECALLOG_WORKSPACE.")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Also what has changed on the other side since the last time.")
+    bool, typer.Option("--overwrite", help="Overwrite the other side even if it has changed since the last time.")
 ]
 
 

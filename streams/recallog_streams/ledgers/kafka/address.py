@@ -89,7 +89,7 @@ class KafkaAddress:
         if sasl and self.sasl_mechanism != "GSSAPI" and (self.username is None or self.password is None):
             raise SettingsError(f"{self.security_protocol} needs kafka://user:password@host:port/…")
         if not sasl and self.username is not None:
-            raise SettingsError(f"a user, but security_protocol={self.security_protocol} sends none; say SASL_SSL")
+            raise SettingsError(f"a user, but security_protocol={self.security_protocol} sends none; use SASL_SSL")
 
     @property
     def insync(self) -> int:
@@ -154,7 +154,7 @@ def _options(query: str) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in known:
-            raise SettingsError(f"{name}: no option of a Kafka ledger; there are {', '.join(sorted(known))}")
+            raise SettingsError(f"{name}: not an option of a Kafka ledger; the options are {', '.join(sorted(known))}")
         values[name] = value
         try:
             if name in _NUMBERS:
