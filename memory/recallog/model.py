@@ -1,4 +1,4 @@
-"""A memory model: what it brings to a memory, and when the kernel asks for it.
+"""A memory model: what it adds to a memory, and when the kernel uses it.
 
 The built-in models are listed in `recallog_schemas.models`; those of installed packages are found by the entry points
 `recallog.models`. A program may give others to `Memory.open(models=[…])`.
@@ -45,7 +45,7 @@ class Model:
     kinds: "Sequence[Kind]" = ()
     """Its kinds of events, which the process then knows. The catalogue finds those of a built-in model by itself."""
     operations: "type[FacadePart] | None" = None
-    """Its facade: a memory has an object of it as an attribute, see `FacadePart.attribute`."""
+    """The class of its facade: a memory has an instance as an attribute, see `FacadePart.attribute`."""
     projections: "Callable[[], Sequence[Projection]]" = tuple
     """Makes its projections. Each has a store of its own, unless the model is built in."""
     reactors: "Callable[[MemoryAccess], Sequence[Reactor]]" = _no_reactors
@@ -61,7 +61,7 @@ class Model:
     """Finds in a past that a query reads what is erased now, see `reading.time_travel.Erase`. Called for each
     store that has projections of the model."""
     observer: "Callable[[MemoryAccess], Observer] | None" = None
-    """Makes what sees the answers to the calls of a memory that counts reads."""
+    """Makes the observer of answers, for a memory that counts reads."""
 
     @property
     def is_built_in(self) -> bool:

@@ -77,7 +77,7 @@ def with_enough_stack(work: Callable[Parameters, Result]) -> Callable[Parameters
 
 
 def encode(event: Event) -> bytes:
-    """The bytes of `event`, which `decode` to an equal event.
+    """The bytes of `event`, which `decode` turns into an equal event.
 
     An event is frozen, but its payload is a dict that may have been changed since it was checked, and pydantic offers
     ways around a frozen model. So the bytes are validated, as `decode` does it, not the event. Raises
@@ -89,7 +89,8 @@ def encode(event: Event) -> bytes:
 
 @with_enough_stack
 def _encode_slowly(event: Event) -> bytes:
-    """Encode what JSON writes differently, such as a tuple, and name the error of what it cannot write.
+    """Encode values that JSON writes differently, such as a tuple. Raises the error that names a value which JSON
+    cannot write.
 
     Works on a copy that no other thread can change between its check and its encoding.
     """

@@ -126,7 +126,7 @@ class EventFields(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     envelope: Annotated[int, Field(ge=1, le=ERASED_VERSION)] = ENVELOPE_VERSION
-    """Version of these fields; 2 of an event whose payload is erased."""
+    """Version of these fields; 2 for an event whose payload is erased."""
     id: Identifier = Field(default_factory=_new_id)
     """Unique within the space; the idempotency key. UUIDv7 by default."""
     space: Name
@@ -229,7 +229,8 @@ class Record(msgspec.Struct, frozen=True):
     data: bytes
     """The event's bytes in the ledger."""
     memorable: bool
-    """Whether its event is an episode that time travel has reached. Others are folded, but are in no agent's memory."""
+    """Whether its event is an episode that time travel has reached. Other events are folded, but no agent remembers
+    them."""
     reached: bool = True
     """False for events later than the moment of a time-travel query: only the settings that they change count."""
     appended: int = 0
@@ -243,13 +244,13 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def time(self) -> int:
-        """The time by which the event ages, in microseconds since 1970: its `at`, or when the record was appended if
-        `at` is ahead of that by more than a day."""
+        """The time from which the age of the event is measured, in microseconds since 1970: its `at`, or the time
+        of the append if `at` is more than a day later."""
         return self.appended * 1_000 if self.is_ahead else timestamps.micros(self.event.at)
 
 
 def ahead_of(appended: int) -> datetime:
-    """The time that no `at` should be later than, of an event that was appended so many milliseconds after 1970."""
+    """The latest plausible `at` of an event that was appended at this time, in milliseconds since 1970."""
     return timestamps.moment_of(1_000 * appended) + _AHEAD if 0 < appended < _APPENDED_MAX else _NEVER
 
 

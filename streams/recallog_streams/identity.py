@@ -65,7 +65,7 @@ class NewIds:
         """The entries of the buckets that were read."""
 
     def add(self, event: Event, offset: int) -> bool:
-        """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
+        """Add the id of `event`. Returns whether it is new. Raises `Conflict` if it belongs to another event."""
         id_ = _id_digest(event.id)
         content = _ERASED
         if event.envelope != ERASED_VERSION:
@@ -130,7 +130,7 @@ class Identity:
         yield
 
     def first_seen(self, rows: Rows, event: Event, offset: int) -> bool:
-        """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
+        """Add the id of `event`. Returns whether it is new. Raises `Conflict` if it belongs to another event."""
         ids = NewIds(rows, event.space)
         is_new = ids.add(event, offset)
         ids.write()

@@ -15,7 +15,7 @@ Method = Callable[Concatenate[Self_, Parameters], Coroutine[Any, Any, Answer]]
 
 _HERE = Host()
 _INTERNAL = frozenset({"attribute", "facades", "operations"})
-"""What doors learn from a facade, and callers do not need."""
+"""Parts of a facade for doors, which callers do not need."""
 
 
 def operation(
@@ -43,7 +43,7 @@ def operation(
     of MCP clients. With `uses_index` the process that serves the index may execute it, so that its callbacks are called
     with (done, total). `is_patient` defaults to whether the scope is OPERATE. The other arguments are those fields of
     `Operation`.
-    Without `shared` an operation that has no agent among its arguments is refused to a key for one agent.
+    Without `shared`, a key for one agent may not call an operation without an agent among its arguments.
     """
 
     def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
@@ -113,7 +113,7 @@ class Facade:
 
     @property
     def _own_parts(self) -> frozenset[str]:
-        """The parts that the program gave and that operations ask in this process: see `Operation.asks`."""
+        """The program's own parts that operations use in this process: see `Operation.asks`."""
         return frozenset()
 
     def __init_subclass__(cls, **more: Any) -> None:

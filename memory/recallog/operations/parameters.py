@@ -1,7 +1,7 @@
 """The parameters that operations share: their types, bounds and descriptions, each declared once.
 
 A type is what callers of Python write, for example a time or a text for a time; `Field` and the validators say what is
-accepted, and doors show the description. Where a parameter is None, the operation's own documentation says what holds.
+accepted, and doors show the description. If a parameter is None, see the documentation of the operation.
 """
 
 import re
@@ -147,7 +147,7 @@ def identified(description: str) -> Any:
 
 
 def clamped(least: int, most: int) -> AfterValidator:
-    """A validator that replaces a number by the nearest one from `least` to `most`."""
+    """A validator that limits a number to `least` to `most`."""
     return AfterValidator(lambda number: max(least, min(number, most)))
 
 
@@ -459,7 +459,7 @@ Report = Annotated[
 
 
 class At(TypedDict, total=False):
-    """Which state of the views answers. The default is the present one."""
+    """The state of the views that answers. The default is the present one."""
 
     after: After
     as_of: PastMoment
@@ -476,11 +476,11 @@ class Filters(TypedDict, total=False):
 
 
 class TimelineOptions(Filters, At, total=False):
-    """Which events are wanted, of which state."""
+    """The wanted events, and the state of the views."""
 
 
 class RecallOptions(Filters, At, total=False):
-    """Which memories are wanted, of which state, and how they are ranked."""
+    """The wanted memories, the state of the views, and the ranking."""
 
     author: Author
     types: EntryTypes
@@ -495,7 +495,7 @@ class RecallOptions(Filters, At, total=False):
 
 
 class EndOptions(TypedDict, total=False):
-    """What came of a session, and whose session it was."""
+    """The outcome of a session, and the agents of the session."""
 
     outcome: Annotated[str | None, Field(description="Outcome of the session.")]
     reward: Annotated[float | None, Field(allow_inf_nan=False, description="A number that rates the session.")]
@@ -506,7 +506,7 @@ class EndOptions(TypedDict, total=False):
 
 
 class SalienceOptions(At, total=False):
-    """What salience is measured by, in which state."""
+    """The terms of salience, and the state of the views."""
 
     turn: Turn
 
@@ -546,7 +546,7 @@ def passes(given: Mapping[str, Any] | str | None) -> "Passes | None":
 
 
 def state(options: At) -> At:
-    """Those of the options of a query that name the state which answers."""
+    """The options of a query that name the state which answers."""
     return cast("At", {name: value for name, value in options.items() if name in At.__annotations__})
 
 

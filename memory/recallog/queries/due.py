@@ -37,7 +37,7 @@ async def work(reading: ReadSession, after: str | None = None) -> Page[Work]:
 
 
 async def standing(reading: ReadSession, space: str, trigger: str) -> Work | None:
-    """The row of `due.now` of a trigger; None if it is not due, or not any more."""
+    """The row of `due.now` of a trigger; None if it is not, or no longer, due."""
     snapshot = await reading.snapshot([RowKey(due.STANDING.name, space, "", trigger)])
     row = snapshot.row(due.STANDING, space, "", trigger)
     if row is None:
@@ -47,7 +47,7 @@ async def standing(reading: ReadSession, space: str, trigger: str) -> Work | Non
 
 
 async def begun(reading: ReadSession, space: str, trigger: str) -> Answer | None:
-    """The answer to a trigger of which the views have something; None if there is none."""
+    """The answer to a trigger that the views know, also an incomplete one; None if there is none."""
     snapshot = await reading.snapshot([answers.key_of(space, trigger)])
     return snapshot.row(answers.TABLE, space, "", trigger)
 
@@ -166,7 +166,7 @@ async def own_triggers(reading: ReadSession, spaces: Sequence[str] | None = None
 
 
 Since = Callable[[ModuleType, PendingTrigger], Awaitable[Position | None]]
-"""The record that made a trigger due which a module of `import_counted` knows; None if the views have dropped it."""
+"""The record that made a trigger by count due; None if the views have dropped it."""
 
 
 async def of_memory(
@@ -197,7 +197,7 @@ async def _time_of(ledger: Ledger, since: Since, model: ModuleType, trigger: Pen
 
 
 async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
-    """The agents of a partition that have no threshold, and have seen more events than they can be shown."""
+    """The agents of a partition without a threshold that have seen more events than they can be shown."""
     for model in import_counted():
         async for agent in model.unreflected(reading):
             yield agent

@@ -18,7 +18,7 @@ from recallog_schemas.views.base import Room
 from recallog_streams import positions
 
 _MORE = 4
-"""More records are read in steps, each so many times as large: few of them may be wanted."""
+"""The factor by which each further step reads more records: few of them may match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class HistoryFilter:
     events: EventFilter
     author: str | None
     containing: str | None
-    """In the text, in any case."""
+    """Part of the text, ignoring case."""
 
     def passes(self, shown: Remembered) -> bool:
         return (

@@ -1,4 +1,4 @@
-"""A reactor whose model cannot be asked until its settings change."""
+"""A reactor whose model cannot be called until its settings change."""
 
 from collections.abc import Callable, Sequence
 

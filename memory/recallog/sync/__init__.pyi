@@ -68,14 +68,14 @@ class _AdminShared:
     activity = _Called(_Admin.activity)
     """How many events were appended in each of the last minutes.
 
-    Of each partition the newest 10,000 records are counted.
+    In each partition, only the newest 10,000 records are counted.
     """
 
     verify = _Called(_Admin.verify)
     """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-    Names the records that are damaged, missing, or not those that the views were computed from, the rows that
-    differ or are damaged, and what else of the files is damaged: `repair` computes that again.
+    Names the records that are damaged, missing or changed since the views were computed, the rows
+    that differ or are damaged, and other damage of the files, which `repair` computes again.
 
     Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
     """
@@ -97,7 +97,7 @@ class _AdminShared:
     """
 
     scan = _Called(_Admin.scan)
-    """Look for words in everything that the memory stores, to prove that an erasure has left nothing of them.
+    """Look for words in everything that the memory stores, to prove that an erasure has removed them.
 
     It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
     and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
@@ -113,12 +113,12 @@ class _AdminShared:
     index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
     partitions.
 
-    Many events are folded by several processes: of a folder each has the events of some spaces, of a topic each
-    has some partitions. In a folder, projections whose rows several spaces share are folded by one, and so is the
-    index.
+    Several processes fold large ledgers: in a folder each folds the events of some spaces, on a topic
+    each folds some partitions. In a folder, projections whose rows several spaces share are folded by one, and so
+    is the index.
 
-    With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
-    another one, or an older copy: what it lacks is gone from the memory.
+    With `drop`, the live ones are deleted first, and queries wait for the new ones. The ledger may then
+    be another one or an older copy; the memory loses what that ledger lacks.
 
     Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
     `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
@@ -173,7 +173,7 @@ class Admin(_AdminShared):
         """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
         maintain the views, those of a partition cannot be read by this version. The error names the partitions.
 
-        It costs the same whatever the memory contains.
+        Its cost does not depend on the size of the memory.
         """
 
     def partition_of(self, space: str) -> int:
@@ -188,8 +188,8 @@ class Admin(_AdminShared):
     ) -> Iterator[Batch]:
         """Raw records of the ledger in batches, from `start` up to but not including `until`, or to its present end.
 
-        If `start` or `space` names a partition, only of that one, which must be that of `until`; otherwise of all, one
-        after the other.
+        If `start` or `space` names a partition, only records of that partition, which must be the partition of `until`;
+        otherwise records of all partitions, one after the other.
         """
 
     def known_positions(self, events: Sequence[Event | Mapping[str, Any]]) -> dict[tuple[str, str], Position]:
@@ -794,13 +794,13 @@ class _MemoryShared:
     """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
 
     publish = _Called(_Memory.publish)
-    """Write one event, and answer its position once it is durable.
+    """Write one event, and return its position once it is durable.
 
     Repeating the call is safe if the event has an id. See `publish_many`.
     """
 
     publish_many = _Called(_Memory.publish_many)
-    """Write events in order, all or none, and answer their positions once they are durable.
+    """Write events in order, all or none, and return their positions once they are durable.
 
     An event whose id exists already in its space is not written again; its first position is returned. The first
     event counts, with its time: `at` is not compared.
@@ -812,13 +812,13 @@ class _MemoryShared:
     """
 
     start_session = _Called(_Memory.start_session)
-    """Say that a session of an agent begins, by an event `session.started`."""
+    """Start a session of an agent, by an event `session.started`."""
 
     end_session = _Called(_Memory.end_session)
-    """Say that a session of an agent ends, and what came of it, by an event `session.ended`.
+    """End a session of an agent with its outcome, by an event `session.ended`.
 
-    What the agent marked in its working memory and in the scratchpad of the session then becomes entries, and so
-    does that of the agents in `audience`, once a reactor runs.
+    What the agent marked in its working memory and in the scratchpad of the session then becomes entries once
+    a reactor runs; the same applies to the agents in `audience`.
     """
 
     configure_agent = _Called(_Memory.configure_agent)
@@ -829,10 +829,10 @@ class _MemoryShared:
     """
 
     configure_space = _Called(_Memory.configure_space)
-    """Change settings of a space, by an event `space.configured`, and answer all its settings.
+    """Change settings of a space, by an event `space.configured`, and return all its settings.
 
-    A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and over
-    HTTP null takes a setting back to its default. What was published before keeps its readers and its text.
+    A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and
+    over HTTP, null resets a setting to its default. Earlier events keep their readers and their text.
 
     Raises `Refused` if the space would declare more than 64 kinds; nothing has changed then.
     """
@@ -841,12 +841,12 @@ class _MemoryShared:
     """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
     beliefs, compactions, lines of daily logs.
 
-    The events stay in the ledger with their times and positions, and nobody can read what they contained: their key
-    is destroyed. Views and index are built again, in which timelines show `[erased]` in their place, and which this
-    call waits for. With `dry_run` nothing is erased, and the answer says what would be. Repeating the call after an
-    interruption is safe; once all is erased, it answers 0.
+    The events stay in the ledger with their times and positions, but nobody can read their content: their
+    key is destroyed. This call waits until views and index are built again; timelines then show `[erased]`
+    in their place. With `dry_run`, nothing is erased, and the answer says what would be. Repeating the call after
+    an interruption is safe; once all is erased, it answers 0.
 
-    Events that are not sealed cannot be erased. The answer counts them, and says what can be done.
+    Events that are not sealed cannot be erased. The answer counts them and gives advice.
 
     Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
     """
@@ -854,8 +854,8 @@ class _MemoryShared:
     react = _Called(_Memory.react)
     """Answer the triggers that are due now, in one space or in all, each once.
 
-    A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
-    `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
+    A reflection is answered by an `agent.reflected` event or, if the reflector fails after its retries, by
+    `reflection.failed`, so that the memory continues. A turn of an agent that is set to `extract_facts` is answered
     by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
     the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
     triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
@@ -888,11 +888,11 @@ class _MemoryShared:
     """
 
     history = _Called(_Memory.history)
-    """A page of all events of a space, those without readers and bookkeeping included, oldest first; the first page
-    has the newest ones.
+    """A page of all events of a space, including bookkeeping and events without readers, oldest first; the first
+    page has the newest ones.
 
-    `before` takes the `older` of a page and selects the page before it. A page is searched in 5,000 records of the
-    ledger: if few of them are wanted, it has fewer events, or none, and an `older`.
+    `before` takes the `older` of a page and selects the page before it. A page searches 5,000 records of the
+    ledger: if few of them match, it has fewer events, or none, and an `older`.
     """
 
     lineage = _Called(_Memory.lineage)
@@ -911,14 +911,14 @@ class _MemoryShared:
     """
 
     recall = _Called(_Memory.recall)
-    """The memories of an agent that best answer a question, best first, each with its score explained.
+    """The memories of an agent that best answer a question, best first, each with an explained score.
 
     These are events and entries that the agent may see; an entry is shown in its present form, as a
     `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
     from the views: a record that was just published is found by its words. While the index is off, starting, down
     or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
-    off, `degraded` of the answer says why. Of an entry and what it was made from, the better one is a hit, and its
-    `also` names the other.
+    off, `degraded` of the answer says why. If an entry and its source both match, only the better one is a hit,
+    and its `also` names the other.
 
     With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
     preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
@@ -926,7 +926,7 @@ class _MemoryShared:
     """
 
     search = _Called(_Memory.search)
-    """Find memories as `recall` does, and answer ids, previews and the size of each text in tokens.
+    """Find memories as `recall` does, and return ids, previews and the size of each text in tokens.
 
     `around` shows the neighbours of a hit, and `entries` whole events.
     """
@@ -951,8 +951,8 @@ class _MemoryShared:
     """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
     agent.
 
-    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
-    process have failed. What other processes have tried is not known here.
+    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
+    this process have failed. Attempts of other processes are not known here.
     """
 
     spaces = _Called(_Memory.spaces)
@@ -965,7 +965,7 @@ class _MemoryShared:
     """A page of the sessions of a space with their counts, the one with the newest event first."""
 
     resume = _Called(_Memory.resume)
-    """Where a space stopped, for a program that goes on after a restart: last session, turn, next turn.
+    """Where a space stopped, for a program that continues after a restart: last session, turn, next turn.
 
     The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
     memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
@@ -1089,16 +1089,16 @@ class Memory(_MemoryShared):
         With a list, also an empty one, or True, and inside `with`, triggers that fall due are answered in the
         background; otherwise `react` answers them.
 
-        `chat_model` is what reflects, draws facts, summarises and answers; default: the model that `RECALLOG_MODEL`
-        names, else rules do, offline. For one purpose alone, or for a rule of your own, there are `reflector` (writes
+        `chat_model` reflects, draws facts, summarises and answers; the default is the model that `RECALLOG_MODEL`
+        names, or else rules, offline. For a single purpose, or for a rule of your own, there are `reflector` (writes
         beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
         `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
         when it is closed. `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
 
-        `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
-        the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
-        `recall` finds does not depend on it. The memory closes the embedder when it is closed.
+        `embedder` computes the vectors of the semantic index, which this process then builds and queries, because no
+        other process has the embedder. `index` measures the relevance of events to the query of `salient` and of a
+        prompt's memory; `recall` does not use it. The memory closes the embedder when it is closed.
 
         `count_tokens` counts the tokens of a text for the budget of a prompt, for example those of your model's
         tokenizer; by default they are estimated.
@@ -1139,7 +1139,7 @@ class Memory(_MemoryShared):
         """
 
     def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
-        """Answer one trigger, as the agents of a cluster do; None if it is not due any more, or stays due.
+        """Answer one trigger, as the agents of a cluster do; None if it is no longer due, or stays due.
 
         It stays due if no reactor answers triggers of its kind, if its reactor leaves it, and if this raises an error,
         such as `ModelMisconfigured` and those of storage.
@@ -1149,8 +1149,8 @@ class Memory(_MemoryShared):
         """The reactor that answers triggers of a kind; None if there is none."""
 
     def tick(self, now: datetime | str) -> int:
-        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event has
-        happened since, and answer their number. A space without events for 30 days is left alone.
+        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event
+        has happened since. Returns the number of spaces. A space without events for 30 days gets none.
         """
 
     def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
@@ -1166,7 +1166,7 @@ class Memory(_MemoryShared):
         *,
         partition: int | None = None,
     ) -> None:
-        """Wait until the index has processed all that the ledger holds now, in one partition or in all.
+        """Wait until the index has processed everything that the ledger holds now, in one partition or in all.
 
         Returns at once if the index is off. Raises `ViewsBehind` if it makes no progress for a minute, and
         `IndexUnavailable`.

@@ -39,7 +39,7 @@ class ToolUsed(Payload):
     arguments: Any = None
     """What it was called with, as JSON or as JSON in a string."""
     result: Any = None
-    """What it answered, as any JSON."""
+    """Its result, as any JSON."""
     ok: bool | None = None
     """Whether it succeeded."""
     error: Any = None

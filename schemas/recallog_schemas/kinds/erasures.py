@@ -18,6 +18,6 @@ class UnitErased(Payload):
     keys: Annotated[list[str], Field(max_length=limits.ERASED_KEYS_MAX)]
     """The ids of the keys."""
     events: Count = 0
-    """How many events the call has erased, those among them that were made from others."""
+    """How many events the call has erased, including those made from others."""
     reason: Reason | None = None
     """Why."""

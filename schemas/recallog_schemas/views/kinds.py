@@ -32,7 +32,7 @@ class KindView(View):
     fields: tuple[str, ...]
     """The payload fields that are checked; any payload may have others. Empty for a declared kind."""
     content: tuple[str, ...]
-    """Those of them that are content: texts, values, and names that people choose. The others are structure."""
+    """The payload fields that are content: texts, values, and names that people choose. The others are structure."""
 
     def format(self) -> str:
         """Name, importance, visibility and source in one line."""

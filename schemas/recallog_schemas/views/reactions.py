@@ -30,10 +30,10 @@ class PendingTrigger(View):
     """The number of events that makes a reflection due; None for other kinds."""
     since: datetime | None = None
     """Since when it is due: the time of the event, or of the plan, that made it due. None for a reflection if the views
-    have dropped that event, and for those after the first 100."""
+    have dropped that event, and for reflections after the first 100."""
     why: str | None = None
     """Why it is not answered, as far as this process knows: no reactor answers it, its model is misconfigured, or it
-    has failed; None if a reactor is to answer it."""
+    has failed; None if a reactor will answer it."""
 
     def format(self) -> str:
         """Space, agent, kind and numbers in one line; since when it is due, and why it is not answered."""
@@ -104,8 +104,8 @@ def _published(event: Event) -> str:
 
 
 class ReactionsView(ListView[Reaction], Bounded):
-    """The answers to the triggers that were due: those that one event made due in the order of their causes, then
-    reflections by space and agent."""
+    """The answers to the triggers that were due: triggers that one event made due in the order of their causes,
+    then reflections by space and agent."""
 
     list_field: ClassVar[str] = "items"
 

@@ -43,7 +43,7 @@ class ConsensusRecorded(Payload):
     dissenting: Agents | None = None
     """The agents that did not agree."""
     key_claims: Claims | None = None
-    """The claims that it rests on."""
+    """The claims that support it."""
     cruxes: Cruxes | None = None
     """What would change the conclusion."""
     domain: Label | None = None
@@ -87,6 +87,6 @@ class ConsensusSuperseded(Payload):
     """A consensus was replaced."""
 
     consensus: Id
-    """The id of the consensus that no longer holds."""
+    """The id of the replaced consensus."""
     by: Id
-    """The id of the one that replaces it."""
+    """The id of the consensus that replaces it."""

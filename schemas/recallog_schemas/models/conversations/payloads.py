@@ -39,12 +39,12 @@ class ConversationCompacted(Payload):
     by: Label
     """What wrote it: a model, or "extractive"."""
     removals: Count | None = None
-    """How many messages had been taken out of the conversation when it was planned. It counts only if no other one was
-    taken out since."""
+    """How many messages had been removed from the conversation when it was planned. The compaction counts only if no
+    other message was removed since."""
 
 
 class MessageRemoved(Payload):
-    """A message is taken out of its conversation."""
+    """A message is removed from its conversation."""
 
     id: Id
     """The id of the message."""

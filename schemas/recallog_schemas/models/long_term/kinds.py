@@ -24,8 +24,8 @@ RETAINED = "memory.retained"
 
 _CONTENT = "text entity category source topic metadata"
 _UNCOMPARED = frozenset({"nearest", "rule"})
-"""Publishing adds the rule, a later version of Recallog perhaps another one; old writers measured `nearest` for each
-try."""
+"""Publishing adds the rule, and a later version of Recallog may add another one. Old writers measured `nearest` on each
+attempt."""
 
 
 def _experience_text(payload: Mapping[str, Any]) -> str:

@@ -73,7 +73,7 @@ class Retained(Payload):
     red_line: bool | None = None
     """Whether no plan may demote or archive it (false)."""
     metadata: Metadata | None = None
-    """Any JSON object of the writer's."""
+    """Any JSON object of the writer."""
     sources: Sources | None = None
     """The events and entries that it was made from. If one of them is erased, it is retracted."""
     dedup: Dedup | None = None
@@ -82,15 +82,15 @@ class Retained(Payload):
     rule: Rule | None = None
     """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
     nearest: Nearest | None = None
-    """The most similar entry, in events of rule 1 alone; later rules compare texts only."""
+    """The most similar entry, only in events of rule 1; later rules compare texts."""
     cost: Annotated[Number, Field(ge=0)] | None = None
     """What it costs an agent with a balance (1)."""
     preseeded: bool | None = None
-    """Whether it was planted at the beginning (false)."""
+    """Whether it was seeded (false)."""
 
 
 class Updated(Payload):
-    """The owner of an entry changes it. Absent fields keep their values; null takes one back to its default."""
+    """The owner of an entry changes it. Absent fields keep their values; null resets one to its default."""
 
     entry: Id
     """The id of the entry."""
@@ -107,7 +107,7 @@ class Updated(Payload):
     topic: Label | None = None
     """The subject matter."""
     importance: Share | None = None
-    """From 0 to 1: how much it weighs."""
+    """Importance, from 0 to 1."""
     confidence: Share | None = None
     """Confidence, from 0 to 1."""
     priority: Priority | None = None
@@ -115,7 +115,7 @@ class Updated(Payload):
     red_line: bool | None = None
     """Whether no plan may demote or archive it."""
     metadata: Metadata | None = None
-    """Any JSON object of the writer's; it replaces the former one."""
+    """Any JSON object of the writer; it replaces the former one."""
     rule: Rule | None = None
     """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
 
@@ -208,7 +208,7 @@ class Accessed(Payload):
 
 
 class Experience(Payload):
-    """What an agent did and what came of it."""
+    """What an agent did, and the outcome."""
 
     action_type: Label
     """Type of the action."""

@@ -32,8 +32,8 @@ class KafkaAddress:
     min_insync: int | None = None
     """Replicas that must store an event before it is acknowledged; by default one less than `replication`."""
     timeout_seconds: float = 30.0
-    """How long `append` waits for a cluster that does not answer, to be connected and to have events acknowledged, and
-    how long a new topic may take to be created. Other calls wait for the deadline of a question."""
+    """How long `append` waits for a cluster that does not answer, both for the connection and for acknowledgements,
+    and how long creating a topic may take. Other calls wait for the deadline of a question."""
     client_id: str = "recallog"
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str = "PLAIN"

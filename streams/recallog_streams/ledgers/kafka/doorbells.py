@@ -55,7 +55,7 @@ class TriggerTopic:
     """Writes to the topic of triggers beside the ledger at `address`, and has as many partitions."""
 
     def __init__(self, address: KafkaAddress, partitions: Callable[[], Awaitable[int]]) -> None:
-        """`partitions` answers how many partitions the ledger has."""
+        """`partitions` returns how many partitions the ledger has."""
         self.name = name_of(address)
         self._address = address
         self._partitions = partitions
