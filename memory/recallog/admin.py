@@ -126,9 +126,9 @@ class Admin(Facade):
         return await self._access.publish(events, appended)
 
     async def scrub_event(self, event: Event) -> tuple[Event, Mapping[str, int]]:
-        """The event as it is written, and how many secrets and personal data are replaced in it, by their sort.
+        """The event as it would be written, and how many secrets and personal data the setting
 
-        They are those of the setting `scrub`.
+        `scrub` replaces in it, by their sort.
         """
         scrubber = self._access.scrubber
         return (event, {}) if scrubber is None else scrubber.scrub_event(event)

@@ -402,10 +402,10 @@ class Memory(Parts):
         event_id: parameters.NewEventId = None,
         **options: Unpack[AgentOptions],
     ) -> "AgentSettingsView":
-        """Change settings of an agent, by an event `agent.configured`, and answer all its settings.
+        """Change settings of an agent, by an event `agent.configured`, and return all its settings.
 
-        A setting that is not given keeps its value. One with fields of its own is a JSON object, which replaces the
-        former one as a whole. In Python and over HTTP null takes a setting back to its default.
+        A setting that is not given keeps its value. A setting with fields is a JSON object, which replaces
+        the former one as a whole. In Python and over HTTP, null resets a setting to its default.
         """
         from recallog.commands import settings
 
@@ -640,9 +640,9 @@ class Memory(Parts):
         self, space: parameters.Space, agent: parameters.Agent, event_id: parameters.EventId, **at: Unpack[At]
     ) -> "Lineage":
         """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
-        and live entries that name it as theirs.
+        and live entries that name it as a source.
 
-        Of what was made from it, the answer has the events that the views retain.
+        Of these, the answer has the events that the views retain.
         """
         return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id)
 

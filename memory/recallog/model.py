@@ -32,9 +32,9 @@ def _no_reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What one memory model brings.
+    """The parts of one memory model.
 
-    Fields that are functions are called when the kernel first needs what they return, so that a program imports only
+    Fields that are functions are called when their result is first needed, so that a program imports only
     what it uses.
     """
 

@@ -3,9 +3,9 @@
 Two reactors may answer a trigger at the same moment, and one may die between the events of its answer. The first part
 of an answer claims the trigger: from then on, parts and closing events of other answers are skipped, and so is
 everything after the closing event. An answer that its reactor did not finish is closed with the events that were
-written (see `recallog.reactors.answering`). A closing event that names no answer closes the trigger for any.
+written (see `recallog.reactors.answering`). A closing event that names no answer closes the trigger for any answer.
 
-Every fold of the ledger, also those of the index, of a user's projections and of the past, decides this by the same
+Every fold of the ledger (views, index, a user's projections, the past) decides this from the same
 records. The row of an answered trigger is never deleted, because a process may continue after any pause. A reflection,
 which one event answers, has no row: the view of reflections compares the numbers of such answers.
 """

@@ -85,9 +85,9 @@ class NewIds:
         return entries
 
     def write(self) -> None:
-        """Write the ids that are new. Where there are more than a bucket has room for, buckets are split.
+        """Write the ids that are new. If a bucket becomes too large, buckets are split.
 
-        A split keeps the order of entries. So each bucket has the bytes that adding the ids one by one would give it.
+        A split keeps the order of entries, so each bucket has the same bytes as if the ids were added one by one.
         """
         if not self._new:
             return

@@ -143,10 +143,10 @@ class Projector:
         return await self._has_definitions(generation)
 
     async def has_keys(self, generation: Generation) -> bool:
-        """Whether no key was destroyed since the generation was begun: what it has sealed events of may be erased.
+        """Whether no key was destroyed since the generation was begun: otherwise it may contain erased events.
 
-        A store of keys in which none was destroyed is new: the old one is lost. The generation remains, since it has
-        what nobody can read again.
+        A store of keys without any destroyed key is new, because the old one is lost: the generation remains, since
+        its events cannot be read again.
         """
         sealing = self.ledger.sealing
         await sealing.refresh()
@@ -342,10 +342,10 @@ class Projector:
         return new, outcome
 
     async def _destroy_erased(self, generation: Generation, batch: Batch) -> None:
-        """Destroy the keys that the records of a batch erase, if that is left to do.
+        """Destroy the keys that the records of a batch erase, unless that is done.
 
-        Raises `GenerationGone` for a generation that was begun before: its rows may have what is erased, and no process
-        gets it beyond this batch.
+        Raises `GenerationGone` for a generation that was begun before: its rows may contain erased data, and no
+        process folds it beyond this batch.
         """
         sealing = self.ledger.sealing
         if (ids := erasing.erased_keys(batch)) and await sealing.refresh() is not None:

@@ -65,9 +65,7 @@ async def erase(
     known: Sequence[str] = ()
     if store is not None:
         present = await store.present([name_of(unit) for unit in units])
-        is_entry = (
-            units[0].kind == "entry"
-        )  # only this call knows the key of a single event: it remains until it is destroyed
+        is_entry = units[0].kind == "entry"  # only this call knows the key of a single event
         known = [key.id for key in present.values()] if dry_run or is_entry else await store.retire(units)
     found = await erasing.find_traces(ledger, units, known, progress)
     if dry_run or store is None:

@@ -35,9 +35,10 @@ def operation(
     gen_ai: GenAi | None = None,
     records: str | None = "",
 ) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
-    """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
+    """Declare a method of a `Facade` as an operation. The method keeps its type, and checks its arguments when it is
+    called.
 
-    The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
+    Its arguments are JSON values, and callbacks marked with `IN_PROCESS`; it returns a view. `example` is
     a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
     names of the facade's attribute and of the method, with dashes. With `tool` it is a tool of that name for the models
     of MCP clients. With `uses_index` the process that serves the index may execute it, so that its callbacks are called

@@ -23,10 +23,10 @@ WORK_AT_ONCE = 64
 
 
 def import_counted() -> Sequence[ModuleType]:
-    """What the models say, in their modules `due`, of triggers that fall due by a count of events.
+    """The modules `due` of the models, about triggers that fall due by a count of events.
 
-    `KIND` is the kind of these triggers; `pending` finds them, `since` the record that made one due, and `unreflected`
-    the agents that have no threshold, and have seen more events than they can be shown.
+    `KIND` is the kind of these triggers; `pending` finds them, `since` finds the record that made one due, and
+    `unreflected` finds the agents without a threshold that have seen more events than they can be shown.
     """
     return models.import_parts("recallog", "due")
 

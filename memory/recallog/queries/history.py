@@ -41,9 +41,9 @@ class HistoryFilter:
 async def page(
     reading: SpaceReading, wanted: HistoryFilter, limit: int, start: Position | None, before: Position | None
 ) -> HistoryPage:
-    """The newest `limit` events from `start` on and before `before` that are `wanted`, or fewer: see `Memory.history`.
+    """The newest `limit` matching events from `start` up to `before`, or fewer: see `Memory.history`.
 
-    Records are read from the newest to the oldest in steps, each forwards, as ledgers are read.
+    Records are read in steps from the newest to the oldest; each step is read forwards, as ledgers are.
     """
     space = reading.space
     snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space), RowKey(SPACES.name, space)])

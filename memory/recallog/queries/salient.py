@@ -1,4 +1,4 @@
-"""Salient events: the events that matter most to an agent now, of those it may see."""
+"""Salient events: the events that matter most to an agent now, among the ones that it may see."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -143,11 +143,11 @@ class Answers:
             return await self._closed(_failed(trigger, parsed, reactor, str(error)), parsed, keys)
 
     async def _closed(self, answer: Sequence[Event], trigger: triggers.Trigger, keys: Collection[str] = ()) -> Reaction:
-        """Publish an answer, under another id of its last event if a foreign event has the one that closes the trigger,
-        or an answer that is erased.
+        """Publish an answer. If a foreign event, or an erased answer, has the id of the closing event, the last event
+        gets another id:
 
-        A ledger with unique ids refuses such an event. On any other one the views take it for a repeat, and the trigger
-        would never be closed. The other ids follow from the trigger too, so that one answer counts.
+        a ledger with unique ids would refuse it, and on any other ledger the views would take it for a repeat, so that
+        the trigger would never be closed. The other ids follow from the trigger too, so that one answer counts.
         """
         *parts, closing = answer
         number = 0
@@ -291,9 +291,9 @@ def answer_of(
 
 
 def _digest_of(parts: Sequence[Event], keys: Collection[str]) -> str:
-    """The digest of an answer: equal answers have the same, whenever and by whomever they are given.
+    """The digest of an answer: equal answers of all processes have the same.
 
-    So that the ids of an answer that is erased are not those of the next one, it covers the ids of keys.
+    It covers the ids of keys, so that the next answer after an erasure has other ids than the erased one.
     """
     digest = hashlib.blake2b("".join(sorted(keys)).encode(), digest_size=_DIGEST_BYTES)
     for number, part in enumerate(parts):

@@ -63,9 +63,7 @@ class FoldsInMemory:
         try:
             async with fold.advancing:
                 await fold.projector.catch_up(fold.generation, until, progress)
-        except (
-            GenerationGone
-        ):  # the views have advanced, or the fold contains what is erased now: the next fold starts afresh
+        except GenerationGone:  # the views have advanced, or it contains what is erased now
             self._folds.pop((partition, space), None)
             raise
         return ReadSession(fold.projector.store, partition, fold.generation)

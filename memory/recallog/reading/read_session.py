@@ -72,9 +72,9 @@ class ReadSession:
         return found
 
     async def steady(self, query: Callable[[Self], Awaitable[Result]]) -> Result:
-        """The result of `query`, all of whose reads were of one checkpoint. It reads the session that it is given.
+        """The result of `query`, which reads the session that it is given, with all reads at one checkpoint.
 
-        If the views have moved on between its reads, it runs again. After a few tries the last result is returned,
+        If the views have advanced between its reads, it runs again. After a few tries the last result is returned,
         whose reads were of successive checkpoints: a query that takes longer than a commit must also get an answer.
         """
         for _ in range(_STEADY_TRIES):

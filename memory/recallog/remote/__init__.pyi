@@ -276,10 +276,10 @@ class Remote:
     """
 
     configure_agent = _Called(_Memory.configure_agent)
-    """Change settings of an agent, by an event `agent.configured`, and answer all its settings.
+    """Change settings of an agent, by an event `agent.configured`, and return all its settings.
 
-    A setting that is not given keeps its value. One with fields of its own is a JSON object, which replaces the
-    former one as a whole. In Python and over HTTP null takes a setting back to its default.
+    A setting that is not given keeps its value. A setting with fields is a JSON object, which replaces
+    the former one as a whole. In Python and over HTTP, null resets a setting to its default.
     """
 
     configure_space = _Called(_Memory.configure_space)
@@ -351,9 +351,9 @@ class Remote:
 
     lineage = _Called(_Memory.lineage)
     """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
-    and live entries that name it as theirs.
+    and live entries that name it as a source.
 
-    Of what was made from it, the answer has the events that the views retain.
+    Of these, the answer has the events that the views retain.
     """
 
     salient = _Called(_Memory.salient)

@@ -70,9 +70,9 @@ class View(BaseModel):
         return notebook.html_of(self)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """What `repr` and `str` show: whom the view is about, then numbers and short texts; of collections the length.
+        """What `repr` and `str` show: the space and agent, then numbers and short texts; for collections the length.
 
-        Other models and what computed the view are left out.
+        Other models and the generation are left out.
         """
         fields = type(self).model_fields.items()
         names = [name for name, field in fields if field.repr and name not in ComputedAt.model_fields]

@@ -96,10 +96,10 @@ class SealingKeys(ABC):
 
     @abstractmethod
     async def destroy(self, ids: Iterable[str], partition: int) -> int:
-        """Overwrite keys, durably; how many were not destroyed before, the missing ones among them.
+        """Overwrite keys durably. Returns how many were not destroyed before, including missing ones.
 
-        They are retired first, if they are not. `partition` is that of the events that they have sealed. A call without
-        ids completes what an interrupted one has left, for example in a log.
+        Keys that are not retired are retired first. `partition` is the partition of the events that they have sealed.
+        A call without ids completes an interrupted one, for example in a log.
         """
 
     @abstractmethod

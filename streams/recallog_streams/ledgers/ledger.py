@@ -302,9 +302,9 @@ def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -
 
 
 def check_repeat(event: Event, data: bytes, first: bytes, position: Position | None, opened: Opener = bytes) -> None:
-    """Raise `IdConflict` unless `event`, stored as `data`, repeats the record `first` of the same id.
+    """Raise `IdConflict` unless `event`, stored as `data`, repeats the record `first` with the same id.
 
-    `position` is that of the first record; None if it is in the same call. `opened` opens both if they are
+    `position` is the position of the first record; None if it is in the same call. `opened` opens both if they are
     sealed. An event always repeats one that was erased or whose key is missing.
     """
     if first == data:

@@ -7,9 +7,7 @@ ACCESSED_CLOSE_SECONDS = 2.0  # how long closing a memory waits for a ledger tha
 SIMILARITY_OF_FACTS = 0.92  # above it, two facts may say the same
 SIMILARITY_OF_ENTRIES = 0.85  # the same for two other entries
 ENTRY_PINS_MAX = 5  # of an agent
-ENTRY_TWINS_MAX = (
-    256  # live entries whose texts differ only in capitals or line breaks: further ones are never duplicates
-)
+ENTRY_TWINS_MAX = 256  # live entries whose texts differ only in capitals or line breaks: more are not compared
 ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a balance
 LESSONS = 5  # that fit a question
 ENTRY_FORMS_ENDED = 16  # of an entry, in the semantic index: former texts, owners and types, for time travel
