@@ -1,7 +1,7 @@
 """The memory models, one package each. CONTRIBUTING.md has the map.
 
-The names that `recallog` exports of them are here, and those of `recallog.extending` in `extending`: for type checkers,
-which cannot read the list of models, and for programs, which get those of the models that are in the list.
+The names that `recallog` exports of them are here, and the names of `recallog.extending` are in `extending`: for type
+checkers, which cannot read the list of models, and for programs, which get the names of the listed models.
 """
 
 from typing import TYPE_CHECKING

@@ -220,18 +220,18 @@ class Consensus:
     """What agents agreed on, and their dissents: `memory.consensus`.
 
     Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
-    those with the same words, in any order and case, are one topic.
+    topics with the same words, in any order and case, are one topic.
     """
 
     record = _Called(_Consensus.record)
-    """Record what a debate concluded, and answer it once the views have it.
+    """Record the conclusion of a debate, and return the consensus once the views have it.
 
     Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
     more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
     `supersedes` at the same moment, this one is recorded without that link.
 
-    Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
-    not see this one; nothing has changed then.
+    Raises `Refused` if the agent sees no such consensus, if it is already superseded, or if some agents that see
+    it would not see this one; nothing has changed then.
     """
 
     dissent = _Called(_Consensus.dissent)
@@ -241,14 +241,14 @@ class Consensus:
     """
 
     supersede = _Called(_Consensus.supersede)
-    """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
+    """Let a consensus replace another one, and return the replaced one. Both stay, linked both ways.
 
-    Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
-    who see the one do not see the other; nothing has changed then.
+    Raises `Refused` if the agent does not see both, if one of them is already superseded, or if some agents
+    that see the first do not see the second; nothing has changed then.
     """
 
     find_similar = _Called(_Consensus.find_similar)
-    """The consensuses that an agent may see on similar topics, the most similar ones first.
+    """The consensuses that an agent may see on similar topics, most similar first.
 
     The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
     with the same words. Superseded ones are found too: `superseded_by` names their successors.
@@ -261,9 +261,9 @@ class Consensus:
     """
 
     dissents = _Called(_Consensus.dissents)
-    """The dissents on a topic that an agent may see, those with the highest confidence first.
+    """The dissents on a topic that an agent may see, highest confidence first.
 
-    These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
+    These are the dissents that name the topic, or a consensus on it which the agent may see.
     """
 
 
@@ -276,7 +276,7 @@ class Items:
     """
 
     put = _Called(_Items.put)
-    """Give an item a value, whether it exists or not, and answer the item once the views have it.
+    """Set the value of an item, whether it exists or not, and return the item once the views have it.
 
     Raises `Conflict` and `Refused`; nothing has changed then.
     """
@@ -285,7 +285,7 @@ class Items:
     """The item under a key, with its version."""
 
     append = _Called(_Items.append)
-    """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+    """Add a text to the end of an item's text, or to a queue; creates the item if there is none.
 
     Raises `Conflict` and `Refused`; nothing has changed then.
     """
@@ -299,7 +299,7 @@ class Items:
     delete = _Called(_Items.delete)
     """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
 
-    The ledger still has its values, and so has the past of the views. With `erase` nobody can read them any more,
+    The ledger and past views keep its values. With `erase`, they become unreadable everywhere,
     see `Memory.erase`.
 
     Raises `Conflict`; nothing has changed then.
@@ -322,49 +322,49 @@ class Conversation:
     """
 
     add = _Called(_Conversation.add)
-    """Add messages to a conversation. What it has already is not added again.
+    """Add messages to a conversation. Messages that it already has are not added again.
 
     A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
     alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
-    history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
-    are always new, also where they repeat what was said before.
+    history each time, or only the newest messages, and may repeat a call. With `continues`, messages
+    without an id are always new, even if they repeat earlier ones.
 
     Raises `EventTooLarge` for a message of more than 16 MiB.
     """
 
     messages = _Called(_Conversation.messages)
-    """The messages of a conversation as they were added: what a model can be sent.
+    """The messages of a conversation as they were added, ready to be sent to a model.
 
-    Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
-    ingested with the session is a message too: what a user and the agent said, and calls of tools.
+    If it was compacted, a system message with the summary replaces its beginning. Published and ingested
+    events of the session are messages too: what a user and the agent said, and calls of tools.
     """
 
     compact = _Called(_Conversation.compact)
     """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
     than `max_chars` characters, and more than `keep` messages.
 
-    Only messages since the last compaction count. `RECALLOG_MODEL` names what writes the summary: by default
-    the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
+    Only messages since the last compaction count. By default, the summary quotes the last 12 of the
+    replaced messages. If `RECALLOG_MODEL` names a model, the messages are sent to it; if it fails,
     they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
     """
 
     remove = _Called(_Conversation.remove)
-    """Take messages out of a conversation, by the ids of their events or their own.
+    """Remove messages from a conversation, by the ids of their events or their own.
 
-    They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-    of them, nothing is written. With `erase` nobody can read them any more, see `Memory.erase`.
+    They stay in the ledger, and other queries find them. If the conversation has none of them,
+    nothing is written. With `erase`, they become unreadable everywhere, see `Memory.erase`.
     """
 
     pop = _Called(_Conversation.pop)
-    """Take the newest messages out of a conversation, and answer them. With `erase` as `remove`."""
+    """Remove the newest messages from a conversation, and return them. `erase` works as in `remove`."""
 
     clear = _Called(_Conversation.clear)
-    """Take all messages out of a conversation, its summary and what that stands for too, and answer them. With
-    `erase` as `remove`.
+    """Remove all messages from a conversation, including its summary and the summarised messages, and return them.
+    `erase` works as in `remove`.
     """
 
     end_turn = _Called(_Conversation.end_turn)
-    """Say that an agent has finished its turn of a session, by an event `turn.ended`.
+    """End a turn of an agent in a session, by an event `turn.ended`.
 
     Reactors then draw facts from the turn, if the agent is set to `extract_facts`, and write its daily log.
     """
@@ -508,20 +508,20 @@ class LongTerm:
     """
 
     extract_facts = _Called(_LongTerm.extract_facts)
-    """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
+    """Draw the facts from a text, and retain each as an entry of the agent, who is the speaker.
 
-    `RECALLOG_MODEL` names what draws them: by default a rule for English and Chinese, else a model, to which
-    the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
+    By default a rule for English and Chinese draws them; if `RECALLOG_MODEL` names a model,
+    the text is sent to it. If it fails, nothing is retained, and `failed` of the answer says why. With
     `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
 
     Raises `ModelMisconfigured`.
     """
 
     reflect = _Called(_LongTerm.reflect)
-    """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
+    """Answer a question from the 10 best-matching facts and experiences that an agent may read.
 
-    `RECALLOG_MODEL` names what answers: by default their first sentences are quoted, else a model is asked,
-    to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+    By default the answer quotes their first sentences; if `RECALLOG_MODEL` names a model,
+    they are sent to it. If none matches, the answer is "No memories to reflect on." Nothing is written unless
     `store` keeps the answer as an insight that is made from them.
 
     Raises `ModelFailed`, and `ModelMisconfigured`.
@@ -537,7 +537,8 @@ class LongTerm:
     """
 
     about = _Called(_LongTerm.about)
-    """The entries that name an entity and that an agent may read, newest first, and what they name besides it.
+    """The entries that name an entity and that an agent may read, newest first, and the other entities that they
+    name.
 
     The views retain the newest 256 entries of each entity, and its 64 strongest links.
     """

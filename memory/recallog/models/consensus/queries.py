@@ -25,7 +25,7 @@ from recallog_schemas.models.consensus.views import (
 )
 
 SIMILAR_BEYOND = 0.1
-"""The similarity of topics that is not similar any more. That of the memory model, section 1.2."""
+"""Topics up to this similarity are not similar (memory model, section 1.2)."""
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 _HASH = re.compile("[0-9a-f]{16}")
@@ -42,7 +42,7 @@ def hash_of(topic: str) -> str:
 async def find_similar(reading: AgentReading, topic: str, limit: int, min_confidence: float) -> ConsensusFound:
     """The consensuses that `agent` may see whose topics are most similar.
 
-    Those on an equal topic are all considered; of others, for each word the newest `limits.CONSENSUS_COMPARED`.
+    All consensuses on an equal topic are considered; of others, the newest `limits.CONSENSUS_COMPARED` for each word.
     """
 
     space, agent = reading.space, reading.agent
@@ -206,8 +206,8 @@ def _newest_before(offset: int, on_topic: Sequence[_Keyed]) -> str | None:
 async def _shown(
     session: ReadSession, space: str, agent: str, rows: Mapping[str, ConsensusRow]
 ) -> dict[str, ConsensusView]:
-    """The views of consensuses that `agent` may see, with those of the superseded ones that it may see. Who sees a
-    consensus sees its successor."""
+    """The views of consensuses that `agent` may see, with those of the superseded ones that it may see. Readers of
+    a consensus also see its successor."""
     linked = {id_ for row in rows.values() for id_ in row.supersedes}
     others = await rows_of(session, space, sorted(linked))
     seen = {id_ for id_, row in others.items() if view.may_read(agent, row.readers)}

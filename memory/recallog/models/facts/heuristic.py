@@ -93,7 +93,7 @@ class HeuristicExtractor(FactExtractor):
 
 
 def _names(request: ExtractionRequest) -> frozenset[str]:
-    """What is known to be a name: the speakers, and words with a capital letter inside a sentence."""
+    """The known names: the speakers, and words with a capital letter inside a sentence."""
     inside = {word for said in request.utterances for word in _CAPITAL.findall(said.text)}
     return frozenset(inside | {said.agent for said in request.utterances})
 
@@ -118,7 +118,7 @@ def _sentences(text: str) -> Iterator[str]:
     """The sentences of a text that are neither questions nor items of lists, without code and brackets."""
     for line in _ACTIONS.sub(" ", _CODE.sub("\n", text)).replace("\u2019", "'").splitlines():
         if not _LISTED.match(line):
-            # Long white space takes the patterns long.
+            # The patterns are slow on long white space.
             for sentence in _SENTENCE.findall(" ".join(line.split())):
                 if not re.search("[?？]", sentence):
                     yield sentence.strip()

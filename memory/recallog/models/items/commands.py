@@ -1,4 +1,4 @@
-"""Changes of items: each is published, and its answer says what the views made of it."""
+"""Changes of items: each is published, and its answer has the verdict of the views."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ _WHY = {
 }
 
 JUDGE = Judge(Items, items.REFUSALS)
-"""Judges changes of items, of all namespaces."""
+"""The verdicts on changes of items in all namespaces."""
 
 RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
-"""Keys of scratchpads that are not for an agent's own notes: the system writes them, by events of its own."""
+"""Keys of scratchpads that are reserved for the system, which writes them by its own events."""
 RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
 
 
@@ -87,7 +87,7 @@ def event(address: Address, kind: str, event_id: str | None = None, **fields: An
 
 
 async def change(access: MemoryAccess, address: Address, kind: str, event_id: str | None, **fields: Any) -> ItemChange:
-    """Publish one change, and answer what it did. With an id it may have been published before.
+    """Publish one change, and return its result. With an id, it may have been published before.
 
     Raises `InvalidArgument`, also for a reserved key, `Conflict` and `Refused`.
     """
@@ -125,7 +125,7 @@ async def _changes_of(ledger: Ledger, address: Address) -> list[str]:
 
 
 def _check_keys(address: Address, keys: Mapping[str, str]) -> None:
-    """Raise `InvalidArgument` for the first of some keys, by the argument that has it, which is reserved."""
+    """Raise `InvalidArgument` for the first reserved key, naming the argument that has it."""
     for argument, key in keys.items():
         is_reserved = key in RESERVED_KEYS or key.startswith(RESERVED_PREFIXES)
         if is_reserved and items.session_of(address.namespace) is not None:

@@ -15,7 +15,7 @@ from recallog_schemas.models.items.views import ItemFound, ItemsPage, ItemView
 from recallog_schemas.timestamps import moment_of
 
 _FIELDS_BYTES = 512
-"""About so many bytes of an item in an answer are not its value."""
+"""The approximate bytes of an item in an answer besides its value."""
 
 
 async def get(reading: AgentReading, namespace: Sequence[str], key: str) -> ItemFound:

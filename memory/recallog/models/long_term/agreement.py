@@ -24,7 +24,7 @@ _REPORTING = re.compile("[说讲问]|告诉|认为|觉得|知道|希望|要求|�
 
 
 def agree(one: str, other: str) -> bool:
-    """Whether two texts say the same, as far as their words tell."""
+    """Whether two texts say the same, by their words."""
     if "\n" in one.strip() or "\n" in other.strip():
         return texts.form_of(one) == texts.form_of(other)
     ours, theirs = texts.normal_text(one), texts.normal_text(other)
@@ -39,7 +39,7 @@ def agree(one: str, other: str) -> bool:
 
 
 def _is_chinese(text: str) -> bool:
-    """Whether a text is compared by characters: Chinese, or Japanese."""
+    """Whether a text is compared by characters: Chinese or Japanese."""
     return HAN.search(text) is not None or KANA.search(text) is not None
 
 
@@ -66,7 +66,7 @@ _WORD = r"[^\s,;:!?\"“”„()]+(?:[:.][^\s,;:!?\"“”()]+)*"
 
 
 def _names_agree(one: str, other: str) -> bool:
-    """Whether no word is a name in one text and none in the other."""
+    """Whether both texts use the same words as names."""
     ours, theirs = _inner_capitals(one), _inner_capitals(other)
     return all(theirs.get(word, form) == form for word, form in ours.items())
 

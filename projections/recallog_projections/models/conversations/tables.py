@@ -57,7 +57,7 @@ class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     live: int = 0
     """How many are neither removed nor compacted."""
     count: int = 0
-    """How many came since the last compaction."""
+    """How many were added since the last compaction."""
     chars: int = 0
     """Their number of characters."""
     turn: int = 0
@@ -86,7 +86,7 @@ class NewestRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The newest messages of a conversation, which no chunk holds yet."""
 
     said: int = 0
-    """How much users and agents have said in it; what a space shares counts for the owner "" alone."""
+    """The number of texts of users and agents in it; shared ones count only for the owner ""."""
     chunks: int = 0
     """How many chunks hold the messages before."""
     messages: tuple[MessageRow, ...] = ()
@@ -107,7 +107,7 @@ class CompactionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     at: int
     """In microseconds since 1970."""
     subject: str | None = None
-    """The person whose data it is."""
+    """The person whose data it contains."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -1,4 +1,4 @@
-"""What the end of a turn makes due: the extraction of facts from what the agent could see in it."""
+"""Work that the end of a turn makes due: the extraction of facts from what the agent could see in it."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar

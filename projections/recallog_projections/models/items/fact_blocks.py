@@ -1,4 +1,4 @@
-"""Blocks of facts: what one makes of the text of an item, and how the document of a day stays short.
+"""Blocks of facts: how one is added to the text of an item, and how the document of a day stays short.
 
 A document is an item of the namespace `workspace`; its key is its path. Pure functions of texts and dates. Characters
 are those of Python: code points.
@@ -13,7 +13,7 @@ from recallog_schemas.models.items import limits as items_limits
 WORKSPACE = ("workspace",)
 """The namespace of documents."""
 MEMORY = "MEMORY.md"
-"""The document of what is worth to be known always."""
+"""The document of facts that are always worth knowing."""
 
 _DAILY = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
 _BULLET = "- "

@@ -22,7 +22,8 @@ KeptText = tuple[str, str]
 
 
 def texts_in(rows: Rows, space: str, agent: str, session: str | None) -> Iterator[KeptText]:
-    """What the agent wants to keep: from its blocks of working memory, then from its scratchpad of the session."""
+    """The texts that the agent wants to keep: from its blocks of working memory, then from its scratchpad of the
+    session."""
     for namespace, key in _items(rows, space, agent, session):
         row = rows.get(items.ROWS, space, agent, items.path_of(namespace, key))
         if row is not None:

@@ -1,7 +1,7 @@
 """Texts of English and Chinese with one form for each number, date, time, quantity and contraction, without articles.
 
-`normalise` belongs to rule 3 (`texts`): a text that it changes is compared in this form. What it returns never changes;
-another way to normalise is another rule. Where a form is ambiguous, such as 03/04/2024, it stays as it is.
+`normalise` belongs to rule 3 (`texts`): a text that it changes is compared in this form. Its results never change;
+another way to normalise is another rule. An ambiguous form, such as 03/04/2024, stays as it is.
 """
 
 import re
@@ -22,7 +22,7 @@ _JOINED = r"(?:[kKMGT]i?[Bb]|°[CF]|[kMG]?Hz|[kM]?Wh?|m?Ah?|V|[ckm]?m2)"
 
 _Replacement = str | Callable[[re.Match[str]], str]
 _Rule = tuple[re.Pattern[str], _Replacement, frozenset[str]]
-"""A pattern, what it becomes, and the words and signs without any of which no text matches it; none: it may."""
+"""A pattern, its replacement, and words and signs of which a matching text has at least one; none: unknown."""
 _DIGIT_SIGN = "#"
 
 
@@ -181,7 +181,7 @@ def _chinese_time(found: re.Match[str]) -> str:
 
 
 def _value_of(numeral: str) -> str:
-    """The number up to 99, or the year, that a numeral says; else the numeral, such as "两三"."""
+    """The number up to 99, or the year, of a numeral; else the numeral, such as "两三"."""
     if len(numeral) >= 4 and all(char in _DIGITS for char in numeral):
         return "".join(str(_DIGITS[char]) for char in numeral)
     found = _UP_TO_99.fullmatch(numeral)

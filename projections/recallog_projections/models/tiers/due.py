@@ -1,4 +1,4 @@
-"""What plans make due: summaries of what they have archived."""
+"""Work that plans make due: summaries of archived entries."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -50,7 +50,7 @@ def _of_plan(record: Record, ended: Iterable[EntryRow]) -> Iterable[Due]:
 
 
 def _again(rows: Rows, summary: EntryRow) -> Due | None:
-    """The summary of what is left of the archived entries of one that an erasure has retracted."""
+    """The new summary of the remaining archived entries, for a summary that an erasure has retracted."""
     space, left = summary.space, []
     for id_ in summary.sources:
         ref = rows.get(entries.IDS, space, "", id_)

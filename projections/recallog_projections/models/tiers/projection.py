@@ -1,8 +1,8 @@
-"""The projection of tiers: which tier each entry is in, and what makes it move.
+"""The projection of tiers: the tier of each entry, and its moves.
 
 An entry that was retained with a tier has a row while it lives, and so has one that its owner has given a tier. A
 restored entry has its tier again, and its age begins again. The fold decides nothing that depends on the time: a plan
-that has looked at the clock says in `memory.consolidated` what is to move, and the fold moves what nothing has touched
+that has read the clock states the moves in `memory.consolidated`, and the fold moves the entries that have not changed
 since.
 """
 
@@ -72,7 +72,7 @@ def _named(event: Event) -> Sequence[str]:
 
 
 def _loads_agent(event: Event) -> bool:
-    """Whether the row of the agent is needed in any case: not by what is kept without a tier, nor by calls of tools."""
+    """Whether the row of the agent is always needed: entries without a tier and calls of tools do not need it."""
     return event.kind != CAPTURING and (event.kind not in RETAINING or event.payload.get("tier") is not None)
 
 
@@ -165,7 +165,7 @@ def _counted(agent: AgentTiers, row: TierRow, more: int) -> AgentTiers:
         surprise=agent.surprise + more * row.surprise,
         **{row.tier: getattr(agent, row.tier) + more},
     )
-    # Without entries the sum is 0, and not what rounding has left.
+    # Without entries the sum is 0, without an error of rounding.
     return counted if counted.entries else msgspec.structs.replace(counted, surprise=0.0)
 
 
@@ -272,7 +272,7 @@ def _note(rows: Rows, event: Event, moves: Moves) -> None:
 
 
 def _learn(rows: Rows, record: Record) -> None:
-    """Count what came of using entries, for those that the reporting agent may read."""
+    """Count outcomes of entries that the reporting agent may read."""
     event, payload = record.event, record.event.payload
     confidence = payload.get("confidence")
     if confidence is not None and confidence < rules.CONFIDENCE_MIN:
