@@ -39,7 +39,7 @@ AGAIN_SECONDS = 10.0
 """After this time an unanswered trigger is sent again, if its message seems to be lost: no trigger of its kind has been
 answered for as long, or one that was sent half as much later has been. A backlog that agents work on is not sent again.
 The pauses do not grow: pauses that had doubled through some minutes of faults left triggers open for ten more minutes,
-while agents that were well again had nothing to do."""
+while agents that had recovered had nothing to do."""
 REPEATS_MAX = 200
 """How many triggers of a partition are sent again at a time, at most twice a second."""
 REPEAT_SECONDS = 0.5
