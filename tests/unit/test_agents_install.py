@@ -220,7 +220,7 @@ def test_the_server_works_in_the_space_of_the_project_and_scrubs(user: Path) -> 
 def test_a_space_or_an_address_is_for_a_server_alone(user: Path, option: tuple[str, str]) -> None:
     done = recallog("install", "codex", *option, "--yes")
     assert done.code == 2
-    assert "say --only mcp" in done.err
+    assert "use --only mcp" in done.err
     assert list(user.iterdir()) == [user / "project"]
 
 

@@ -134,7 +134,7 @@ def test_an_event_dropped_from_the_views_is_distinguished_from_an_invisible_one(
     assert (found.verdict, found.position, found.memory) == ("not_kept", Position(0, 50), None)
     assert found.newer == 2_049
     assert found.why == (
-        "the views keep what baker may see from 0:100 on, and it is older. Ask as of 0:50 to see whether it was "
+        "the views keep what baker may see from 0:100 on, and it is older. Query as of 0:50 to see whether it was "
         "remembered then"
     )
 

@@ -214,7 +214,7 @@ def test_a_memory_that_is_not_stored_is_explained_in_words() -> None:
     async def use(client: Client) -> None:
         await memory.configure_agent(SPACE, AGENT, quality={"enabled": True})
         answer = await call(client, "retain_memory", content="ACTION: baked.")
-        assert answer.startswith("Not stored (the quality gate of the agent lets no log of actions pass; ")
+        assert answer.startswith("Not stored (the quality gate of the agent rejects action logs: ")
 
     with_client(use, memory=memory)
 

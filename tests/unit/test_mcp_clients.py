@@ -188,7 +188,7 @@ def test_a_server_of_another_program_with_this_name_is_neither_replaced_nor_take
     tmp_path: Path, name: str, content: bytes
 ) -> None:
     path = file_of(CLIENTS[name], tmp_path, content)
-    with pytest.raises(RecallogError, match="--name gives or takes one with another name"):
+    with pytest.raises(RecallogError, match="--name selects another name"):
         put_in(CLIENTS[name], path, "recallog", STARTED)
     with pytest.raises(RecallogError, match="is not one of Recallog"):
         take_out(CLIENTS[name], path, "recallog")
