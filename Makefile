@@ -110,12 +110,13 @@ test-browser: .venv-browser/.installed ## run the tests of the console in a real
 screenshots: .venv-browser/.installed ## make the screenshots of the console in docs/images
 	@PYTHONPATH=tools .venv-browser/bin/python -m recallog_tools.screenshots
 
-check: install ## lint, types and layers
+check: install ## lint, types, layers and words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy --strict deploy
 	$(BIN)/lint-imports --no-cache
+	PYTHONPATH=tools $(BIN)/python -m recallog_tools.prose
 
 generate: install ## write what is generated from the code: JSON Schemas, the API reference, summaries of commands
 	@PYTHONPATH=tools $(BIN)/python -m recallog_tools.generate

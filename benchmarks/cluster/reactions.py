@@ -44,7 +44,7 @@ class Answers:
                 self._more.set()
 
     async def until(self, count: int) -> None:
-        """Wait for that many answers."""
+        """Wait for `count` answers."""
         async with asyncio.timeout(_ANSWER_SECONDS_MAX):
             while len(self.at) < count:
                 self._more.clear()

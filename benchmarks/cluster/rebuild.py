@@ -24,7 +24,7 @@ class _Used(NamedTuple):
 
 async def measure(cluster: Cluster) -> list[Measure]:
     deployment = await cluster.filled()
-    cluster.setup.report("rebuild: a worker builds the views that are to be replaced")
+    cluster.setup.report("rebuild: a worker builds the views that will be replaced")
     await caught_up(cluster, deployment)
     used: list[_Used] = []
     rates = await interleaved(

@@ -55,7 +55,7 @@ class Observer(Protocol):
         """Called with each answer; `operation` is the qualified name."""
 
     async def flush(self) -> None:
-        """Publish what is to be published. Called before the memory publishes."""
+        """Publish the given events. Called before the memory publishes."""
 
     async def close(self) -> None:
         """Publish the rest, and stop."""
@@ -66,11 +66,11 @@ Section = Callable[["MemoryAccess", str, str, At], Awaitable[tuple[str, str] | N
 
 Called with the space and the agent. A budget leaves its lines out first."""
 Candidates = Callable[["MemoryAccess", At], "CandidateSource"]
-"""Makes, for one query of the state that `At` names, what recall asks for the texts of a model."""
+"""Makes the candidate source of a model for one query of the state that `At` names."""
 _DECLARED_SECONDS = 1.0
-"""How long a publisher with a kind that is probably misspelt waits for the declarations of its space."""
+"""How long publishing a probably misspelt kind waits for the declarations of its space."""
 _VERDICTS_MAX = 1_024
-"""How many names of each sort a memory has judged and keeps in mind."""
+"""The maximum number of verdicts on names that a memory caches, for each sort of name."""
 
 
 class MemoryAccess(Host):
@@ -83,7 +83,7 @@ class MemoryAccess(Host):
         memory: Any,
         published: Callable[[], None],
     ) -> None:
-        """`components` are built, or a function that builds them when they are first needed.
+        """`components` are built ones, or a function that builds them when they are first needed.
 
         `progress` is called with (done, total) while a query has to build the views first, and `published` after each
         append, also of the process that serves the index. `memory` is the `recallog.Memory`.
@@ -93,7 +93,7 @@ class MemoryAccess(Host):
         self.settings: Settings | None = None
         """The settings of the memory; None if it was made of built components."""
         self.tracing: Tracing | None = None
-        """What makes the spans of operations; None if telemetry is off."""
+        """Makes the spans of operations; None if telemetry is off."""
         self.progress = progress
         self._built: Components | None = None if callable(components) else components
         self._compose = components if callable(components) else lambda: components
@@ -103,19 +103,20 @@ class MemoryAccess(Host):
         self.inventories: Sequence[Callable[[], Inventory]] = ()
         """What makes the inventories of models."""
         self.candidates: Mapping[str, Candidates] = {}
-        """What makes the sources of candidates of models that are not built in, by the names of the models."""
+        """Functions that make the candidate sources of models that are not built in, by the names of the models."""
         self.added_models: Sequence[str] = ()
-        """The models that are not built in and take part in recall or prompts: what serves the index must have them."""
+        """The models that are not built in and take part in recall or prompts: the process that serves the index must
+        have them."""
         self.observers: Sequence[Observer] = ()
-        """What sees the answers to calls."""
+        """The observers of answers to calls."""
         self.relevance: MemoryIndex | None = None
-        """What measures the relevance of events to a query, if the program gave it."""
+        """The program's own index, which measures the relevance of events to a query."""
         self.count_tokens: Callable[[str], int] | None = None
-        """What counts the tokens of prompts, if the program gave it."""
+        """The program's own counter of the tokens of prompts."""
         self.given: Mapping[str, Any] = {}
-        """What the program gave to ask models, by the name of its `Asker`."""
+        """The program's own objects that ask models, by the name of their `Asker`."""
         self.chat_model: ChatModel | None = None
-        """What is asked for all other purposes, if the program gave it."""
+        """The program's own chat model for all other purposes."""
         self._askers: dict[str, Any] = {}
         self._chat_models: dict[str, ChatModel] = {}
         """By the URL of the settings."""
@@ -130,7 +131,7 @@ class MemoryAccess(Host):
             raise StorageError("the memory is closed; open it again")
 
     async def close(self) -> None:
-        """Close files and connections. Everything that is asked afterwards raises `StorageError`."""
+        """Close files and connections. Later calls raise `StorageError`."""
         if not self._closed:
             for observer in self.observers:
                 await observer.close()
@@ -151,7 +152,8 @@ class MemoryAccess(Host):
         return self._built
 
     def asker(self, asker: "Asker[Asked]") -> "Asked":
-        """What the program gave for a purpose, else what the settings name; the same one until the memory is closed.
+        """The program's own object for a purpose, or else the one that the settings name; the same one until the memory
+        is closed.
 
         Raises `ModelMisconfigured`, and `StorageError` if the memory was closed.
         """
@@ -176,7 +178,7 @@ class MemoryAccess(Host):
 
     @cached_property
     def scrubber(self) -> "Scrubber | None":
-        """Replaces what may not be stored; None if everything may. Raises `SettingsError`."""
+        """Replaces secrets and personal data before they are stored; None if that is off. Raises `SettingsError`."""
         if self.settings is None or not self.settings.scrub:
             return None
         from recallog.scrubbing import Scrubber
@@ -192,13 +194,13 @@ class MemoryAccess(Host):
 
     @cached_property
     def term_cache(self) -> "TermCache":
-        """The terms of the texts that queries by words have compared."""
+        """The cached terms of the texts that queries by words have compared."""
         from recallog.retrieval.term_cache import TermCache
 
         return TermCache()
 
     def searcher(self, options: At) -> "Searcher":
-        """What a query for memories searches, of the state that its options name."""
+        """The searcher of a query for memories, of the state that its options name."""
         from recallog.retrieval.searcher import Searcher
 
         at = parameters.state(options)
@@ -207,7 +209,7 @@ class MemoryAccess(Host):
 
     @cached_property
     def _fed_index(self) -> "FedIndex | None":
-        """The index of the program, which is told of the events that queries read; None if it gave none."""
+        """The index of the program, which is notified of the events that queries read; None without one."""
         from recallog.retrieval.memory_index import FedIndex
 
         return None if self.relevance is None else FedIndex(self.relevance)
@@ -242,10 +244,10 @@ class MemoryAccess(Host):
     async def append(
         self, events: Sequence[Event], appended: "Times" = None, keys: Collection[str] = ()
     ) -> list[Position]:
-        """Write events, all or none, and answer their positions once they are durable. See `Memory.publish_many`.
+        """Write events, all or none, and return their positions once they are durable. See `Memory.publish_many`.
 
-        `appended` as in `Ledger.append`. `keys` are those of what all of them are made from, see `keys_at`. The caller
-        is told about times that are ahead.
+        `appended` as in `Ledger.append`. `keys` are the keys of the sources of all of them, see `keys_at`. The caller
+        gets a warning about times that are ahead.
         """
         await self.publish_reads()
         positions = await self.append_silently(events, appended, keys)
@@ -256,14 +258,14 @@ class MemoryAccess(Host):
     async def append_silently(
         self, events: Sequence[Event], appended: "Times" = None, keys: Collection[str] = ()
     ) -> list[Position]:
-        """Write events that an observer has made: it is not asked for others first, and no reactor is woken."""
+        """Write events of an observer: observers do not publish others first, and no reactor is woken."""
         with_rules, with_sources = [rules.with_newest_rule(event) for event in events], kinds.kinds_with_sources()
         if self.scrubber is not None:
             with_rules = self.scrubber.scrub_events(with_rules)
         derived = [event for event in events if event.kind in with_sources]
         if not derived and not keys:
             return await self.components.append(with_rules, appended)
-        from recallog_streams.sealing import made_from  # a query that another process answers needs none of it
+        from recallog_streams.sealing import made_from  # a query that another process answers does not need it
 
         of_events = {(event.space, event.id): {*keys} for event in events} if keys else {}
         for event in derived:
@@ -295,8 +297,8 @@ class MemoryAccess(Host):
         return await self.keys_at(event.space, offsets.values())
 
     async def keys_at(self, space: str, offsets: Iterable[int]) -> set[str]:
-        """The ids of the keys of the records of a space at some offsets. What is made from these is erased with them if
-        it is appended with their keys."""
+        """The ids of the keys of the records of a space at some offsets. Events that are made from these records and
+        appended with their keys are erased with them."""
         from recallog_streams import erasing
 
         ledger = self.components.ledger
@@ -313,7 +315,7 @@ class MemoryAccess(Host):
         *further: Further.args,
         **more: Further.kwargs,
     ) -> Result:
-        """What `handler` answers about an agent. `at` names the views; `further` and `more` are passed on to it."""
+        """The answer of `handler` about an agent. `at` names the views; `further` and `more` are passed on to it."""
         from recallog.reading.readings import AgentReading
 
         return await self._routed(space, at, partial(AgentReading, agent=agent), handler, *further, **more)
@@ -327,7 +329,7 @@ class MemoryAccess(Host):
         *further: Further.args,
         **more: Further.kwargs,
     ) -> Result:
-        """What `handler` answers about a space. `at` names the views; `further` and `more` are passed on to it."""
+        """The answer of `handler` about a space. `at` names the views; `further` and `more` are passed on to it."""
         from recallog.reading.readings import SpaceReading
 
         return await self._routed(space, at, SpaceReading, handler, *further, **more)
@@ -394,7 +396,7 @@ class MemoryAccess(Host):
     async def _delegated(self, call: Call, home: "Path") -> Any:
         """The answer of the process that serves the index, or without an index if it cannot answer.
 
-        With `wait_index` it is the answer of that process alone, once its index has processed what the ledger holds. If
+        With `wait_index`, only that process answers, once its index has processed the whole ledger. If
         that process ends meanwhile, the call is executed again.
         """
         operation = call.operation
@@ -411,7 +413,7 @@ class MemoryAccess(Host):
             if writes:
                 self._published()
                 if self.scrubber is not None:
-                    self.scrubber.scrub_given(call.arguments)  # only to tell the caller: it was scrubbed there
+                    self.scrubber.scrub_given(call.arguments)  # only to notify the caller: it was scrubbed there
             return operation.from_json(answer)
 
         if not waits:
@@ -498,7 +500,7 @@ class MemoryAccess(Host):
         return self._declared[space, kind]
 
     async def publish_reads(self) -> None:
-        """Publish what observers have made of the answers so far."""
+        """Publish the events of observers so far."""
         for observer in self.observers:
             await observer.flush()
 

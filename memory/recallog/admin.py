@@ -64,7 +64,7 @@ class Admin(Facade):
         """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
         maintain the views, those of a partition cannot be read by this version. The error names the partitions.
 
-        It costs the same whatever the memory contains.
+        Its cost does not depend on the size of the memory.
         """
         await queries.status.check_ready(self._components)
 
@@ -84,8 +84,8 @@ class Admin(Facade):
     ) -> "AsyncIterator[Batch]":
         """Raw records of the ledger in batches, from `start` up to but not including `until`, or to its present end.
 
-        If `start` or `space` names a partition, only of that one, which must be that of `until`; otherwise of all, one
-        after the other.
+        If `start` or `space` names a partition, only records of that partition, which must be the partition of `until`;
+        otherwise records of all partitions, one after the other.
         """
         first, last = parameters.position(start), parameters.position(until)
         ends = await self._components.ledger.ends()
@@ -126,9 +126,9 @@ class Admin(Facade):
         return await self._access.publish(events, appended)
 
     async def scrub_event(self, event: Event) -> tuple[Event, Mapping[str, int]]:
-        """The event as it is written, and how many secrets and personal data are replaced in it, by their sort.
+        """The event as it would be written, and how many secrets and personal data the setting
 
-        They are those of the setting `scrub`.
+        `scrub` replaces in it, by their sort.
         """
         scrubber = self._access.scrubber
         return (event, {}) if scrubber is None else scrubber.scrub_event(event)
@@ -142,7 +142,7 @@ class Admin(Facade):
     async def activity(self, *, minutes: parameters.Minutes = 60) -> "Activity":
         """How many events were appended in each of the last minutes.
 
-        Of each partition the newest 10,000 records are counted.
+        In each partition, only the newest 10,000 records are counted.
         """
         return await queries.activity.activity(self._components.ledger, minutes)
 
@@ -158,8 +158,8 @@ class Admin(Facade):
     ) -> "VerifyReport":
         """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-        Names the records that are damaged, missing, or not those that the views were computed from, the rows that
-        differ or are damaged, and what else of the files is damaged: `repair` computes that again.
+        Names the records that are damaged, missing or changed since the views were computed, the rows
+        that differ or are damaged, and other damage of the files, which `repair` computes again.
 
         Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
         """
@@ -204,7 +204,7 @@ class Admin(Facade):
     async def scan(
         self, markers: parameters.Markers, *, what: parameters.Scanned = None, digests: parameters.Digests = None
     ) -> "ScanReport":
-        """Look for words in everything that the memory stores, to prove that an erasure has left nothing of them.
+        """Look for words in everything that the memory stores, to prove that an erasure has removed them.
 
         It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
         and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
@@ -242,12 +242,12 @@ class Admin(Facade):
         index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
         partitions.
 
-        Many events are folded by several processes: of a folder each has the events of some spaces, of a topic each
-        has some partitions. In a folder, projections whose rows several spaces share are folded by one, and so is the
-        index.
+        Several processes fold large ledgers: in a folder each folds the events of some spaces, on a topic
+        each folds some partitions. In a folder, projections whose rows several spaces share are folded by one, and so
+        is the index.
 
-        With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
-        another one, or an older copy: what it lacks is gone from the memory.
+        With `drop`, the live ones are deleted first, and queries wait for the new ones. The ledger may then
+        be another one or an older copy; the memory loses what that ledger lacks.
 
         Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
         `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.

@@ -34,7 +34,7 @@ class Components:
     """How many of the newest events each log of the views retains."""
 
     guard: AppendGuard = field(init=False)
-    """Compares the ledger with the views before something is appended."""
+    """Compares the ledger with the views before events are appended."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guard", AppendGuard([group.builder for group in self.groups()]))
@@ -47,7 +47,7 @@ class Components:
         return await self.ledger.append_guarded(events, self.guard, appended)
 
     def require_index(self) -> SemanticIndex:
-        """The semantic index, for what cannot be done without it. Raises `SettingsError` if it is off."""
+        """The semantic index, for operations that require it. Raises `SettingsError` if it is off."""
         if self.index is None:
             raise SettingsError(
                 "the index is off. Leave RECALLOG_INDEX unset for a memory in a folder, or name a Qdrant server: "
@@ -66,7 +66,7 @@ class Components:
 
     async def close(self) -> None:
         """Close files and connections."""
-        async with AsyncExitStack() as closing:  # all of them, also if one fails or the caller is cancelled
+        async with AsyncExitStack() as closing:  # all of them, even if one fails or the caller is cancelled
             closing.push_async_callback(self.ledger.close)
             for group in self.groups():
                 closing.push_async_callback(group.store.close)

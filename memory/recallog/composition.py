@@ -73,9 +73,9 @@ def compose(
 ) -> Components:
     """The components that the settings name; `processed` is called with each batch that workers and rebuilds commit.
 
-    `own` are projections of the user's own; without them, those that the settings name. Those of `models` that are not
-    built in, by default of installed packages, come after them. With an `embedder` this process
-    maintains the index, instead of one with the embedder of the settings.
+    `own` are projections of the user's own; without them, those that the settings name. The projections of `models`
+    that are not built in (by default, of installed packages) follow. With an `embedder`,
+    this process maintains the index itself.
 
     Raises `SettingsError`, or `ProjectionError` for a projection whose name is invalid or used twice.
     """
@@ -378,7 +378,7 @@ def _sqlite_store(folder: Path, namespace: str, settings: Settings) -> Store:
 
 
 def _question_wait_seconds(settings: Settings) -> float:
-    """How long a question waits for a lock of a folder: it can be answered without."""
+    """How long a query waits for a lock of a folder: it can be answered without it."""
     return min(settings.deadline_seconds, settings.lock_wait_seconds)
 
 

@@ -1,6 +1,6 @@
 """What a user implements or builds to extend Recallog: ports, their messages, and adapters to build on.
 
-See docs/extending.md. What tests a projection or a reactor is in the package `recallog-testing`.
+See docs/extending.md. The package `recallog-testing` has drivers for tests of projections and reactors.
 """
 
 from recallog_schemas.lazy_exports import lazy_exports

@@ -18,7 +18,7 @@ def reactors(names: Sequence[str]) -> "list[Reactor]":
     found = [each for name in names for each in _loaded("--reactors", name, "reactor", _is_reactor)]
     for kind, count in Counter(kind for reactor in found for kind in reactor.kinds).items():
         if count > 1:
-            raise SettingsError(f"--reactors: {count} of them answer {kind}; each kind of triggers has one reactor")
+            raise SettingsError(f"--reactors: {count} of them answer {kind}; each kind of trigger has one reactor")
     return found
 
 
@@ -48,7 +48,7 @@ def _loaded(option: str, spec: str, what: str, is_one: Callable[[object], bool])
     flat = [each for one in made for each in (one if isinstance(one, list | tuple) else [one])]
     for each in flat:
         if not is_one(each):
-            raise SettingsError(f"{option} {spec}: {each!r} is no {what}")
+            raise SettingsError(f"{option} {spec}: {each!r} is not a {what}")
     return flat
 
 

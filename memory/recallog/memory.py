@@ -121,8 +121,8 @@ class Memory(Parts):
         models: "Sequence[Model] | None" = None,
         count_accesses: bool = True,
     ) -> None:
-        """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
-        builds when they are first needed.
+        """A memory of built components, for example of `recallog.composition.assemble`, or of a function that
+        builds them when they are first needed.
 
         Without `count_accesses` queries publish no counts of the entries that they show. The other arguments are those
         of `open`. The memory closes the components when it is closed.
@@ -183,16 +183,16 @@ class Memory(Parts):
         With a list, also an empty one, or True, and inside `async with`, triggers that fall due are answered in the
         background; otherwise `react` answers them.
 
-        `chat_model` is what reflects, draws facts, summarises and answers; default: the model that `RECALLOG_MODEL`
-        names, else rules do, offline. For one purpose alone, or for a rule of your own, there are `reflector` (writes
+        `chat_model` reflects, draws facts, summarises and answers; the default is the model that `RECALLOG_MODEL`
+        names, or else rules, offline. For a single purpose, or for a rule of your own, there are `reflector` (writes
         beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
         `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
         when it is closed. `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
 
-        `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
-        the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
-        `recall` finds does not depend on it. The memory closes the embedder when it is closed.
+        `embedder` computes the vectors of the semantic index, which this process then builds and queries, because no
+        other process has the embedder. `index` measures the relevance of events to the query of `salient` and of a
+        prompt's memory; `recall` does not use it. The memory closes the embedder when it is closed.
 
         `count_tokens` counts the tokens of a text for the budget of a prompt, for example those of your model's
         tokenizer; by default they are estimated.
@@ -324,7 +324,7 @@ class Memory(Parts):
         gen_ai=GenAi.CREATE,
     )
     async def publish(self, event: parameters.EventFields) -> Position:
-        """Write one event, and answer its position once it is durable.
+        """Write one event, and return its position once it is durable.
 
         Repeating the call is safe if the event has an id. See `publish_many`.
         """
@@ -334,7 +334,7 @@ class Memory(Parts):
         example="recallog ingest events.jsonl", scope=Scope.PUBLISH, command="", gen_ai=GenAi.CREATE, records="items"
     )
     async def publish_many(self, events: parameters.ManyEvents) -> "Published":
-        """Write events in order, all or none, and answer their positions once they are durable.
+        """Write events in order, all or none, and return their positions once they are durable.
 
         An event whose id exists already in its space is not written again; its first position is returned. The first
         event counts, with its time: `at` is not compared.
@@ -359,7 +359,7 @@ class Memory(Parts):
         turn: parameters.WrittenTurn = 0,
         event_id: parameters.NewEventId = None,
     ) -> "Recorded":
-        """Say that a session of an agent begins, by an event `session.started`."""
+        """Start a session of an agent, by an event `session.started`."""
         from recallog.commands.recording import record
 
         more = {"event_id": event_id, "session": session, "turn": turn}
@@ -380,10 +380,10 @@ class Memory(Parts):
         event_id: parameters.NewEventId = None,
         **options: Unpack[EndOptions],
     ) -> "Recorded":
-        """Say that a session of an agent ends, and what came of it, by an event `session.ended`.
+        """End a session of an agent with its outcome, by an event `session.ended`.
 
-        What the agent marked in its working memory and in the scratchpad of the session then becomes entries, and so
-        does that of the agents in `audience`, once a reactor runs.
+        What the agent marked in its working memory and in the scratchpad of the session then becomes entries once
+        a reactor runs; the same applies to the agents in `audience`.
         """
         from recallog.commands.recording import record
 
@@ -404,10 +404,10 @@ class Memory(Parts):
         event_id: parameters.NewEventId = None,
         **options: Unpack[AgentOptions],
     ) -> "AgentSettingsView":
-        """Change settings of an agent, by an event `agent.configured`, and answer all its settings.
+        """Change settings of an agent, by an event `agent.configured`, and return all its settings.
 
-        A setting that is not given keeps its value. One with fields of its own is a JSON object, which replaces the
-        former one as a whole. In Python and over HTTP null takes a setting back to its default.
+        A setting that is not given keeps its value. A setting with fields is a JSON object, which replaces
+        the former one as a whole. In Python and over HTTP, null resets a setting to its default.
         """
         from recallog.commands import settings
 
@@ -426,10 +426,10 @@ class Memory(Parts):
         event_id: parameters.NewEventId = None,
         **options: Unpack[SpaceOptions],
     ) -> "SpaceSettingsView":
-        """Change settings of a space, by an event `space.configured`, and answer all its settings.
+        """Change settings of a space, by an event `space.configured`, and return all its settings.
 
-        A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and over
-        HTTP null takes a setting back to its default. What was published before keeps its readers and its text.
+        A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and
+        over HTTP, null resets a setting to its default. Earlier events keep their readers and their text.
 
         Raises `Refused` if the space would declare more than 64 kinds; nothing has changed then.
         """
@@ -462,12 +462,12 @@ class Memory(Parts):
         """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
         beliefs, compactions, lines of daily logs.
 
-        The events stay in the ledger with their times and positions, and nobody can read what they contained: their key
-        is destroyed. Views and index are built again, in which timelines show `[erased]` in their place, and which this
-        call waits for. With `dry_run` nothing is erased, and the answer says what would be. Repeating the call after an
-        interruption is safe; once all is erased, it answers 0.
+        The events stay in the ledger with their times and positions, but nobody can read their content: their
+        key is destroyed. This call waits until views and index are built again; timelines then show `[erased]`
+        in their place. With `dry_run`, nothing is erased, and the answer says what would be. Repeating the call after
+        an interruption is safe; once all is erased, it answers 0.
 
-        Events that are not sealed cannot be erased. The answer counts them, and says what can be done.
+        Events that are not sealed cannot be erased. The answer counts them and gives advice.
 
         Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
         """
@@ -488,8 +488,8 @@ class Memory(Parts):
     ) -> "ReactionsView":
         """Answer the triggers that are due now, in one space or in all, each once.
 
-        A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
-        `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
+        A reflection is answered by an `agent.reflected` event or, if the reflector fails after its retries, by
+        `reflection.failed`, so that the memory continues. A turn of an agent that is set to `extract_facts` is answered
         by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
         the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
         triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
@@ -518,7 +518,7 @@ class Memory(Parts):
     async def answer_due(
         self, space: parameters.Space, agent: parameters.Agent, trigger: parameters.TriggerId
     ) -> "Reaction | None":
-        """Answer one trigger, as the agents of a cluster do; None if it is not due any more, or stays due.
+        """Answer one trigger, as the agents of a cluster do; None if it is no longer due, or stays due.
 
         It stays due if no reactor answers triggers of its kind, if its reactor leaves it, and if this raises an error,
         such as `ModelMisconfigured` and those of storage.
@@ -531,8 +531,8 @@ class Memory(Parts):
 
     @checked
     async def tick(self, now: parameters.PresentTime) -> int:
-        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event has
-        happened since, and answer their number. A space without events for 30 days is left alone.
+        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event
+        has happened since. Returns the number of spaces. A space without events for 30 days gets none.
         """
         return await self._own_reactor().tick(parameters.present(now))
 
@@ -626,11 +626,11 @@ class Memory(Parts):
         containing: parameters.Containing = None,
         **options: Unpack[Filters],
     ) -> "HistoryPage":
-        """A page of all events of a space, those without readers and bookkeeping included, oldest first; the first page
-        has the newest ones.
+        """A page of all events of a space, including bookkeeping and events without readers, oldest first; the first
+        page has the newest ones.
 
-        `before` takes the `older` of a page and selects the page before it. A page is searched in 5,000 records of the
-        ledger: if few of them are wanted, it has fewer events, or none, and an `older`.
+        `before` takes the `older` of a page and selects the page before it. A page searches 5,000 records of the
+        ledger: if few of them match, it has fewer events, or none, and an `older`.
         """
         events = queries.timeline.EventFilter.of(options)
         wanted = queries.history.HistoryFilter(events, author, containing)
@@ -642,9 +642,9 @@ class Memory(Parts):
         self, space: parameters.Space, agent: parameters.Agent, event_id: parameters.EventId, **at: Unpack[At]
     ) -> "Lineage":
         """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
-        and live entries that name it as theirs.
+        and live entries that name it as a source.
 
-        Of what was made from it, the answer has the events that the views retain.
+        Of these, the answer has the events that the views retain.
         """
         return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id)
 
@@ -711,14 +711,14 @@ class Memory(Parts):
         wait_index: parameters.WaitIndex = False,
         **options: Unpack[RecallOptions],
     ) -> "RecallView":
-        """The memories of an agent that best answer a question, best first, each with its score explained.
+        """The memories of an agent that best answer a question, best first, each with an explained score.
 
         These are events and entries that the agent may see; an entry is shown in its present form, as a
         `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
         from the views: a record that was just published is found by its words. While the index is off, starting, down
         or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
-        off, `degraded` of the answer says why. Of an entry and what it was made from, the better one is a hit, and its
-        `also` names the other.
+        off, `degraded` of the answer says why. If an entry and its source both match, only the better one is a hit,
+        and its `also` names the other.
 
         With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
         preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
@@ -744,7 +744,7 @@ class Memory(Parts):
         wait_index: parameters.WaitIndex = False,
         **options: Unpack[RecallOptions],
     ) -> "SearchPage":
-        """Find memories as `recall` does, and answer ids, previews and the size of each text in tokens.
+        """Find memories as `recall` does, and return ids, previews and the size of each text in tokens.
 
         `around` shows the neighbours of a hit, and `entries` whole events.
         """
@@ -796,7 +796,7 @@ class Memory(Parts):
             await self.catch_up_index(partition=await self.admin.partition_of(space))
         found = await self._access.of_agent(space, agent, options, retrieval.recall.recall, recall_query)
         if wait_index and found.index is None and found.degraded is not None:
-            raise IndexUnavailable(f"the index was waited for, and cannot answer: {found.degraded}")
+            raise IndexUnavailable(f"the index cannot answer after waiting for it: {found.degraded}")
         return found
 
     @operation(example="recallog entries village baker e-17 e-23 --json", gen_ai=GenAi.SEARCH, records="entries")
@@ -818,7 +818,7 @@ class Memory(Parts):
     async def catch_up_index(
         self, progress: parameters.Report = None, *, partition: parameters.Partition = None
     ) -> None:
-        """Wait until the index has processed all that the ledger holds now, in one partition or in all.
+        """Wait until the index has processed everything that the ledger holds now, in one partition or in all.
 
         Returns at once if the index is off. Raises `ViewsBehind` if it makes no progress for a minute, and
         `IndexUnavailable`.
@@ -864,8 +864,8 @@ class Memory(Parts):
         """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
         agent.
 
-        `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
-        process have failed. What other processes have tried is not known here.
+        `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
+        this process have failed. Attempts of other processes are not known here.
         """
         access = self._access
         found = await queries.due.of_memory(access.components, access.router, self._since_of, space, partition)
@@ -913,7 +913,7 @@ class Memory(Parts):
     async def resume(
         self, space: parameters.Space, *, agent: parameters.OneAgent = None, **at: Unpack[At]
     ) -> "ResumeView":
-        """Where a space stopped, for a program that goes on after a restart: last session, turn, next turn.
+        """Where a space stopped, for a program that continues after a restart: last session, turn, next turn.
 
         The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
         memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
@@ -940,7 +940,7 @@ class Memory(Parts):
     async def catalogue(
         self, *, limit: parameters.ListLimit = limits.PAGE_ITEMS_MAX, cursor: parameters.Cursor = None
     ) -> "Catalogue":
-        """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
+        """All kinds: those of the catalogue, then a page of the kinds that spaces declare, by space and name."""
         declared = await self._access.router.of_all(queries.spaces.declared_kinds)
         return views.Catalogue.page(declared, limit, cursor)
 
@@ -982,14 +982,14 @@ class Memory(Parts):
     async def _recall_for_prompt(
         self, query: "retrieval.query.RecallQuery", compared: int, *, past: bool
     ) -> "RecallView":
-        """The answer to a query of another process, as of the past that it names, or once the views are so far."""
+        """The answer to a query of another process, as of the past that it names, or once the views have caught up."""
         partition = await self.admin.partition_of(query.space)
         position = None if query.offset_until is None else Position(partition, query.offset_until)
         at = At(as_of=query.at_until or position) if past else At(after=position)
         return await self._access.of_agent(query.space, query.agent, at, retrieval.recall.recall, query, compared)
 
     async def _since_of(self, model: "ModuleType", trigger: "PendingTrigger") -> Position | None:
-        """The record that made a trigger due which falls due by a count."""
+        """The record that made a trigger due, for triggers by count."""
         since: Position | None = await self._access.of_agent(trigger.space, trigger.agent, At(), model.since)
         return since
 
@@ -999,7 +999,7 @@ class Memory(Parts):
         return plain
 
     def _wake_reactor(self) -> None:
-        """Let the reactor in the background look soon: events have been published."""
+        """Wake the reactor in the background: events have been published."""
         if self._background is not None:
             self._background.wake()
 
@@ -1028,7 +1028,7 @@ add_parts(Memory)
 
 
 def _check_given(projections: object, progress: object = None, embedder: object = None) -> None:
-    """Raise `InvalidArgument` for what cannot be projections, a callback or an embedder."""
+    """Raise `InvalidArgument` for invalid projections, callbacks or embedders."""
     if isinstance(projections, str | bytes) or not isinstance(projections, Sequence):
         raise InvalidArgument("projections: should be a list of projections", path="projections", rule="sequence_type")
     for index, each in enumerate(projections):
@@ -1046,7 +1046,7 @@ def _check_given(projections: object, progress: object = None, embedder: object 
 
 
 def _check_reactors(given: object) -> None:
-    """Raise `InvalidArgument` for what cannot be reactors, and for two that answer the same kind."""
+    """Raise `InvalidArgument` for invalid reactors, and for two that answer the same kind."""
     if isinstance(given, bool):
         return
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
@@ -1062,12 +1062,12 @@ def _check_reactors(given: object) -> None:
             raise InvalidArgument(message, path=path, rule="is_instance_of")
         for kind in each.kinds:
             if answered.setdefault(kind, index) != index:
-                message = f"{path}: reactors.{answered[kind]} answers {kind} too; each kind of triggers has one reactor"
+                message = f"{path}: reactors.{answered[kind]} answers {kind} too; each kind of trigger has one reactor"
                 raise InvalidArgument(message, path=path, rule="unique")
 
 
 def _check_index(index: object) -> None:
-    """Raise `InvalidArgument` for what has not the methods of an index."""
+    """Raise `InvalidArgument` for an object without the methods of an index."""
     if index is None:
         return
     from recallog.retrieval.memory_index import MemoryIndex

@@ -1,7 +1,7 @@
 """Names that are probably misspelt: kinds of events, fields of payloads, agents; and times that are ahead.
 
-Each of them is allowed, since kinds and fields are open sets and an agent may only read. So they are no errors, but
-the caller is told the nearest known name, see `notices.tell`.
+Each of them is allowed, since kinds and fields are open sets and an agent may only read. So they are not errors, but
+the caller gets the nearest known name, see `notices.tell`.
 """
 
 import re
@@ -22,7 +22,7 @@ _ENDINGS = ("s", "ed", "ing")
 
 
 def tell_ahead(events: Sequence[Event]) -> None:
-    """Tell the caller about events that are dated more than a day ahead."""
+    """Warn the caller about events that are dated more than a day ahead."""
     limit = ahead_of(time.time_ns() // 1_000_000)
     found = [event for event in events if event.at > limit]
     if found:
@@ -31,7 +31,8 @@ def tell_ahead(events: Sequence[Event]) -> None:
 
 
 def field_of(event: Event) -> str | None:
-    """A field of the payload that its kind does not have, but one with a similar name, which is absent; else None."""
+    """A field of the payload that its kind lacks, if the kind has a field with a similar name that is absent; else
+    None."""
     unknown = event.payload.keys() - _fields(event.kind)
     return next((name for name in unknown if near_field(event.kind, name) not in (None, *event.payload)), None)
 

@@ -1,4 +1,4 @@
-"""A memory model: what it brings to a memory, and when the kernel asks for it.
+"""A memory model: what it adds to a memory, and when the kernel uses it.
 
 The built-in models are listed in `recallog_schemas.models`; those of installed packages are found by the entry points
 `recallog.models`. A program may give others to `Memory.open(models=[…])`.
@@ -33,9 +33,9 @@ def _no_reactors(access: "MemoryAccess") -> "Sequence[Reactor]":
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What one memory model brings.
+    """The parts of one memory model.
 
-    Fields that are functions are called when the kernel first needs what they return, so that a program imports only
+    Fields that are functions are called when their result is first needed, so that a program imports only
     what it uses.
     """
 
@@ -46,7 +46,7 @@ class Model:
     kinds: "Sequence[Kind]" = ()
     """Its kinds of events, which the process then knows. The catalogue finds those of a built-in model by itself."""
     operations: "type[FacadePart] | None" = None
-    """Its facade: a memory has an object of it as an attribute, see `FacadePart.attribute`."""
+    """The class of its facade: a memory has an instance as an attribute, see `FacadePart.attribute`."""
     projections: "Callable[[], Sequence[Projection]]" = tuple
     """Makes its projections. Each has a store of its own, unless the model is built in."""
     reactors: "Callable[[MemoryAccess], Sequence[Reactor]]" = _no_reactors
@@ -61,10 +61,10 @@ class Model:
     inventory: "Callable[[], Inventory] | None" = None
     """Makes the inventory of what an agent knows by it, for the difference between two moments."""
     erase: "Erase | None" = None
-    """Finds in a past that a query reads what is erased at present, see `reading.time_travel.Erase`. Called for each
+    """Finds in a past that a query reads what is erased now, see `reading.time_travel.Erase`. Called for each
     store that has projections of the model."""
     observer: "Callable[[MemoryAccess], Observer] | None" = None
-    """Makes what sees the answers to the calls of a memory that counts reads."""
+    """Makes the observer of answers, for a memory that counts reads."""
 
     @property
     def is_built_in(self) -> bool:
@@ -77,7 +77,7 @@ def facades(models: "Sequence[Model]") -> "Mapping[str, type[FacadePart]]":
 
 
 def main_facade(models: "Sequence[Model]") -> "type[Facade]":
-    """The base class of a memory that has the operations of those models whose facades are no attributes of it."""
+    """The base class of a memory, with the operations of the models that have no facade of their own."""
     bases = [each for each in _operations(models) if not each.attribute]
     return type("MainFacade", (*bases, Facade), {"__doc__": main_facade.__doc__})
 

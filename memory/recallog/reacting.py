@@ -40,7 +40,7 @@ def loop_of(
 
 
 class LoopMemory(AnsweredMemory):
-    """What the loop needs of a memory."""
+    """The parts of a memory that the loop uses."""
 
     def __init__(self, memory: Any, access: "MemoryAccess") -> None:
         super().__init__(access)

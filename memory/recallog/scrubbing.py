@@ -111,7 +111,7 @@ class Scrubber:
         return cls(tuple(sort for sort in MARKS if sort in named)) if named else None
 
     def scrub(self, text: str) -> tuple[str, Counts]:
-        """The text without what is to be replaced, and how many were."""
+        """The text with everything replaced, and how many replacements."""
         counts: Counter[str] = Counter()
         return self._scrubbed(text, counts), counts
 
@@ -121,7 +121,7 @@ class Scrubber:
         return self._value(value, counts), counts
 
     def scrub_event(self, event: Event) -> tuple[Event, Counts]:
-        """An event whose payload is scrubbed, but for the fields that its kind defines as names or ids."""
+        """An event whose payload is scrubbed, except for the fields that its kind defines as names or ids."""
         counts: Counter[str] = Counter()
         names = _names_of(event.kind)
         payload = {
@@ -130,13 +130,13 @@ class Scrubber:
         return (event.model_copy(update={"payload": payload}) if counts else event), counts
 
     def scrub_events(self, events: Iterable[Event]) -> list[Event]:
-        """Scrubbed events. The caller of the operation is told how many were replaced."""
+        """Scrubbed events. The caller of the operation learns how many were replaced."""
         found = [self.scrub_event(event) for event in events]
         _tell(sum((Counter(counts) for _, counts in found), Counter()))
         return [event for event, _ in found]
 
     def scrub_given(self, value: Any) -> Any:
-        """What a caller has given, scrubbed. The caller is told how many were replaced."""
+        """What a caller has given, scrubbed. The caller learns how many were replaced."""
         scrubbed, counts = self.scrub_value(value)
         _tell(counts)
         return scrubbed

@@ -24,7 +24,8 @@ class Settings(BaseSettings):
     @field_validator("*")
     @classmethod
     def _is_text(cls, value: object) -> object:
-        """Undecodable bytes of an environment or a command line are no name of a folder or a host."""
+        """The name of a folder or a host must be valid text: undecodable bytes of the environment or the command line
+        are refused."""
         if isinstance(value, str | Path) and (not is_text(str(value)) or "\0" in str(value)):
             raise PydanticCustomError("string_unicode", "is not valid text")
         return value
@@ -130,8 +131,8 @@ class Settings(BaseSettings):
     """What is replaced in the payloads of events before they are stored: `secrets`, `emails`, `phones` and `cards`,
     separated by commas. The text then says `[SECRET]`, `[EMAIL]`, `[PHONE]` or `[CARD]`. Default: nothing."""
     reactor_at_once: int = Field(default=limits.REACTIONS_AT_ONCE, ge=1, le=1_000)
-    """How many triggers a process answers at the same time, of those whose reactors do not follow a rule alone: a
-    worker of all its reactors together, any other process of each reactor."""
+    """How many triggers a process answers at the same time with reactors that call a model: a worker
+    with all its reactors together, any other process with each reactor."""
     reactor_models_per_second: float | None = Field(default=None, gt=0)
     """How many triggers a second a process gives to reactors that do not follow a rule alone, such as those that ask a
     model; a fraction is allowed. Default: no limit."""

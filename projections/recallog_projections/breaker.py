@@ -1,4 +1,4 @@
-"""Circuit breaker: bounds how long a caller waits for another process or server, and how often it waits in vain.
+"""Circuit breaker: limits how long callers wait for another process or server, and how often they wait in vain.
 
 States: *closed*, calls are made; *open*, since a call failed or got no answer: calls fail at once; *half-open*, some
 seconds later: one call is made and decides, while all others still fail at once.
@@ -17,7 +17,7 @@ from recallog_schemas.errors import RecallogError
 OPEN_SECONDS = 2.0
 """How long calls fail at once after a failure."""
 _GRACE_SECONDS = 0.05
-"""Added to a deadline that has passed: what arrived while this process itself was busy is read first."""
+"""Added to a deadline that has passed: data that arrived while this process itself was busy is read first."""
 
 _PATIENT_POLL_SECONDS = 0.05
 _log = logging.getLogger("recallog.patience")
@@ -42,7 +42,7 @@ class Attempt:
         return self.timeout.expired()
 
     def progress(self) -> None:
-        """Begin the deadline anew, because the other side has said something."""
+        """Restart the deadline, because the other side has answered something."""
         self.end()
         if self.timeout.when() is not None and not self.silent:
             self.timeout.reschedule(None)
@@ -145,7 +145,7 @@ class Breaker:
             self._answered()
         finally:
             attempt.end()
-            if self._probe is attempt:  # also if it was cancelled: then the next call is made
+            if self._probe is attempt:  # also if it was cancelled: the next call is then made
                 self._probe = None
 
     def _begin(self, attempt: Attempt) -> None:

@@ -14,7 +14,7 @@ def endpoint_url(url: str, path: str) -> httpx.URL:
         # The text of this error may show a password.
         address = httpx.URL()
     if address.scheme not in ("http", "https") or not address.host:
-        raise ValueError("must be that of an endpoint, for example http://localhost:8000/v1")
+        raise ValueError("must be the URL of an endpoint, for example http://localhost:8000/v1")
     if address.userinfo:
         raise ValueError("contains a user or a password; give the API key separately")
     full_path = address.path.rstrip("/")

@@ -45,7 +45,7 @@ def full(what: str, path: Path) -> StorageFull:
 
 
 def why_not_writable(folder: Path) -> str:
-    """Why files in `folder` cannot be written, in a few words; "" if nothing is known against it."""
+    """Why files in `folder` cannot be written, in a few words; "" if no reason is known."""
     if is_on_read_only_mount(folder):
         return "it is on a read-only file system"
     if not os.access(folder, os.W_OK):
@@ -66,9 +66,9 @@ def has_space(path: Path) -> bool:
 
 
 def has_room(folder: Path, bytes_min: int) -> bool:
-    """Whether the file system of `folder`, which exists, has so many free bytes, and gives this user some of them.
+    """Whether the file system of `folder`, which exists, has this many free bytes, and gives this user some of them.
 
-    Only the second says whether a quota is reached.
+    Only the latter shows whether a quota is reached.
     """
     status = _file_system(folder)
     if status is not None and status.f_bavail * status.f_frsize < bytes_min:
@@ -95,7 +95,7 @@ def _file_system(path: Path) -> "os.statvfs_result | None":
 
 
 def _why_no_folder(folder: Path) -> str:
-    """Why there is no folder of this name, and none can be made; "" if nothing is known against it."""
+    """Why a folder of this name does not exist and cannot be created; "" if no reason is known."""
     for place in (folder, *folder.parents):
         try:
             if not place.is_dir() and place.exists():

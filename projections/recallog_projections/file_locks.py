@@ -11,7 +11,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def try_lock(descriptor: int) -> bool:
-        """Lock a file for this descriptor alone; False if another one has locked it."""
+        """Lock a file for this descriptor; False if another one has locked it."""
         os.lseek(descriptor, 0, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -28,7 +28,7 @@ else:
     import fcntl
 
     def try_lock(descriptor: int) -> bool:
-        """Lock a file for this descriptor alone; False if another one has locked it."""
+        """Lock a file for this descriptor; False if another one has locked it."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -32,7 +32,7 @@ def tell(area: str, message: str) -> None:
 
 @contextmanager
 def told() -> Iterator[list[str]]:
-    """Collect what is told within it, for a door that answers it: the log of a server has no names of its clients."""
+    """Collect the notices within it, for a door that answers them: the log of a server has no names of its clients."""
     messages: list[str] = []
     token = _told.set(messages)
     try:

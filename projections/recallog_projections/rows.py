@@ -85,7 +85,7 @@ class Rows:
         self._wanted: dict[_Address | _LogAddress, None] = {}
         self._read_absent = 0
         self.is_wanting = False
-        """Whether the run being folded has read rows, or totals of logs, that are not loaded: it is to be undone."""
+        """Whether the run being folded has read rows, or totals of logs, that are not loaded: it must be undone."""
 
     def get(self, table: Table[Row], space: str, owner: str = "", key: str = "") -> Row | None:
         """The row, None if it does not exist."""

@@ -56,7 +56,7 @@ class _Valid(dict[str, None]):
 
 
 _KNOWN_MAX = 50_000
-"""Names that are known to be valid: of as many spaces and agents as a process folds for a while. They take some MiB."""
+"""Names that are known to be valid: the spaces and agents that a process folds in some hours. They take some MiB."""
 _names = _Valid(lambda text: in_nfc(text) == text and is_name(text))
 _kinds = _Valid(re.compile(KIND_PATTERN).fullmatch)
 
@@ -66,7 +66,7 @@ _to_json = msgspec.json.Encoder().encode
 _FLAT = frozenset({str, int, float, bool, type(None)})
 
 _REJECTED = (AttributeError, TypeError, ValueError, RuntimeError)
-"""What is raised for bytes or events that are not canonical. pydantic's and msgspec's errors are among them. A
+"""The errors for bytes or events that are not canonical. pydantic's and msgspec's errors are among them. A
 `RuntimeError` means too deep nesting, or a payload that another thread changes."""
 
 
@@ -132,8 +132,8 @@ _set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
 _set_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 _names_set: dict[tuple[bool, ...], set[str]] = {}
-"""The names of the fields that are set, by which of the optional ones are None. Events share these sets: to make one
-for each event takes half as long as the event itself. pydantic only changes the set of a copy."""
+"""The names of the fields that are set, by which optional fields are None. Events share these sets:
+making one takes half as long as making the event. pydantic only changes the set of a copy."""
 
 
 def event_of(fields: Fields) -> Event:

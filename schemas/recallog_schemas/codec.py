@@ -77,7 +77,7 @@ def with_enough_stack(work: Callable[Parameters, Result]) -> Callable[Parameters
 
 
 def encode(event: Event) -> bytes:
-    """The bytes of `event`, which `decode` to an equal event.
+    """The bytes of `event`, which `decode` turns into an equal event.
 
     An event is frozen, but its payload is a dict that may have been changed since it was checked, and pydantic offers
     ways around a frozen model. So the bytes are validated, as `decode` does it, not the event. Raises
@@ -89,7 +89,8 @@ def encode(event: Event) -> bytes:
 
 @with_enough_stack
 def _encode_slowly(event: Event) -> bytes:
-    """Encode what JSON writes differently, such as a tuple, and name the error of what it cannot write.
+    """Encode values that JSON writes differently, such as a tuple. Raises the error that names a value which JSON
+    cannot write.
 
     Works on a copy that no other thread can change between its check and its encoding.
     """
@@ -249,7 +250,7 @@ def _validated(fields: dict[str, Any], required: frozenset[str]) -> Event:
     if missing:
         raise InvalidEvent(f"{min(missing)}: required in the ledger", path=min(missing), rule="missing")
     try:
-        return Event.model_validate(fields)  # not Event(**fields), which Python refuses if a key is no text
+        return Event.model_validate(fields)  # not Event(**fields), which Python refuses if a key is not a text
     except ValidationError as error:
         raise _invalid_event(error, fields.get("kind")) from None
 

@@ -1,6 +1,6 @@
 """Docstrings as text: of classes in paragraphs, and of attributes, which only the source has.
 
-Everything here reads source files. It is for exports and generated pages, not for calls.
+This module reads source files: use it for exports and generated pages, not in calls.
 """
 
 import ast

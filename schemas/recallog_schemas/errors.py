@@ -73,7 +73,7 @@ class InvalidInput(RecallogError):
         self.rule = rule
 
     def under(self, field: str) -> Self:
-        """The same error of something that is the value of `field`."""
+        """The same error, for the value of `field`."""
         separator = "." if self.path else ": "
         path = f"{field}.{self.path}" if self.path else field
         return type(self)(f"{field}{separator}{self}", path=path, rule=self.rule)
@@ -100,8 +100,8 @@ class FutureSchema(InvalidEvent):
 class IdConflict(RecallogError):
     """The id already belongs to another event of the same space. Nothing of the call was written.
 
-    `path` is the first field that differs, for example `payload.text`; `at` is not compared. `position` is that of the
-    event with the id, for example `0:41`; "" if it is in the same call.
+    `path` is the first field that differs, for example `payload.text`; `at` is not compared. `position` is the position
+    of the event with this id, for example `0:41`; "" if it is in the same call.
     """
 
     def __init__(self, message: str, *, path: str, position: str) -> None:
@@ -117,7 +117,8 @@ class SourcesErased(RecallogError):
 
 
 class Refused(RecallogError):
-    """A rule of what agents keep does not allow the change, for example the most pinned entries. Nothing has changed.
+    """A rule for entries and items does not allow the change, for example the limit of pinned entries. Nothing has
+    changed.
 
     `reason` is a stable word for the rule.
     """
@@ -128,7 +129,7 @@ class Refused(RecallogError):
 
 
 class Conflict(Refused):
-    """The item is no longer in the state that the change relies on (`base`). Read it again, and make the change anew.
+    """The item is no longer in the state that the change relies on (`base`). Read it again, and repeat the change.
 
     `version` is its present version; 0 if there is no such item.
     """
@@ -140,7 +141,7 @@ class Conflict(Refused):
 
 class OutOfRange(RecallogError):
     """A position is past the ledger's end or in a partition that does not hold the space, or an agent may not see an
-    event. `path` names the argument; "" if it is none."""
+    event. `path` names the argument; "" if no argument is at fault."""
 
     exit_code = 2
 
@@ -162,7 +163,7 @@ class Unauthorized(AccessDenied):
 class Forbidden(AccessDenied):
     """What is requested does not exist, or the key of the caller does not allow it.
 
-    Both have this one message, so that the answer does not tell whether it exists.
+    Both cases have the same message, so that it does not reveal whether the thing exists.
     """
 
     def __init__(self, message: str = "not found, or not permitted by this key") -> None:
@@ -247,7 +248,7 @@ class StorageCorrupt(StorageError):
     """The stored bytes are truncated or damaged. `finding` is the message without the advice that ends it.
 
     For a damaged record of the ledger, `position` is its position, for example `0:57`, and `until` the offset of the
-    next record that can be read, as far as known: reading from there continues behind the damage.
+    next record that can be read, as far as known: reading can continue there.
     """
 
     def __init__(self, finding: str, *, remedy: str = "", position: str = "", until: int | None = None) -> None:
@@ -272,7 +273,7 @@ class StorageReplaced(StorageError):
 class LedgerMismatch(StorageError):
     """The views were computed from another ledger, or the ledger has lost or changed records since.
 
-    `position` is that of a record that is missing or another one, for example `0:57`; "" if the whole ledger is another
+    `position` is the position of a missing or changed record, for example `0:57`; "" if the whole ledger is another
     one.
     """
 
@@ -293,7 +294,7 @@ class IndexLost(IndexUnavailable):
 
 
 class IndexDamaged(IndexUnavailable):
-    """The engine cannot read its files, or what it returned is damaged. The index is built again beside it."""
+    """The engine cannot read its files, or what it returned is damaged. The index is built again in other files."""
 
 
 class EmbedderUnavailable(IndexUnavailable):

@@ -99,7 +99,7 @@ def _check_json(value: object, path: str, depth: int = 0) -> None:
         return
     if isinstance(value, int):
         if not -limits.INTEGER_MAX - 1 <= value <= limits.INTEGER_MAX:
-            raise _not_json("integer_range", path, "an integer must fit 64 bits; send it as a string")
+            raise _not_json("integer_range", path, "an integer must fit into 64 bits; send it as a string")
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise _not_json("finite_number", path, "NaN and infinity are not JSON; leave the field out")
@@ -127,7 +127,7 @@ class EventFields(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     envelope: Annotated[int, Field(ge=1, le=ERASED_VERSION)] = ENVELOPE_VERSION
-    """Version of these fields; 2 of an event whose payload is erased."""
+    """Version of these fields; 2 for an event whose payload is erased."""
     id: Identifier = Field(default_factory=_new_id)
     """Unique within the space; the idempotency key. UUIDv7 by default."""
     space: Name
@@ -230,7 +230,8 @@ class Record(msgspec.Struct, frozen=True):
     data: bytes
     """The event's bytes in the ledger."""
     memorable: bool
-    """Whether its event is an episode that time travel has reached. Others are folded, but are in no agent's memory."""
+    """Whether its event is an episode that time travel has reached. Other events are folded, but no agent remembers
+    them."""
     reached: bool = True
     """False for events later than the moment of a time-travel query: only the settings that they change count."""
     appended: int = 0
@@ -244,13 +245,13 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def time(self) -> int:
-        """The time by which the event ages, in microseconds since 1970: its `at`, or when the record was appended if
-        `at` is ahead of that by more than a day."""
+        """The time from which the age of the event is measured, in microseconds since 1970: its `at`, or the time
+        of the append if `at` is more than a day later."""
         return self.appended * 1_000 if self.is_ahead else timestamps.micros(self.event.at)
 
 
 def ahead_of(appended: int) -> datetime:
-    """The time that no `at` should be later than, of an event that was appended so many milliseconds after 1970."""
+    """The latest plausible `at` of an event that was appended at this time, in milliseconds since 1970."""
     return timestamps.moment_of(1_000 * appended) + _AHEAD if 0 < appended < _APPENDED_MAX else _NEVER
 
 

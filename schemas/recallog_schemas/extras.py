@@ -1,4 +1,4 @@
-"""Packages that only some users need: what an error says where one of them is not installed."""
+"""Packages that only some users need: the errors if one of them is not installed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,7 @@
 """Times that `recallog ingest` invents for events of files that have none: they count up through the year 2000.
 
-Such times keep events in order and say nothing about when something happened, so that texts for readers leave them out.
-The year holds 31 million events, one a second.
+Such times only keep events in order, so texts for readers leave them out. The year has room
+for 31 million events, one per second.
 """
 
 from datetime import UTC, datetime

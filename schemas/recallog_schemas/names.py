@@ -1,7 +1,7 @@
 """Names of spaces and agents: the rule for them, their one form, and several of them in one text.
 
 A name is what an identity provider calls a person or a tenant: 1 to 256 bytes of UTF-8, in NFC. This module is the only
-place that knows the rule. docs/adr/0096-names-are-those-that-people-have.md says why each part of it is there.
+place that knows the rule. docs/adr/0096-names-are-those-that-people-have.md gives the reason for each part.
 """
 
 import re
@@ -33,7 +33,7 @@ _UNSEEN = re.compile(
     # Format characters:
     "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
-    # Characters of which nothing is seen:
+    # Invisible characters:
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"  # surrogates and noncharacters
 )

@@ -1,7 +1,7 @@
 """The rule by which the fold judges an event: its number is `rule` of the payload, for kinds that have rules.
 
-The fold judges each event by the rule that it states, so that a later version of Recallog gives old ledgers the views
-that they had. Publishing states the newest rule. Events of writers that knew no rules state none: rule 1 holds for
+The fold judges each event by the rule that it states, so that a later version of Recallog gives old ledgers the
+same views. Publishing states the newest rule. Events of writers without rules state none: rule 1 applies to
 them.
 """
 
@@ -25,7 +25,7 @@ def with_newest_rule(event: Event) -> Event:
 
 
 def with_own_rule(event: Event) -> Event:
-    """`event` with the rule that it is judged by, also if it states none, unless its kind has none."""
+    """`event` with the rule that it is judged by stated, unless its kind has no rules."""
     return event if kinds.kind_of(event.kind).newest_rule is None else _with_rule(event, FIRST)
 
 

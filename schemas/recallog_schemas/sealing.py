@@ -42,7 +42,7 @@ _PAYLOAD, _KEYS = b',"payload":', b',"sealed":{"keys":["'
 _DATA, _END = b'"],"data":"', b'"}'
 _SEPARATOR = '","'
 CHANGED = b'{"envelope":2,"sealed":null}'
-"""What is read in place of a sealed record that was changed: no event."""
+"""The value that is read in place of a sealed record that was changed. It is not an event."""
 
 
 class Unit(NamedTuple):
@@ -83,7 +83,7 @@ class Cipher(NamedTuple):
             payload = self.aes.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], record[:start] + tail)
         except (ValueError, _invalid_tag()):
             return CHANGED
-        if b2a_base64(sealed, newline=False) != text:  # the library ignores other characters, and the last bits
+        if b2a_base64(sealed, newline=False) != text:  # the library ignores other characters and the last bits
             return CHANGED
         return b"".join((_PLAIN, record[len(_SEALED) : keys], _PAYLOAD, payload, tail))
 
@@ -155,7 +155,7 @@ def ids_of(keys: bytes) -> tuple[str, ...]:
 
 
 def _invalid_tag() -> type[Exception]:
-    """Imported with the first error: whoever seals nothing does not load the library."""
+    """Imported with the first error: a memory without sealing does not load the library."""
     from cryptography.exceptions import InvalidTag
 
     return InvalidTag

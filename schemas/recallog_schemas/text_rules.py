@@ -38,7 +38,7 @@ def tool_text(payload: Mapping[str, Any]) -> str:
 
     Arguments are written as `name=value`, a single `command` as itself. A call without arguments has no parentheses. A
     failed call says so: `tool(arguments): failed: error`. A call that succeeded without a result says `ok`. Long
-    arguments lose their end, and a long outcome its middle, since errors and summaries are often last.
+    arguments are cut at the end, long outcomes in the middle, since errors and summaries are often last.
     """
     return _tool_text(payload, limits.TOOL_TEXT_CHARS_MAX, limits.TOOL_ARGUMENTS_CHARS)
 

@@ -1,4 +1,4 @@
-"""How many tokens a text has, about: by the scripts that it is written in.
+"""An estimate of the tokens of a text by the scripts that it is written in.
 
 The weights were fitted by least squares to the tokenizer o200k_base on texts of 27 languages, of code and of JSON: one
 passage of each has an estimate of 0.82 to 1.15 times its tokens (docs/build-an-agent.md has the table). Four characters

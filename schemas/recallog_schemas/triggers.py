@@ -33,17 +33,17 @@ _CAUSE_CHARS = 32
 _NUMBER = "[1-9][0-9]{0,6}"
 _CLOSING = re.compile(f"(.*)/answer(?:/{_NUMBER})?", re.DOTALL)
 _PART = re.compile(f"(.*)/answer/([0-9a-f]{{10}})/{_NUMBER}", re.DOTALL)
-"""The longest kinds of triggers leave so many characters for the digest and the number."""
+"""The characters that the longest kinds of triggers leave for the digest and the number."""
 
 
 class TriggerKind(NamedTuple):
-    """What a model says of one kind of its triggers, in `KINDS` of its module `triggers`."""
+    """The description of one kind of a model's triggers, in `KINDS` of its module `triggers`."""
 
     name: str
     counts: tuple[str, str] = ("entry", "entries")
     """What `PendingTrigger.events` counts, as a word for one and a word for several."""
     recurs: bool = False
-    """Whether an agent has such triggers again and again, numbered; any other trigger is made due by one event."""
+    """Whether such triggers recur for an agent, with numbers; any other trigger is made due by one event."""
     answer: str = DONE
     """The kind of event that answers and closes it."""
     failure: str = FAILED
@@ -93,7 +93,7 @@ class Trigger(NamedTuple):
 
     @property
     def recurs(self) -> bool:
-        """Whether the agent has such triggers again and again, numbered."""
+        """Whether such triggers recur for an agent, with numbers."""
         return kind_of(self.kind).recurs
 
     @property
@@ -125,7 +125,8 @@ def numbered(kind: str, space: str, agent: str, ordinal: int) -> Trigger:
 
 
 def caused_by(kind: str, space: str, agent: str, *cause: str) -> Trigger:
-    """The trigger that an event or an entry made due for `agent`: `cause` is its id, and what else tells it apart."""
+    """The trigger that an event or an entry made due for `agent`: `cause` is its id, with anything else that
+    distinguishes the trigger."""
     return Trigger(kind, _owner(kind, space, agent), _digest(*cause))
 
 
@@ -147,7 +148,8 @@ def named_by(event: Event) -> Trigger | None:
 
 
 def part_of(event: Event) -> tuple[Trigger, str] | None:
-    """The trigger and the digest of the answer of which `event` is a part, by its id; None if it is none."""
+    """The trigger and the digest of the answer of which `event` is a part, by its id; None if it is not a part of an
+    answer."""
     if event.causation_id is None or not event.id.startswith(event.causation_id):
         return None
     part, trigger = _PART.fullmatch(event.id), parse(event.causation_id)

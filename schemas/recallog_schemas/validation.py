@@ -18,7 +18,7 @@ NOT_BLANK = r"\S"
 NOT_A_KIND = "is not a kind: words of a-z, 0-9 and _ with dots between, for example agent.spoke"
 
 _OF_PYDANTIC = re.compile(r"^(Input|String|List) (?=should )|^Value error, |, unable to (parse|interpret) .*")
-"""What pydantic's messages say of themselves."""
+"""Parts of pydantic's messages that are left out."""
 
 
 _NOT_IN_PATHS = frozenset({"[key]", OTHER})

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-# Control characters but for tab and line feed, half surrogate pairs, and what Unicode calls default ignorable.
+# Control characters except tab and line feed, half surrogate pairs, and what Unicode calls default ignorable.
 _HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
@@ -68,7 +68,7 @@ def _with_each(text: str, escape: Callable[[str], str]) -> str:
 
 def _is_needed(character: str, text: str, index: int) -> bool:
     """Whether a hidden character at `index` belongs to what the character before it shows. In a row of hidden
-    characters, which could carry a text, none is needed but for those of an emoji."""
+    characters, which could carry a text, only those of an emoji are needed."""
     before, after = text[index - 1 : index], text[index + 1 : index + 2]
     if character in _EMOJI_STYLES:
         return _is_picture(before) or (before in set("0123456789#*") and after == _KEYCAP)

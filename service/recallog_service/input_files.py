@@ -44,7 +44,7 @@ class InputFile:
 
 @dataclass(slots=True)
 class InputFiles:
-    """What is to be read of the files that were named."""
+    """What to read of the named files."""
 
     files: list[InputFile] = field(default_factory=list)
     """Those of a folder in the order of their times."""
@@ -56,7 +56,7 @@ class InputFiles:
     """Files among others that cannot be read, and why."""
 
     def add(self, others: "InputFiles") -> None:
-        """Add what is to be read of a folder."""
+        """Add what to read of a folder."""
         self.files += others.files
         self.unrecognised += others.unrecognised
         self.blank += others.blank
@@ -133,7 +133,7 @@ def _parts(path: Path) -> Iterable[tuple[str, Lines]]:
     unpacked = sum(each.file_size for each in members)
     if len(members) > MEMBERS_MAX or unpacked > _unpacked_max(sum(each.compress_size for each in members)):
         raise InvalidEvent(
-            f"{path} has {len(members):,} files of {unpacked:,} bytes, which is too much", rule="too_large"
+            f"{path} has {len(members):,} files of {unpacked:,} bytes, above the limit", rule="too_large"
         )
     return [(f"{path}/{each.filename}", partial(_member_lines, path, each.filename)) for each in members]
 
@@ -177,5 +177,5 @@ def _bounded(path: Path, file: gzip.GzipFile, bytes_max: int) -> Iterator[bytes]
     while line := file.readline(left + 1):
         left -= len(line)
         if left < 0:
-            raise InvalidEvent(f"{path} unpacks to more than {bytes_max:,} bytes, which is too much", rule="too_large")
+            raise InvalidEvent(f"{path} unpacks to more than {bytes_max:,} bytes, the limit", rule="too_large")
         yield line

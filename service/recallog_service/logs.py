@@ -54,8 +54,8 @@ def event(message: str, **fields: Any) -> None:
 
 
 def defect(error: BaseException, request_id: str) -> InvariantViolation:
-    """Log where an unexpected error was raised, and return what the client is told."""
-    _log.error("a request has failed by a defect", extra={FIELDS: {"request": request_id, **_raised(error)}})
+    """Log where an unexpected error was raised, and return the message for the client."""
+    _log.error("a request failed because of a defect", extra={FIELDS: {"request": request_id, **_raised(error)}})
     return InvariantViolation(f"a defect of the server, logged as {request_id}; report it with the lines of the log")
 
 

@@ -85,7 +85,7 @@ class Metrics:
             registry=self._registry,
         )
         self._answering = Gauge("recallog_reactions_now", "Triggers that are being answered.", registry=self._registry)
-        self._ticks = Counter("recallog_ticks", "Silent spaces in which time was passed.", registry=self._registry)
+        self._ticks = Counter("recallog_ticks", "Silent spaces in which time passed.", registry=self._registry)
 
     def processed(self, processed: ProcessedBatch) -> None:
         """A batch was committed, or refused."""
@@ -100,7 +100,7 @@ class Metrics:
         self._published.labels("yes" if repeated else "no").inc(messages)
 
     def reacted(self, kind: str, outcome: str, seconds: float) -> None:
-        """An agent has handled a message. `outcome` is one of those of `reacting.handler`."""
+        """An agent has handled a message. `outcome` is one of the outcomes in `reacting.handler`."""
         self._reactions.labels(kind, outcome).inc()
         if outcome in (ANSWERED, FAILED):
             self._reaction_seconds.labels(kind).observe(seconds)

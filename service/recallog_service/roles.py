@@ -337,9 +337,9 @@ class Reacting(Role):
             except LedgerMismatch as error:
                 handler.replaced = str(error)
             except RecallogError as error:
-                _log.warning("silent spaces are not looked at: %s", error)
+                _log.warning("silent spaces are not checked: %s", error)
             except Exception:  # noqa: BLE001 - a defect must not end the agents
-                _log.exception("silent spaces are not looked at")
+                _log.exception("silent spaces are not checked")
             await asyncio.sleep(TICK_SECONDS)
 
 

@@ -101,7 +101,7 @@ def build(
 def _roles(settings: Settings, only: Sequence[str]) -> list[str]:
     unknown = sorted(set(only) - ROLES.keys())
     if unknown:
-        raise SettingsError(f"{unknown[0]!r} is no role of a worker: {', '.join(ROLES)}")
+        raise SettingsError(f"{unknown[0]!r} is not a role of a worker: {', '.join(ROLES)}")
     has_index = settings.index not in (None, "off")
     if "index" in only and not has_index:
         raise SettingsError("a worker maintains the index on a Qdrant server: set RECALLOG_INDEX=http://host:6333")

@@ -1,13 +1,13 @@
 """Answers to triggers: of several answers to one trigger the fold counts one, as a whole.
 
 Two reactors may answer a trigger at the same moment, and one may die between the events of its answer. The first part
-of an answer claims the trigger: parts and closing events of other answers are skipped from then on, and everything that
-comes after the closing event. An answer that its reactor did not finish is closed with what was written (see
-`recallog.reactors.answering`). A closing event that names no answer closes the trigger for any.
+of an answer claims the trigger: from then on, parts and closing events of other answers are skipped, and so is
+everything after the closing event. An answer that its reactor did not finish is closed with the events that were
+written (see `recallog.reactors.answering`). A closing event that names no answer closes the trigger for any answer.
 
-Every fold of the ledger, also those of the index, of a user's projections and of the past, decides this by the same
-records. A row for each trigger that was answered stays: a process may go on after any pause. A reflection that is
-answered by one event has none: the view of reflections compares the numbers of such answers.
+Every fold of the ledger (views, index, a user's projections, the past) decides this from the same
+records. The row of an answered trigger is never deleted, because a process may continue after any pause. A reflection,
+which one event answers, has no row: the view of reflections compares the numbers of such answers.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The answer that counts."""
 
     digest: str
-    """"" for one that was closed without naming it."""
+    """"" if the closing event names no answer."""
     parts: int
     """How many of its parts have been processed."""
     closed: bool
@@ -44,7 +44,7 @@ class Answering(NamedTuple):
 
 
 def answering(event: Event) -> Answering | None:
-    """What an event says about the answer to a trigger; None if it says nothing, as an erased one."""
+    """What an event says about the answer to a trigger; None if it says nothing, for example because it is erased."""
     if event.causation_id is None or event.is_erased:
         return None
     closes = event.kind in triggers.CLOSINGS or (DIGEST in event.payload and event.kind in triggers.all_closings())

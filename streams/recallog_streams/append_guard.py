@@ -22,18 +22,19 @@ class AppendGuard:
     """Compares a ledger with the views that were computed from it, before events are appended."""
 
     def __init__(self, views: Sequence[Projector]) -> None:
-        """`views` are the projectors of all groups of views; they only read here."""
+        """`views` are the projectors of all groups of views, used for reading only."""
         self._views = views
         self._compared: dict[int, tuple[object, float]] = {}
-        """By partition: the opening of the ledger that was found right, and when."""
+        """By partition: the opening of the ledger that passed the comparison, and the time."""
         self._comparing: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By partition. If each of a thousand appends compared for itself, their requests would block the cluster."""
+        """By partition: a thousand concurrent appends share one comparison, since their requests would block the
+        cluster."""
 
     async def check(self, partitions: Collection[int], opening: object) -> None:
         """Raise `LedgerMismatch` if views are ahead of one of `partitions`. `opening` is that of the ledger.
 
-        Once for each opening, and again after `limits.APPEND_CHECK_SECONDS`: a cluster may have lost records, and views
-        may have been exchanged. Where either side cannot be read now, the append goes on.
+        Once for each opening, and again after `limits.APPEND_CHECK_SECONDS`: a cluster may have lost records, and
+        views may have been replaced. If either side cannot be read now, the append continues.
         """
         for partition in partitions:
             if not self._is_compared(partition, opening):

@@ -2,10 +2,10 @@
 
     chain(n) = blake2b-16(chain(n - 1) + n as 8 bytes, big-endian + the value of the record n)
 
-It begins with 16 zero bytes; an offset without a record leaves it as it is. So it depends on the records alone, not on
+It begins with 16 zero bytes; an offset without a record leaves it as it is. So it depends only on the records, not on
 where batches end. A checkpoint has the value at its offset, and a table of the fold the value at the end of each block
-of 1,024 offsets: where the ledger differs from what the views were computed from, the first block that differs is
-found.
+of 1,024 offsets: where the ledger differs from what the views were computed from, the first block that differs
+shows it.
 """
 
 import struct
@@ -69,7 +69,7 @@ def key_of(last: int) -> str:
 
 
 def kept_value(key: str, data: bytes) -> tuple[int, bytes] | None:
-    """The last offset of a block, and the value of the chain after it; None if the row is none that a fold writes."""
+    """The last offset of a block, and the value of the chain after it; None if a fold did not write this row."""
     with suppress(StorageCorrupt):
         value = BLOCKS.decode(data).chain
         if key.isdecimal() and key == key_of(int(key)) and len(value) == len(CHAIN_START):

@@ -11,16 +11,16 @@ _pausing = threading.Lock()
 
 
 YOUNG_OBJECTS_MAX = 200_000
-"""Objects that a process of Recallog makes, more than it frees, before the collector looks at them; Python's default is
+"""How many more objects than it frees a process of Recallog makes before the collector runs; Python's default is
 700 (`gc.set_threshold`). A batch of 10,000 records is about as many."""
 
 
 def collect_rarely() -> None:
-    """Let the collector of this process look at young objects once per batch or less often.
+    """Make the collector of this process examine young objects at most once per batch.
 
     A fold into a server awaits its store several times per batch, while the batch's events are alive. With Python's
-    default each await is followed by a walk over all of them: a third of a worker's CPU time. Only for processes that
-    belong to Recallog (the command line and workers): the setting is that of the whole process.
+    default the collector walks over all of them after each await, which takes a third of a worker's CPU time. Only for
+    processes that belong to Recallog (the command line and workers): the setting is that of the whole process.
     """
     gc.set_threshold(YOUNG_OBJECTS_MAX, *gc.get_threshold()[1:])
 

@@ -38,11 +38,11 @@ async def gathered(
 
 
 async def ended(*tasks: asyncio.Task[Any], seconds: float = math.inf) -> set[asyncio.Task[Any]]:
-    """Cancel `tasks`, and return when all of them have ended, or after `seconds`; then those are returned that go on.
+    """Cancel `tasks`, and return when all of them have ended, or after `seconds`. Returns the tasks that still run.
 
     The results and errors of the others are dropped.
 
-    A task that goes on is cancelled again: `asyncio.wait_for` of Python 3.11, with which the client of Redis sends a
+    A task that still runs is cancelled again: `asyncio.wait_for` of Python 3.11, with which the client of Redis sends a
     command, loses a cancellation that arrives together with its result.
     """
     now = asyncio.get_running_loop().time

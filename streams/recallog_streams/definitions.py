@@ -1,8 +1,8 @@
 """The definitions with which a generation has folded events of kinds that are not built in.
 
 A program may register the kind of a model after events of it were folded as those of an unknown kind, or with another
-definition. The row of the kind tells: such a generation is built again. A kind of which no event was folded has no row,
-and registering it rebuilds nothing. Built-in kinds have no rows, because the code of a generation covers them.
+definition. The row of the kind shows this: such a generation is built again. A kind of which no event was folded has no
+row, and registering it rebuilds nothing. Built-in kinds have no rows, because the code of a generation covers them.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def note(rows: Rows, kind: str) -> None:
 
 
 def are_present(registered: Sequence[str], found: Sequence[bytes | None]) -> bool:
-    """Whether the rows of the `registered` kinds, as far as there are any, have the definitions of this process."""
+    """Whether all existing rows of the `registered` kinds have the definitions of this process."""
     rows = [None if data is None else TABLE.decode(data) for data in found]
     pairs = zip(registered, rows, strict=True)
     return all(row is None or row.digest == kinds.definition(kind) for kind, row in pairs)

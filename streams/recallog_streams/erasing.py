@@ -1,4 +1,4 @@
-"""Erasing units: what a ledger has of them, and the destruction of their keys.
+"""Erasing units: their records in a ledger, and the destruction of their keys.
 
 A unit is what is erased as a whole: a person who is the subject of events, an entry, or a space (ADR 0111).
 """
@@ -44,18 +44,18 @@ async def keys_at(ledger: Ledger, partition: int, offsets: Iterable[int]) -> set
 
 @dataclass(slots=True)
 class Traces:
-    """What a ledger has of some units of a space. Records that are erased already count as such alone."""
+    """What a ledger has of some units of a space. Records that are already erased count as erased only."""
 
     keys: dict[str, None] = field(default_factory=dict)
     """The ids of their keys, in the order of the ledger."""
     units: set[Unit] = field(default_factory=set)
-    """The units; of a space, those in it too."""
+    """The units; for a space, also the units in it."""
     own: Counter[str] = field(default_factory=Counter)
     """The sealed records of the units themselves, by kind."""
     derived: Counter[str] = field(default_factory=Counter)
-    """The records that were made from those, by kind."""
+    """The records that were made from the sealed ones, by kind."""
     unsealed: Counter[str] = field(default_factory=Counter)
-    """The records of the units that are not sealed with a key of theirs, by kind."""
+    """The records of the units that are not sealed with a key of the unit, by kind."""
     erased: int = 0
     """The records of the units themselves that are erased already."""
 
@@ -67,7 +67,7 @@ class Traces:
 async def find_traces(
     ledger: Ledger, wanted: Collection[Unit], keys: Iterable[str], progress: Progress | None
 ) -> Traces:
-    """What the ledger has now of units of one space. `keys` are those that they are known to have had last."""
+    """The records of units of one space that the ledger has now. `keys` are the last known keys of the units."""
     await ledger.open()
     space = next(iter(wanted)).space
     partition, found = ledger.partition_of(space), Traces(dict.fromkeys(keys), {*wanted})
@@ -82,7 +82,7 @@ async def find_traces(
 
 
 async def find_events(ledger: Ledger, space: str, needle: bytes) -> AsyncIterator[Event]:
-    """The events of a space, those that are erased left out, whose bytes contain `needle`."""
+    """The events of a space, without erased ones, whose bytes contain `needle`."""
     await ledger.open()
     partition = ledger.partition_of(space)
     async for batch in ledger.read(partition, 0, (await ledger.ends())[partition], space=space):
@@ -97,7 +97,7 @@ class _Search:
         self._found = found
         names = b"|".join(re.escape(msgspec.json.encode(unit.name)) for unit in wanted)
         self._mentions = re.compile(b"" if self._is_whole else names).search
-        """Finds the records that may be of a unit: few others are decoded."""
+        """Finds the records that may belong to a unit: few others are decoded."""
 
     def look_at(self, data: bytes, stored: bytes) -> None:
         """Note a record; `stored` are its bytes in the ledger."""
@@ -110,7 +110,7 @@ class _Search:
             return
         units = sealing.units_of(event, "all")
         own = [unit for unit in units if self._is_whole or unit in found.units]
-        # Which key is that of an event alone follows from no order: it is one of those that are known.
+        # The order does not say which key belongs to an event alone: it is one of the known keys.
         is_own = bool(own) or Unit(event.space, "entry", event.id) in found.units
         if event.is_erased and is_opened:
             found.erased += is_own

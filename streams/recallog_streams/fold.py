@@ -1,6 +1,6 @@
 """The fold: processes each record of a batch (applies it, skips a repeat, or adds a dead letter) and returns changes.
 
-Also skipped is what belongs to a second answer to one trigger (`answers`).
+It also skips events of a second answer to a trigger (`answers`).
 
 It is pure except for fetching rows. The live projector, rebuild, verification, time travel and the test driver use it.
 """
@@ -35,7 +35,7 @@ OfRows = TypeVar("OfRows", bound=Rows)
 
 Request = tuple[Sequence[RowKey], Sequence[LogName]]
 Decoded = Sequence[Record | DeadLetterRow]
-"""Records, and dead letters of those that are no valid events."""
+"""Records, and dead letters for records that are not valid events."""
 Fetch = Callable[[Sequence[RowKey], Sequence[LogName]], Awaitable[Fetched]]
 """Rows, and the totals of logs, at the checkpoint, in the order requested."""
 Folded = tuple[Changes, int]
@@ -69,12 +69,12 @@ class Call:
         self.ends_runs: Collection[str] | None = getattr(projection, "ends_runs", self.kinds)
         """None: events of all its kinds."""
         self.takes_last = self.ends_runs is None or (self.kinds is not None and {*self.kinds} <= {*self.ends_runs})
-        """Whether it takes of any run the last record at most."""
+        """Whether it takes at most the last record of a run."""
         self.ignores: Callable[[Rows, Record], bool] = getattr(projection, "ignores", _never)
         self.tables = frozenset(table.name for table in projection.tables)
 
     def takes(self, kind: str, is_erased: bool = False) -> bool:
-        """Whether it takes events of this kind. For a projection that names kinds, an erased one has not happened."""
+        """Whether it takes events of this kind. A projection that names kinds does not get erased events."""
         return self.kinds is None or (kind in self.kinds and not is_erased)
 
     def ends_at(self, kind: str, is_erased: bool) -> bool:
@@ -82,7 +82,7 @@ class Call:
         return self.takes(kind, is_erased) and (self.ends_runs is None or kind in self.ends_runs)
 
     def taken(self, run: Sequence[Record], has_erased: bool) -> Sequence[Record]:
-        """The records that it takes of a run that is given to it."""
+        """The records of a given run that it takes."""
         if has_erased and self.kinds is not None:
             run = [record for record in run if not record.event.is_erased]
         if self.takes_last:
@@ -96,12 +96,12 @@ def _never(rows: Rows, record: Record) -> bool:
 
 
 class _RunEnd(NamedTuple):
-    """What happens to a run that an event of one kind is the last of."""
+    """What happens to a run that ends with an event of one kind."""
 
     ending: Sequence[Call]
     """The projections for which the run ends there, unless they ignore the event."""
     calls: Sequence[Call]
-    """The projections that take it then, in the order of folding."""
+    """The projections that then take the run, in the order of folding."""
 
 
 class _Space:
@@ -188,8 +188,8 @@ class Fold:
     def code(self) -> str:
         """The versions of the code that writes the rows, as JSON: other code never writes the same generation.
 
-        Of the catalogue it covers the built-in kinds that a projection reads: another kind rebuilds nothing.
-        `definitions` covers the kinds that are registered.
+        It covers the built-in kinds that a projection reads, so another kind rebuilds
+        nothing. `definitions` covers the registered kinds.
         """
         versions = {projection.name: projection.version for projection in self._projections}
         read = self._kinds_read
@@ -213,7 +213,7 @@ class Fold:
         changes_max: float = math.inf,
         read_here: ReadHere | None = None,
     ) -> Folded:
-        """The changes of the first `records`, and how many these are: all, or as many as have `changes_max` changes.
+        """The changes of the first `records` and their number: all records, or as many as have `changes_max` changes.
 
         `rows` may hold rows from earlier records of the same generation. With `read_here`, a batch is folded at most
         twice. Without it, it is folded again whenever a row decides which row is read next.
@@ -242,7 +242,7 @@ class Fold:
     def _fold_here(
         self, records: "Decoded", rows: Rows, changes_max: float, wanted: Request, fetch: FetchHere
     ) -> Folded:
-        """Fold from the beginning, with the rows that were `wanted`, and fetch each other row when it is read."""
+        """Fold from the beginning with the `wanted` rows, and fetch every other row when it is read."""
         rows.undo_batch()
         rows.fetch = fetch
         try:
@@ -260,7 +260,7 @@ class Fold:
             rows.fetch = None
 
     def decoded(self, batch: Batch) -> "Decoded":
-        """The records of `batch`; for those that are no valid events, the dead letters that say why."""
+        """The records of `batch`; for records that are not valid events, dead letters that say why."""
         with uncollected():
             partition, appended = batch.partition, batch.appended or [0] * len(batch.records)
             least = ahead_of(min([time for time in appended if time], default=0))
@@ -327,7 +327,7 @@ class Fold:
         return (yield from self._apply_one_by_one(decoded, rows, changes_max))
 
     def _apply_batch(self, decoded: "Decoded", rows: Rows) -> Steps[bool]:
-        """Apply the records of a batch in runs, again from where rows were missing. Whether all are applied.
+        """Apply the records of a batch in runs, again from the run that lacked rows. Returns whether all are applied.
 
         Raises `_Failed` if a record fails.
         """
@@ -391,7 +391,7 @@ class Fold:
     def _advance(self, space: "_Space", rows: Rows) -> None:
         """Apply the records of a space, up to a run that reads rows which are not loaded.
 
-        The records after it are applied too, and undone: they tell which other rows are to be loaded.
+        The records after it are applied too, and undone: they tell which other rows to load.
         """
         if not space.is_counted:
             self._apply_run(self._independent, rows, space.records, space.has_erased)

@@ -65,7 +65,7 @@ class NewIds:
         """The entries of the buckets that were read."""
 
     def add(self, event: Event, offset: int) -> bool:
-        """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
+        """Add the id of `event`. Returns whether it is new. Raises `Conflict` if it belongs to another event."""
         id_ = _id_digest(event.id)
         content = _ERASED
         if event.envelope != ERASED_VERSION:
@@ -85,9 +85,9 @@ class NewIds:
         return entries
 
     def write(self) -> None:
-        """Write the ids that are new. Where there are more than a bucket has room for, buckets are split.
+        """Write the ids that are new. If a bucket becomes too large, buckets are split.
 
-        A split keeps the order of entries. So each bucket has the bytes that adding the ids one by one would give it.
+        A split keeps the order of entries, so each bucket has the same bytes as if the ids were added one by one.
         """
         if not self._new:
             return
@@ -116,8 +116,8 @@ class Identity:
     tables: ClassVar = (SIZES, BUCKETS)
 
     def read_rows(self, rows: Rows, records: Sequence[Record]) -> Iterator[None]:
-        """Read what a batch reads, in two steps: the sizes determine the buckets. After each step `rows` are to be
-        loaded. Nearly every event of a large space belongs to another bucket."""
+        """Read what a batch reads, in two steps: the sizes determine the buckets. After each step, load
+        `rows`. Nearly every event of a large space belongs to another bucket."""
         ids: dict[str, list[str]] = {}
         for record in records:
             ids.setdefault(record.event.space, []).append(record.event.id)
@@ -130,7 +130,7 @@ class Identity:
         yield
 
     def first_seen(self, rows: Rows, event: Event, offset: int) -> bool:
-        """Add the id of `event`; whether it is new. Raises `Conflict` if it belongs to another event."""
+        """Add the id of `event`. Returns whether it is new. Raises `Conflict` if it belongs to another event."""
         ids = NewIds(rows, event.space)
         is_new = ids.add(event, offset)
         ids.write()

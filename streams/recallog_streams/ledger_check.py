@@ -24,7 +24,7 @@ class Problem(Enum):
     DAMAGED = "damaged"
     """They cannot be read: a checksum fails, or offsets between others have no record."""
     CHANGED = "changed"
-    """They can be read, and are not those that the kept values were computed from."""
+    """They can be read, but the kept values were computed from other records."""
     MISSING = "missing"
     """The ledger ends before them."""
     KEY_MISSING = "key_missing"
@@ -39,7 +39,7 @@ class RecordsProblem:
     first: int
     last: int
     reason: str = ""
-    """What the ledger says about damaged records, without a remedy; how many records lack their keys."""
+    """The ledger's message about damaged records, without a remedy; or the number of records that lack their keys."""
 
 
 async def check(ledger: Ledger, partition: int, kept: Sequence[KeptValue]) -> list[RecordsProblem]:
@@ -97,8 +97,8 @@ async def values_at(ledger: Ledger, partition: int, offsets: Collection[int]) ->
 class _Comparison:
     """Compares records with kept values of their chain, one range between two of them after the other.
 
-    After a range that differs, two candidates for the chain go on: the kept value at its end, and the value computed
-    from the ledger. If the next kept value agrees with the latter, it was the kept value between them that is wrong.
+    After a range that differs, two candidates for the chain are continued: the kept value at its end, and the value
+    computed from the ledger. If the next kept value agrees with the latter, the kept value between them is wrong.
     """
 
     def __init__(self, kept: Sequence[KeptValue]) -> None:
@@ -155,7 +155,7 @@ def _end(batch: Batch, last: int, begin: int) -> int:
 
 
 def _damaged(error: StorageCorrupt, start: int, end: int) -> RecordsProblem:
-    """The records that `error` is about. Raises it if it names none that may be skipped."""
+    """The records that `error` is about. Raises `error` if it names no records to skip."""
     first = Position.parse(error.position).offset if error.position else start
     until = end if error.until is None else error.until
     if not start <= first < until:

@@ -60,7 +60,7 @@ class LiveViews(Protocol):
         """The store of its checkpoints."""
 
     async def projector(self, partition: int) -> Projector:
-        """The projector that maintains a partition, from its next preparation on."""
+        """The projector that maintains a partition from its next preparation on."""
 
 
 class ProjectedViews:
@@ -86,7 +86,7 @@ class LiveProjector:
         self._ledger = views.ledger
         self._views = views
         self._identity = Projector(views.ledger, views.rows, [])
-        """Knows to which ledger the views belong."""
+        """Knows which ledger the views belong to."""
         self._source = source
         self._tasks: dict[int, PartitionTask] = {}
         self._stopping = StopSignal()
@@ -112,12 +112,12 @@ class LiveProjector:
 
     @property
     def problems(self) -> list[str]:
-        """Why its views make no progress, one sentence per problem; empty if they do."""
+        """Why its views make no progress, one sentence per problem; empty if they make progress."""
         failed = [f"partition {task.partition}: {task.why}" for task in self.tasks if task.state is State.FAILED]
         return ([self._problem] if self._problem else []) + failed
 
     async def run(self) -> None:
-        """Process records until `stop` is called. Errors that a retry cannot help are raised: the process should end.
+        """Process records until `stop` is called. Errors that a retry cannot fix are raised: the process should end.
 
         Raises `LedgerReplaced` if the ledger must be opened again; no record of the other ledger was folded.
         """
@@ -316,7 +316,7 @@ class LiveProjector:
             return False
         row = snapshot.rows[0]
         task.dead_letters = dead_letters.COUNT.decode(row).total if row else 0
-        # A collection of the index may be lost although its rows are there.
+        # A collection of the index may be lost although its rows exist.
         stored = await _with_timeout("the store of the views", projector.store.checkpoint(generation))
         return stored is not None and min(stored.offset, snapshot.checkpoint.offset) >= known.offset
 

@@ -25,17 +25,17 @@ class _Found(NamedTuple):
     event: Event
     appended: int
     sources: Collection[Unit]
-    """The units of what it is made from: in the target it is sealed with their keys too."""
+    """The units that it is made from: in the target it is sealed with their keys too."""
 
 
 async def copy(source: Ledger, target: Ledger, progress: Progress | None = None) -> CopyReport:
     """Append every event of `source` to `target`, in the order of each space, with the times at which they were first
     appended. Can be run again with the same target.
 
-    A record that is not a valid event is left out. So is one in the wrong partition or under the wrong key, which would
-    come to life in its right place, and one whose id belongs to another event in a target with unique ids. In the views
-    of the source such records are dead letters. A repeated run writes the same events again to a target without unique
-    ids (Kafka), where the views count each once.
+    A record that is not a valid event is left out. So is a record in the wrong partition or under the wrong key, which
+    would become valid in its right place, and, in a target with unique ids, a record whose id belongs to another event.
+    In the views of the source such records are dead letters. A repeated run writes the same events again to a target
+    without unique ids (Kafka), where the views count each once.
     """
     await source.open()  # `partition_of` needs it
     ends = await source.ends()
@@ -64,7 +64,7 @@ async def copy(source: Ledger, target: Ledger, progress: Progress | None = None)
 def _events_of(
     source: Ledger, batch: Batch, units: dict[str, Unit], refuse: Callable[[Position, str], None]
 ) -> list[_Found]:
-    """The events of a batch that are where they belong. `units` gets those of the keys of the source."""
+    """The events of a batch that are in the right place. `units` receives the units of the source's keys."""
     events = []
     for number, (offset, data) in enumerate(batch.records):
         position = Position(batch.partition, offset)
@@ -96,7 +96,7 @@ def _sources(event: Event, stored: bytes, units: dict[str, Unit]) -> Collection[
 
 
 async def _append(target: Ledger, events: Sequence[_Found], refuse: Callable[[Position, str], None]) -> int:
-    """Append the events; the number of those that are in `target` now."""
+    """Append the events. Returns how many of them are in `target` now."""
     derived = [each for each in events if each.sources and target.sealing.seals]
     units = [*{unit for each in derived for unit in each.sources}]
     ids = dict(zip(units, await target.sealing.keys.keys_of(units) if units else (), strict=True))

@@ -1,4 +1,4 @@
-"""Progress of long work, also of several partitions that is reported as one."""
+"""Progress of long work; several partitions can report as one."""
 
 from collections.abc import Callable, Mapping
 

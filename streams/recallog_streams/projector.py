@@ -34,11 +34,12 @@ from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, parts_of, r
 from recallog_streams.progress import Progress
 
 _SMALL_BATCH_RECORDS = 64
-"""To read the checkpoint again takes longer than folding as few records in vain, where others have moved it."""
+"""For at most this many records, folding in vain (if another process has moved the checkpoint) is cheaper than reading
+the checkpoint again."""
 _COMMIT_SHARE = 0.9
 """The share of a commit that is planned, since batches differ."""
 _CHANGES_PER_RECORD, _KNOWN_RECORDS = 3.5, 100
-"""What is known before the first commit, of events that were said, and how many records of a commit count as much."""
+"""The assumed number of changes per record before the first commit, for events of speech, and its weight in records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class ProcessedBatch:
     traceparents: Sequence[str] = ()
     """See `Batch`."""
     views: str = ""
-    """The name of the views, if the receiver is told."""
+    """The name of the views, if the receiver gets it."""
 
 
 class GenerationGone(Rebuilding):
@@ -123,18 +124,18 @@ class Projector:
         """By generation: how many registered kinds it was compared with."""
 
     def new_generation(self, partition: int, until: int) -> Generation:
-        """A generation of this code and of the keys as they were seen last, not yet known to the store."""
+        """A generation of this code and of the last known keys, not yet known to the store."""
         keys = self.ledger.sealing.destroyed(partition)
         return Generation(secrets.token_hex(8), partition, self.fold.code, until, keys)
 
     async def fits(self, generation: Generation) -> bool:
-        """Whether a generation is what this process would fold: by its code, its keys, and its definitions of kinds.
+        """Whether this process would fold the same generation: by its code, its keys, and its definitions of kinds.
 
         Raises `Rebuilding` if the generation is gone.
         """
         if generation.code != self.fold.code:
             return False
-        # The store of keys is asked only if they may differ: the keys that this process has seen last suffice, since no
+        # The store of keys is read only if they may differ: the keys that this process has seen last suffice, since no
         # generation of other keys gets beyond the event that says that they are destroyed.
         may_differ = self.ledger.sealing.destroyed(generation.partition) != generation.keys
         if may_differ and not await self.has_keys(generation):
@@ -142,10 +143,10 @@ class Projector:
         return await self._has_definitions(generation)
 
     async def has_keys(self, generation: Generation) -> bool:
-        """Whether no key was destroyed since the generation was begun: what it has sealed events of may be erased.
+        """Whether no key was destroyed since the generation was begun: otherwise it may contain erased events.
 
-        A store of keys in which none was destroyed is new: the old one is lost. The generation remains, since it has
-        what nobody can read again.
+        A store of keys without any destroyed key is new, because the old one is lost: the generation remains, since
+        its events cannot be read again.
         """
         sealing = self.ledger.sealing
         await sealing.refresh()
@@ -249,8 +250,8 @@ class Projector:
     ) -> Checkpoint | None:
         """Fold and commit one batch. Returns the new checkpoint, or None if the batch does not follow the current one.
 
-        Records with much effect, such as the parts of a plan, are several commits: each ends after as many changes as
-        the store should take at a time, and has more only if one record has. A caller that knows the generation's
+        Records with many changes, such as the parts of a plan, need several commits: each ends after as many changes
+        as the store takes at a time, or has more only if a single record has. A caller that knows the generation's
         `checkpoint` passes it, which saves a read. If it has moved meanwhile, the commit is refused.
         """
         checkpoint = checkpoint or await self._resume_before(batch, generation)
@@ -268,7 +269,7 @@ class Projector:
 
     @property
     def _commit_records(self) -> int:
-        """How many records will probably be one commit, as the records before were. A fold of more is repeated."""
+        """How many records will probably fit into one commit, by the previous records. A fold of more is repeated."""
         return max(1, int(_COMMIT_SHARE * self.store.commit_changes_max / self._changes_per_record))
 
     async def _process_next(
@@ -305,7 +306,8 @@ class Projector:
     async def fetch(
         self, generation: Generation, checkpoint: Checkpoint, needs: Sequence[RowKey], logs: Sequence[LogName]
     ) -> Fetched:
-        """Rows, and totals of logs, at the checkpoint. Raises `Moved` if it is another one now, `GenerationGone`."""
+        """Rows, and totals of logs, at the checkpoint. Raises `Moved` if the checkpoint has changed, or
+        `GenerationGone`."""
         totals = [(log, 0) for log in logs]
         try:
             snapshot = await self.store.read(generation.partition, needs, totals, generation)
@@ -340,14 +342,14 @@ class Projector:
         return new, outcome
 
     async def _destroy_erased(self, generation: Generation, batch: Batch) -> None:
-        """Destroy the keys that the records of a batch erase, if that is left to do.
+        """Destroy the keys that the records of a batch erase, unless that is done.
 
-        Raises `GenerationGone` for a generation that was begun before: its rows may have what is erased, and no process
-        gets it beyond this batch.
+        Raises `GenerationGone` for a generation that was begun before: its rows may contain erased data, and no
+        process folds it beyond this batch.
         """
         sealing = self.ledger.sealing
         if (ids := erasing.erased_keys(batch)) and await sealing.refresh() is not None:
-            if any((await sealing.keys.read(ids)).values()):  # a folder that may only be read has none of them left
+            if any((await sealing.keys.read(ids)).values()):  # in a read-only folder, none of them is left
                 await sealing.keys.destroy(ids, generation.partition)
             if not await self.has_keys(generation):
                 raise GenerationGone(f"the generation {generation.id} was folded with keys that are destroyed")
@@ -407,7 +409,7 @@ class Projector:
         await self.verify_ledger_identity(partition, last)
 
     def mismatch(self, partition: int, offset: int, gone: str) -> LedgerMismatch:
-        """The error that a record, which the views have processed, is missing or another one: `gone` says which."""
+        """The error that a record which the views have processed is missing or has changed: `gone` says which."""
         return LedgerMismatch(
             f"the record at {partition}:{offset}, which {self._views} have processed, {gone} in the "
             f"{' '.join(('ledger', self.ledger.location)).strip()}. recallog verify names what differs. "

@@ -91,7 +91,7 @@ async def _begin(projector: Projector, partitions: Sequence[int]) -> list[BuildI
 
 
 async def concerned(projector: Projector, partitions: Sequence[int]) -> dict[int, Pointer]:
-    """The partitions, with their generations, that a rebuild would complete: those in progress, or else all."""
+    """The partitions, with their generations, that a rebuild would complete: the ones in progress, or else all."""
     pointers = dict(zip(partitions, await gathered(projector.store.pointer, partitions), strict=True))
     in_progress = {partition: pointer for partition, pointer in pointers.items() if is_joined(projector, pointer)}
     return in_progress or pointers

@@ -1,6 +1,6 @@
 """Seals the events that a ledger appends, and opens the records that are read from it, with the keys of a store.
 
-A ledger calls `sealed` for what it appends, and `opened` for what it reads. So everything above it sees
+A ledger calls `sealed` when it appends, and `opened` when it reads. So all layers above it see
 events as if they were not sealed. Keys are cached; each call first asks the store whether keys were retired or
 destroyed since, which is one small read. Batches and events that are not sealed need no store.
 """
@@ -34,11 +34,11 @@ Belonging = tuple[str, str | None, str | None, tuple[str, ...]]
 Records = Sequence[tuple[int, bytes]]
 """Offsets and bytes."""
 Opener = Callable[[bytes], bytes]
-"""Gives the clear bytes of a record: of a sealed one its event, or what is left of it if a key is destroyed. The bytes
-of one whose key is missing remain as they are: no event."""
+"""Gives the clear bytes of a record: for a sealed one its event, or the rest of it if a key is destroyed. If a key
+is missing, the bytes stay sealed and are not an event."""
 
 Sources = Mapping[tuple[str, str], Collection[str]]
-"""By the space and the id of an event, the ids of the keys of what it is made from."""
+"""By space and id of an event: the ids of the keys of its sources."""
 
 _NOTHING: Sources = {}
 _sources: ContextVar[Sources] = ContextVar("sources", default=_NOTHING)
@@ -111,9 +111,9 @@ class Sealing:
         return stored
 
     async def _ciphers_of(self, belongings: Collection[Belonging]) -> Mapping[Belonging, Cipher | None]:
-        """What seals events that belong to these; None: nothing."""
+        """The cipher of events that belong to these units; None: they are not sealed."""
         await self.refresh()
-        ciphers = self._ciphers  # of the state that was just read: `refresh` may put others in their place meanwhile
+        ciphers = self._ciphers  # of the state that was just read: `refresh` may replace them meanwhile
         if len(ciphers) > _CACHED_KEYS:
             ciphers.clear()
         found = {each: ciphers[each] for each in belongings if each in ciphers}
@@ -139,7 +139,7 @@ class Sealing:
         return {id_: secrets[id_] for id_ in ids}
 
     async def opened(self, records: Records) -> Records:
-        """The records with the clear bytes of those that are sealed; the same object if none is."""
+        """The records, with sealed ones opened; the same object if none is sealed."""
         numbers = [number for number, (_, data) in enumerate(records) if data[12:13] == b"2"]
         if not numbers:
             return records
@@ -151,12 +151,12 @@ class Sealing:
         return clear
 
     async def opener(self, values: Iterable[bytes]) -> Opener:
-        """Opens sealed records that have the keys of those among `values`, in any thread."""
+        """Opens sealed records with the keys among `values`, in any thread."""
         openers = await self._openers({sealing.keys_in(data) for data in values})
         return lambda data: openers.get(sealing.keys_in(data), _as_it_is)(data)
 
     async def _openers(self, keys: Collection[bytes]) -> Mapping[bytes, Opener]:
-        """What opens the records that have these keys, which are named as in a record."""
+        """The cipher of the records with these keys, which are named as in a record."""
         ids = {of_record: sealing.ids_of(of_record) for of_record in keys}
         wanted = {id_ for of_record in ids.values() for id_ in of_record}
         secrets = await self._read(wanted) if wanted and await self.refresh() is not None else {}
@@ -164,7 +164,7 @@ class Sealing:
 
     async def _read(self, ids: Collection[str]) -> dict[str, bytes]:
         """The keys with these ids; missing ones are left out."""
-        cached = self._secrets  # of the state that was read last, as in `_ciphers_of`
+        cached = self._secrets  # of the last read state, as in `_ciphers_of`
         secrets = {id_: cached[id_] for id_ in ids if id_ in cached}
         if len(secrets) < len(ids):
             read: Mapping[str, bytes] = {}
@@ -180,7 +180,7 @@ class Sealing:
         """Forget the cached keys if one was retired or destroyed since they were read. Returns the present state; None
         while there are no keys.
 
-        While the store of keys is damaged, the cached keys remain, and what is not sealed can be used.
+        While the store of keys is damaged, the cached keys remain, and unsealed events can be used.
         """
         if not self._is_open and not self._exist():
             return None
@@ -194,8 +194,8 @@ class Sealing:
 
     @contextmanager
     def _damage_noted(self) -> Iterator[None]:
-        """Go on without keys that cannot be read because their store is damaged. Where it does not answer now, a later
-        try may help, and its error is raised."""
+        """Continue without keys if their store is damaged. If it only does not answer now, its error is
+        raised, since a later attempt may succeed."""
         self.problem = ""
         try:
             yield
@@ -244,4 +244,4 @@ def _no_keys() -> "SealingKeys":
 
 
 UNSEALED = Sealing(_no_keys, "off", lambda: False)
-"""Of a ledger without keys: nothing is sealed, and the keys of sealed records are missing."""
+"""For a ledger without keys: nothing is sealed, and the keys of sealed records are missing."""

@@ -28,7 +28,7 @@ class Tracing:
     """Makes the spans of one process, or of one client. Its own failures are logged, and never raised."""
 
     def __init__(self, *, remote: bool = False) -> None:
-        """`remote`: what is called is another process. Raises `SettingsError` if OpenTelemetry is not installed."""
+        """`remote`: the called code is in another process. Raises `SettingsError` if OpenTelemetry is not installed."""
         with extras.needed("telemetry"):
             from opentelemetry import context, trace
             from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -39,7 +39,7 @@ class Tracing:
 
     @contextmanager
     def span(self, name: str, attributes: Mapping[str, Attribute]) -> "Iterator[Span]":
-        """A span around what is done inside; an error gives it the attribute `error.type`."""
+        """A span around the `with` block; an error gives it the attribute `error.type`."""
         span: Span = self._trace.INVALID_SPAN
         with _harmless():
             span = self._tracer.start_span(name, kind=self._kind, attributes=attributes)
@@ -58,8 +58,8 @@ class Tracing:
 
     @contextmanager
     def continued(self, traceparent: str | None) -> Iterator[None]:
-        """Spans inside belong to the trace of a header. One that is invalid changes nothing, nor does any if there is a
-        span already, which the program has made of the same request."""
+        """Spans inside belong to the trace of a header. An invalid header changes nothing, and neither does a
+        valid one if the program has already made a span for the request."""
         context = self._context.get_current()
         if traceparent and not self._trace.get_current_span(context).get_span_context().is_valid:
             context = self._propagator.extract({TRACEPARENT: traceparent}, context)
@@ -112,7 +112,7 @@ class Tracing:
 
 @contextmanager
 def _harmless() -> Iterator[None]:
-    """What is done inside must not fail what it is about: samplers and processors of spans are code of the program."""
+    """Errors inside must not fail the operation: samplers and processors of spans are code of the program."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - see above

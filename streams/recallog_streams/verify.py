@@ -91,7 +91,7 @@ async def verify(
         fresh = await _FreshFold.of(projector, projections, generation.partition, progress, catch_up)
     is_changed = any(each.problem is Problem.CHANGED for each in found.records)
     for table in projector.fold.tables:
-        # Behind changed records the fresh fold has other values of the chain, which `records` already says.
+        # After changed records the fresh fold has other values of the chain, which `records` already says.
         is_explained = table is chain.BLOCKS and is_changed
         try:
             found.tables.append(await _compare(projector, None if is_explained else fresh, generation, table))
@@ -126,7 +126,7 @@ async def _kept_values(projector: Projector, generation: Generation) -> list[Kep
 
 @dataclass(slots=True)
 class _FreshFold:
-    """A second fold of the same partition, in memory, as far as the views have come."""
+    """A second fold of the same partition, in memory, up to the checkpoint of the views."""
 
     projector: Projector
     generation: Generation
@@ -202,7 +202,7 @@ def _differences(
     expected: Sequence[StoredRow],
     damaged: Collection[Address],
 ) -> list[RowDifference]:
-    """The rows that differ, in order, without those that are known to be damaged.
+    """The rows that differ, in order, without rows known to be damaged.
 
     A damaged part of a log has several entries, so that no entry of this log is compared.
     """

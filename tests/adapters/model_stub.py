@@ -1,4 +1,4 @@
-"""A server that answers as the APIs do, with what it was told, and keeps what it was asked."""
+"""A server with the interfaces of the APIs: it gives scripted answers, and keeps what it was asked."""
 
 import json
 import threading

@@ -28,7 +28,7 @@ _WIDER = """() => {
     each.getBoundingClientRect().right > width + 1 && !scrolls(each.parentElement)
   ).slice(0, 5).map(each => each.outerHTML.slice(0, 120))
 }"""
-"""The first elements that are wider than the window, but for those in a box that scrolls by itself."""
+"""The first elements that are wider than the window, except those in a box that scrolls by itself."""
 
 _SERIOUS = """async options => (await axe.run(document, {resultTypes: ["violations"], ...options})).violations
   .filter(each => ["serious", "critical"].includes(each.impact))

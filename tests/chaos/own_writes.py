@@ -1,4 +1,4 @@
-"""Reading one's own writes: the event that a producer has just published must be the newest that a query returns.
+"""Reading your own writes: the event that a producer has just published must be the newest that a query returns.
 
 Or a later event of its space, which the producer had published before it was killed, and publishes again.
 """

@@ -44,7 +44,7 @@ class Rebuilds:
         self.running.append(_Rebuild(life_seconds, time.monotonic()))
 
     def update(self) -> None:
-        """Start and kill the rebuilds whose time has come, and record the outcome of those that ended."""
+        """Start and kill the rebuilds whose time has come, and record the outcome of the ended ones."""
         now = time.monotonic()
         for rebuild in [*self.running]:
             if rebuild.task is None:

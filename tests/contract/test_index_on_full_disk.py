@@ -1,4 +1,5 @@
-"""A full disk is named as such, damages no file of the index, and when there is space again the index goes on."""
+"""The error names the full disk, which damages no file of the index, and when there is space again the index goes
+on."""
 
 import asyncio
 import os

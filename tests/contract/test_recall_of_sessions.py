@@ -1,4 +1,4 @@
-"""The texts that name or close a session are no hits; they stay in the timeline."""
+"""The texts that name or close a session are not hits; they stay in the timeline."""
 
 from recallog import Event, Memory
 from support.events import event, run

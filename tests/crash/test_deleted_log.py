@@ -149,7 +149,7 @@ def test_a_log_deleted_before_its_process_was_killed_is_missed(path: Path, write
     delete(path, "-wal")
     one.kill()
     for _ in range(2):
-        with pytest.raises(StorageReplaced, match=r"delete .*ledger\.db-shm, to go on without them"):
+        with pytest.raises(StorageReplaced, match=r"delete .*ledger\.db-shm, to continue without them"):
             turns(path)
     delete(path, "-shm")
     assert turns(path) in ([], [0], [0, 1])

@@ -92,7 +92,7 @@ def request(where: str, last: str = "") -> bytes:
 
 
 class Reader:
-    """A client of a tail from now on. It comes back behind its last event whenever its stream ends."""
+    """A client of a tail from now on. When its stream ends, it resumes after its last event."""
 
     def __init__(self, port: int) -> None:
         self.turns: list[int] = []

@@ -1,4 +1,5 @@
-"""Upgrades of ledgers in place: complete or not begun, whoever opens them, and wherever the process was killed."""
+"""Upgrades of ledgers in place: complete or not begun, whichever process opens them, and wherever a process was
+killed."""
 
 import random
 import sqlite3

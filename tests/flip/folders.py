@@ -51,7 +51,7 @@ class Folders:
 
 
 def build(root: Path) -> Folders:
-    """Write the folders. Each step is a process of its own, which is killed where the folder is to be so."""
+    """Write the folders. Each step is a process of its own, which is killed for folders of killed processes."""
     folders = Folders(root)
     in_child(lambda: _publish(folders.of("older"), range(HALF), BATCHES, die=False))
     for state in STATES:

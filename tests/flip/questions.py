@@ -29,7 +29,7 @@ _ASKED = "who owes the miller flour?"
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """One call: an operation with arguments, or `ask` for what is none."""
+    """One call: an operation with arguments, or `ask` for anything else."""
 
     operation: str
     arguments: Mapping[str, Any] = field(default_factory=dict)

@@ -62,8 +62,8 @@ def client_of(server: Server, key: str) -> httpx.AsyncClient:
 
 
 class Reader:
-    """A client of an event stream. When the stream ends, it comes back to the next of its servers, behind its last
-    event."""
+    """A client of an event stream. When the stream ends, it resumes at the next of its servers, after its
+    last event."""
 
     def __init__(self, servers: Sequence[Server], key: str, path: str, start: str) -> None:
         self.positions: list[tuple[int, int]] = []

@@ -61,7 +61,7 @@ RECORDS = [
     Written(record_of("largest", "x" * 900_000), "too_large"),
     Written(record_of("first", "Cake!"), "conflict"),
     Written(record_of("first")),  # a repeat
-    Written(record_of("first", at="2031-01-01T00:00:00Z")),  # a repeat too: the time is no content
+    Written(record_of("first", at="2031-01-01T00:00:00Z")),  # a repeat too: the time is not content
     Written(record_of("no agent", agent=None), "invalid"),
     Written(record_of("last")),
 ]

@@ -235,7 +235,7 @@ def test_a_job_shows_how_far_it_is_and_only_the_server_that_runs_it_knows_it(sit
                 shown = await frames(first, begun.headers["location"])
                 elsewhere = await second.get(begun.headers["location"])
                 assert elsewhere.status_code == 404
-                assert "the server that began it" in elsewhere.json()["detail"]
+                assert "only the server that started it" in elsewhere.json()["detail"]
                 last = shown[-1][1]
                 assert [name for name, _ in shown] == ["progress"] * (len(shown) - 1) + ["done"], last
                 assert len(shown) > 1

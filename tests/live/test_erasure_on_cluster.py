@@ -51,7 +51,7 @@ class Servers:
     def rewrite_append_only_file(self) -> None:
         with redis.Redis.from_url(self.redis.url) as client:
             client.bgrewriteaof()
-            wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "the file is written anew")
+            wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "the file is rewritten")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""Reactors on a cluster: triggers of all kinds are answered once, whoever dies; a rebuild triggers nothing."""
+"""Reactors on a cluster: triggers of all kinds are answered once, whichever process dies; a rebuild triggers
+nothing."""
 
 import asyncio
 import threading

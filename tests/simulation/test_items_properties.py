@@ -61,7 +61,7 @@ def small() -> Iterator[None]:
 
 
 def history(rng: random.Random, events: int) -> list[bytes]:
-    """Changes of two agents in two spaces, some of them delivered twice, and events that are no changes."""
+    """Changes of two agents in two spaces, some of them delivered twice, and events that change nothing."""
     made: list[bytes] = []
     for number in range(events):
         if made and rng.random() < 0.1:

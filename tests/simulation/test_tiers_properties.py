@@ -32,7 +32,7 @@ def random_settings(rng: random.Random) -> Fields:
 
 
 class Life:
-    """The events of some entries, in the order of time but for some clocks that are behind."""
+    """The events of some entries, in the order of time except for some clocks that are behind."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.now, self.ids = rng, T0, ["never"]

@@ -34,7 +34,7 @@ class Ended:
 
     @property
     def told(self) -> str:
-        """What the agent is told."""
+        """What the agent gets."""
         return str(json.loads(self.out)["hookSpecificOutput"]["additionalContext"]) if self.out else ""
 
 

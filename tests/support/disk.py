@@ -1,7 +1,7 @@
 """A disk that fails on demand: connections to real SQLite files whose statements raise the errors of a bad disk.
 
 The files and all answers are SQLite's own. Only the errors are injected, with the codes that SQLite uses for them:
-before a statement (nothing was written), or after a commit (everything was written, and nobody was told).
+before a statement (nothing was written), or after a commit (everything was written, and the caller did not learn it).
 """
 
 import contextvars

@@ -81,7 +81,7 @@ def check_entries(store: Store, generation: Generation, expected: ExpectedEntrie
         for owner, entries in view.log(tables.AUDIT).items()
     }.keys() == expected.audit.keys()
     for owner, entries in view.log(tables.AUDIT).items():
-        # Entries that were retracted together stand in the order of their retractions.
+        # Entries that were retracted together are in the order of their retractions.
         assert sorted(map(repr, map(msgspec.structs.astuple, entries))) == sorted(map(repr, expected.audit[owner]))
     assert {
         owner: [(refusal.event, refusal.why) for refusal in refusals]

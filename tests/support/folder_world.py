@@ -454,7 +454,7 @@ class FolderWorld:
         return (self.folder / LEDGER).exists()
 
     def _read_ledger(self) -> None:
-        """Add new records to `values`, and check that the old ones are unchanged, but for damage."""
+        """Add new records to `values`, and check that the old ones are unchanged, except for damage."""
         with closing(self._raw(LEDGER)) as connection:
             found = connection.execute("SELECT offset, value FROM events ORDER BY offset").fetchall()
         assert [offset for offset, _ in found] == list(range(len(found)))

@@ -247,7 +247,7 @@ class Expected:
     def spans(self, what: str) -> dict[tuple[str, str], tuple[int, int, int]]:
         """By space and `what` ("agent", "kind" or "session"): number of events, first and last offset.
 
-        Who writes that time has passed is no agent."""
+        The author of a clock's event is not an agent."""
         offsets: dict[tuple[str, str], list[int]] = {}
         for event in self.counted:
             if getattr(event, what) is not None and (what, event.kind) != ("agent", "clock.ticked"):
@@ -304,7 +304,7 @@ class Expected:
 
     def times(self, space: str) -> dict[str, datetime]:
         """By agent: when the newest event happened that it sees, not all agents see, and the memory did not write by
-        itself; "": the newest one of those that all agents see."""
+        itself; "": the newest one that all agents see."""
         found: dict[str, datetime] = {}
         for event in self.in_space(space):
             by_itself = TRIGGER.fullmatch(event.fields.get("causation_id") or "")
@@ -397,7 +397,7 @@ def tool_text(
     ok: bool | None = None,
     **_more: Any,
 ) -> str:
-    """The text of a call of a tool with a short name and string arguments; other fields of its payload are no part."""
+    """The text of a call of a tool with a short name and string arguments; other fields of its payload are left out."""
     given = ", ".join(f"{name}={value}" for name, value in (arguments or {}).items()).removeprefix("command=")
     said = result.strip() if result else ""
     if ok is False:
@@ -497,7 +497,7 @@ def expect(
 def understood(data: bytes) -> "tuple[dict[str, Any], str] | str":
     """The fields of an event, and a form of its content that is equal for repeats; or "bad", or "future".
 
-    `at` is no part of the content; a default that is written out makes no difference.
+    `at` is not part of the content; a default that is written out makes no difference.
     """
     if len(data) > 256 * 1024:
         return "bad"

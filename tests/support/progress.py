@@ -14,7 +14,7 @@ console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 class RunProgress:
     """A bar with rate and time left on a terminal; otherwise a line every ten seconds.
 
-    `unit` names what is counted, for example seeds, and `failed` what to say of those that failed.
+    `unit` names what is counted, for example seeds, and `failed` how to describe the failed ones.
     """
 
     def __init__(self, total: int, unit: str, failed: str) -> None:

@@ -255,7 +255,7 @@ class WorldEvents:
         self.rng = rng
         self.entries = EntryEvents(rng, offsets=offsets)
         self.kept = rng.choice((0.0, 0.2, 0.5))
-        """The share of events that are no episodes of other kinds."""
+        """The share of events that are not episodes."""
 
     def event(self) -> Event:
         rng = self.rng

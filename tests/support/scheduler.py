@@ -1,6 +1,6 @@
 """Simulated processes: coroutines that pause at every call of ledger or store, and are stepped in any order.
 
-A process that is killed never runs again, wherever it stands: before a write, or after a write that took effect but
+A process that is killed never runs again, wherever it is: before a write, or after a write that took effect but
 whose answer never came. Nothing here uses threads, time or an event loop, so a seed repeats itself exactly.
 """
 

@@ -29,7 +29,7 @@ class Shown:
     written: str
     """What it wrote, with control sequences."""
     shown: str
-    """What stands on the screen at the end."""
+    """What is on the screen at the end."""
     piped: bytes
     """What it wrote to standard output, if that was a pipe."""
     cursor_is_hidden: bool

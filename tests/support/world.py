@@ -408,12 +408,12 @@ class World:
 
 
 async def standing(reading: ReadSession) -> AsyncIterator[Work]:
-    """The due work of the partition that is no reflection."""
+    """The due work of the partition, without reflections."""
     after, last = None, False
     while not last:
         page = await due.work(reading, after)
         last = page.last
-        for after, work in page.items:  # noqa: B007 - the next page begins behind the last key
+        for after, work in page.items:  # noqa: B007 - the next page begins after the last key
             yield work
 
 
@@ -422,7 +422,7 @@ async def all_standing(reading: ReadSession) -> list[Work]:
 
 
 def answered(work: Work) -> list[Event]:
-    """The events that answer a trigger: what is to be kept, or retracted, and the event that closes it."""
+    """The events that answer a trigger: what to keep or retract, and the event that closes it."""
     payloads = [{"text": text, "cost": 0} for _, text in work.texts] + [{"entry": entry} for entry in work.entries]
     kind = "memory.retained" if work.texts else "memory.retracted"
     done = {"trigger": work.trigger, "events": len(payloads)}

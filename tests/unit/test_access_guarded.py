@@ -141,7 +141,7 @@ CHANGING = re.compile(
 
 
 def _takes_ids(declared: Operation) -> list[str]:
-    """The parameters that name events or entries which exist, of operations that do not publish an id of one's own."""
+    """The parameters that name events or entries which exist, of operations that do not publish a given id."""
     names = {"event_id", "entry_id", "consensus_id", "by", "supersedes", *LISTS_OF_IDS}
     return [
         name

@@ -1,7 +1,7 @@
 """What an agent may not see changes nothing that it sees: no hit, no order, no score, no count and no error.
 
-Two memories are equal but for what is hidden from an agent: texts, kinds, times, sessions, names, weights. Whatever its
-program asks, both answer the same.
+Two memories are equal except for what is hidden from an agent: texts, kinds, times, sessions, names, weights. Whatever
+its program asks, both answer the same.
 """
 
 import re

@@ -141,7 +141,7 @@ def test_a_hook_of_the_user_in_our_group_stays(tmp_path: Path) -> None:
         ('{"hooks": []}', "hooks should be an object"),
         ('{"hooks": {"Stop": {}}}', "hooks.Stop should be an array"),
         ('{"hooks": {', "line 1"),
-        ("[]", "the file should be an object"),
+        ("[]", "the file should contain a JSON object"),
         ('{"hooks": {}, "hooks": {}}', "is there twice"),
     ],
 )
@@ -220,7 +220,7 @@ def test_the_server_works_in_the_space_of_the_project_and_scrubs(user: Path) -> 
 def test_a_space_or_an_address_is_for_a_server_alone(user: Path, option: tuple[str, str]) -> None:
     done = recallog("install", "codex", *option, "--yes")
     assert done.code == 2
-    assert "say --only mcp" in done.err
+    assert "use --only mcp" in done.err
     assert list(user.iterdir()) == [user / "project"]
 
 

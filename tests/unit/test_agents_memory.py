@@ -63,7 +63,7 @@ def remembered(home: Path, agent: str = "claude-code", space: str = SPACE) -> li
 
 
 def told(home: Path, projects: Path, prompt: str, **more: Any) -> str:
-    """What a new session is told at a prompt; asked again until what was said before has been read."""
+    """What a new session gets at a prompt; asked again until what was said before has been read."""
     found = ""
 
     def is_told() -> bool:
@@ -179,7 +179,7 @@ def test_what_a_user_says_for_all_projects_is_recalled_in_each(home: Path, proje
     assert "For all projects:\n- indent with tabs" in Session(projects, home, cwd="/elsewhere").start().told
     session.end()
     wait_drained(home)
-    assert remembered(home, "user", EVERYWHERE) == []  # an entry is no episode, and it is kept once
+    assert remembered(home, "user", EVERYWHERE) == []  # an entry is not an episode, and it is kept once
 
 
 def test_a_session_starts_where_the_last_one_stopped(home: Path, projects: Path) -> None:

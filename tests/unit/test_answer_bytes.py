@@ -1,4 +1,4 @@
-"""Answers are bounded in bytes, say that they are cut, and the rest can be had."""
+"""Answers are bounded in bytes, say that they are cut, and the rest can be read."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ from support.http import Door
 
 OPERATIONS = all_operations(Memory)
 ROOM = 40_000
-"""The bytes of a list in the answers of these tests, but for those with real limits."""
+"""The bytes of a list in the answers of these tests, except those with real limits."""
 LARGE = "x" * 10_000
 
 BOUNDED_BY_NUMBER = {

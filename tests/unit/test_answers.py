@@ -1,4 +1,4 @@
-"""Several answers to one trigger: one of them counts as a whole, whoever writes what in which order, and wherever a
+"""Several answers to one trigger: one of them counts as a whole, in any order of writers and events, and wherever a
 process ends."""
 
 import asyncio

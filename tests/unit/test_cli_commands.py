@@ -30,7 +30,7 @@ def paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
 
 COMMANDS = sorted(path for _, command in summarize.commands() for path in paths(command))
 SILENT = {("console",), ("export",), ("mcp",), ("serve",), ("worker",)}
-"""Those whose output is no answer."""
+"""Commands whose output is not an answer."""
 
 
 @pytest.fixture

@@ -360,7 +360,7 @@ def test_react_answers_each_due_reflection_once(home: Path) -> None:
     result = clean(recallog("react", "--home", home))
     assert result.err == ""
     line, evidence = result.out.splitlines()
-    assert line.startswith("0:9  village  widow  agent.reflected  What stands out of the last 3 things I know")
+    assert line.startswith("0:9  village  widow  agent.reflected  What is notable in the last 3 things I know")
     assert evidence == "  based on s-2, w-2, t-3"
     assert clean(recallog("react", "--home", home)).out == "no trigger is due\n"
     assert clean(recallog("react", "--json", "--home", home)).json == {"items": []}

@@ -1,4 +1,4 @@
-"""Progress of long work where stderr is no terminal: a plain line every 10 seconds."""
+"""Progress of long work where stderr is not a terminal: a plain line every 10 seconds."""
 
 from itertools import count
 from types import SimpleNamespace

@@ -1,4 +1,5 @@
-"""Misspelt names: a space or an agent that was never seen is told from an empty memory, and nothing is created."""
+"""Misspelt names: a space or an agent that was never seen is distinguished from an empty memory, and nothing is
+created."""
 
 import asyncio
 import json

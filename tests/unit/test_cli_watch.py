@@ -370,11 +370,11 @@ def test_react_with_follow_runs_until_it_is_stopped(home: Path, with_signal: sig
     publish(home, configured("widow", 2), spoke("a", id="e-1"), spoke("b", id="e-2"))
     with running("react", "--follow", "--home", home) as react:
         react.until("answering due reflections in all spaces, offline; Ctrl-C ends the command", "err")
-        react.until("0:3  village  widow  agent.reflected  What stands out of the last 2")
+        react.until("0:3  village  widow  agent.reflected  What is notable in the last 2")
         react.until("  based on e-1, e-2")
         publish_from_elsewhere(home, "c", 1)
         publish_from_elsewhere(home, "d", 2)
-        react.until("0:6  village  widow  agent.reflected  What stands out of the last 2")
+        react.until("0:6  village  widow  agent.reflected  What is notable in the last 2")
         assert react.stop(with_signal) == code
     assert len(react.seen["err"]) == 1
 

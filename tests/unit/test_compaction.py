@@ -116,7 +116,7 @@ def test_sentences_with_must_never_and_always_follow_the_summary_word_for_word()
     done = compact(messages, lambda replaced: "A flight is wanted.")
     expected = "A flight is wanted.\n\nSaid word for word:\n- You MUST ask before you pay!\n- Never on a Monday."
     assert done.messages[0]["content"] == f"[compacted] {expected}"
-    # A later compaction takes them over, and adds those of its own; each stands there once.
+    # A later compaction takes them over, and adds its own; each is there once.
     more = [{"role": "assistant", "content": "I always ask. Never on a Monday."}, *talk(12)]
     again = compact([*done.messages, *more], lambda replaced: "Again.")
     assert Summary.parse(str(again.messages[0]["content"])).sentences == (
@@ -154,7 +154,7 @@ def test_a_question_without_an_answer_follows_word_for_word() -> None:
     working = [message for n in range(10) for message in (calls(str(n)), result(str(n)))]
     done = compact([*talk(2), {"role": "user", "content": question}, *working], lambda replaced: "s")
     assert str(done.messages[0]["content"]).endswith(f"\n\nNot answered yet:\n{question}")
-    # It is still open at the next compaction, and no longer once it was answered or the user asks anew.
+    # It is still open at the next compaction, and no longer once it was answered or the user asks again.
     again = compact([*done.messages, *working], lambda replaced: "t")
     assert Summary.parse(str(again.messages[0]["content"])).question == question
     answered = compact([*done.messages, *working[:12], {"role": "assistant", "content": "The red one."}])

@@ -339,7 +339,7 @@ def test_of_two_that_are_recorded_as_successors_at_the_same_moment_both_stand_an
         assert await links(memory, "c-1") == ((), "c-2")
         assert await links(memory, "c-2") == (("c-1",), None)
         assert await links(memory, "c-3") == ((), None)
-        with pytest.raises(Refused, match="the consensus c-1 is superseded already"):
+        with pytest.raises(Refused, match="the consensus c-1 is already superseded"):
             await record(memory, supersedes="c-1")
 
     ended(work)

@@ -20,7 +20,7 @@ HOSTILE = "<script>alert(1)</script> {{7*7}} \x1b[31mred \u202egnp"
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
-    """On Monday the baker learns that the mill stands, on Wednesday that it has burned down."""
+    """On Monday the baker learns that the mill is intact, on Wednesday that it has burned down."""
     opened = Memory.open(tmp_path)
     with one_loop():
         run(

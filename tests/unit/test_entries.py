@@ -412,7 +412,7 @@ def test_an_update_of_the_type_moves_the_count(village: Village) -> None:
     ],
 )
 def test_only_its_owner_changes_an_entry(village: Village, change: Event) -> None:
-    """Not even a reader. It is no dead letter, and the owner's log has nothing of it."""
+    """Not even a reader. It is not a dead letter, and the owner's log does not contain it."""
     village.given(keeps("e-1", audience=["miller"]))
     before = village.entry("e-1")
     village.given(change)

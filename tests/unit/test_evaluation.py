@@ -609,10 +609,10 @@ def test_a_run_with_facts_is_reported_beside_the_one_without(tmp_path: Path) -> 
     assert with_facts.used.facts == 3
     _, answer = with_facts.answers
     ((fact, sources),) = answer.facts.items()
-    assert sources == ("D1:1",)  # which is no hit of its own: both say the same
+    assert sources == ("D1:1",)  # which is not a hit of its own: both say the same
     assert "D1:1" not in answer.hits
     assert answer.ranks == (answer.hits.index(fact) + 1,)
-    # Another run with the same folder draws nothing anew.
+    # Another run with the same folder draws nothing again.
     again = recallog("eval", "locomo", file, "--index", "off", "--facts", "--home", home, "--against", kept)
     assert "3 facts were drawn" in again.err
     assert again.out.count("+0.0 to +0.0") == 6

@@ -1,4 +1,4 @@
-"""Transcripts as text: speakers, times, lines that continue a message, and what is no transcript."""
+"""Transcripts as text: speakers, times, lines that continue a message, and texts that are not transcripts."""
 
 from collections import Counter
 

@@ -23,7 +23,7 @@ TEXTS = {
     "LESSON: Alpha waits": ["alpha"],
     "Note: see LESSON": ["lesson"],
     "The.": [],
-    # Common words at the beginning of a sentence, and words that are no part of a name.
+    # Common words at the beginning of a sentence, and words that are not part of a name.
     "Keep going. Glad to hear it! (Sounds good)": [],
     "Wow John, OMG": ["john"],
     "Hope called Grace, and we met Hope": ["grace", "hope"],

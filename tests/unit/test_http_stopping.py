@@ -1,4 +1,4 @@
-"""A server that stops: its streams and jobs are told, and the process ends as one that did what it was told."""
+"""A server that stops: its streams and jobs end with a message, and the process exits with code 0."""
 
 import asyncio
 import json

@@ -421,7 +421,7 @@ def test_a_job_that_fails_has_the_problem(tmp_path: Path) -> None:
                 job = json.loads((await _last(stream))["data"])
             assert (job["state"], job["problem"]["title"]) == ("failed", "SettingsError")
             unknown = await client.get("/v1/admin/jobs/none")
-            assert (unknown.status_code, "the server that began it" in unknown.json()["detail"]) == (404, True)
+            assert (unknown.status_code, "only the server that started it" in unknown.json()["detail"]) == (404, True)
 
     run(work())
 

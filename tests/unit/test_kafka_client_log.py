@@ -1,4 +1,4 @@
-"""The log of Kafka's client: a line of each kind a minute, with the number of those that were left out."""
+"""The log of Kafka's client: a line of each kind a minute, with the number of lines that were left out."""
 
 import logging
 from collections.abc import Iterator

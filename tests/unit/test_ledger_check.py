@@ -20,7 +20,7 @@ BLOCK = 7
 
 
 class Damaged(MemoryLedger):
-    """Some records cannot be read: the records before them can, and reading continues behind them."""
+    """Some records cannot be read: the records before them can, and reading continues after them."""
 
     def __init__(self, values: Sequence[bytes], damaged: Collection[int] = (), batch_records: int = 5) -> None:
         super().__init__(batch_records=batch_records)

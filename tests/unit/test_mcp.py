@@ -200,7 +200,7 @@ def test_a_model_reads_which_memory_is_past_after_a_later_one_or_an_update() -> 
             (await call(client, "retain_memory", content=text)).removeprefix("Stored memory ").partition(":")[0]
             for text in ("Ann lives in Rome.", "Rye keeps long.")
         ]
-        past = f"\nIt supersedes memory {first}, which is kept, and marked as past."
+        past = f"\nIt supersedes memory {first}, which is kept and marked as past."
         assert (await call(client, "update_memory", memory_id=second, new_content="Ann lives in Oslo.")).endswith(past)
         assert "\nIt supersedes memory " in await call(client, "retain_memory", content="Ann lives in Kyiv.")
 
@@ -214,7 +214,7 @@ def test_a_memory_that_is_not_stored_is_explained_in_words() -> None:
     async def use(client: Client) -> None:
         await memory.configure_agent(SPACE, AGENT, quality={"enabled": True})
         answer = await call(client, "retain_memory", content="ACTION: baked.")
-        assert answer.startswith("Not stored (the quality gate of the agent lets no log of actions pass; ")
+        assert answer.startswith("Not stored (the quality gate of the agent rejects action logs: ")
 
     with_client(use, memory=memory)
 

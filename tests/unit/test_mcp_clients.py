@@ -111,7 +111,7 @@ def test_all_lines_that_were_there_stay_in_their_order(tmp_path: Path, client: A
     path = file_of(client, tmp_path, content)
     diff = put_in(client, path, "recallog", STARTED).diff()[2:]
     gone = [line[1:].strip() for line in diff if line.startswith("-")]
-    # A comma may be put behind what was last, and an empty list is opened.
+    # A comma may be added after the last element, and an empty list is opened.
     assert all(line.rstrip(",").endswith(('"}', "}", "{}", "// mine", "1", '"dark"', '"ü"', "]", "")) for line in gone)
     assert len(gone) <= 1
 
@@ -152,7 +152,7 @@ def test_codex_keeps_what_its_user_added_to_the_server(tmp_path: Path) -> None:
     [
         ("claude-code", b'{"mcpServers": {', "line 1, column 17"),
         ("claude-code", b'{\n  "a": 1\n  "b": 2\n}', "line 3, column 3: expected a comma or }"),
-        ("claude-code", b"[]", "the file should be an object"),
+        ("claude-code", b"[]", "the file should contain a JSON object"),
         ("cursor", b'{"mcpServers": []}', "mcpServers should be an object"),
         ("vscode", b'{"servers": {}, "servers": {}}', "is there twice"),
         ("vscode", b'{"inputs": 1}', "inputs should be an array"),
@@ -188,7 +188,7 @@ def test_a_server_of_another_program_with_this_name_is_neither_replaced_nor_take
     tmp_path: Path, name: str, content: bytes
 ) -> None:
     path = file_of(CLIENTS[name], tmp_path, content)
-    with pytest.raises(RecallogError, match="--name gives or takes one with another name"):
+    with pytest.raises(RecallogError, match="--name selects another name"):
         put_in(CLIENTS[name], path, "recallog", STARTED)
     with pytest.raises(RecallogError, match="is not one of Recallog"):
         take_out(CLIENTS[name], path, "recallog")

@@ -170,7 +170,7 @@ def test_what_was_forgotten_or_corrected_does_not_come_back_at_the_end_of_the_ne
                 await memory.admin.rebuild()
             assert (await memory.admin.verify()).ok
             again = await memory.long_term.retain("s", "a", "LESSON: a", type="lesson")
-            assert again.outcome == "stored"  # whoever retains it himself gets a new entry
+            assert again.outcome == "stored"  # retaining it explicitly adds a new entry
 
     run(work())
 

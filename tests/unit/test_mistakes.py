@@ -1,4 +1,4 @@
-"""Names that are probably misspelt are told with the nearest known name, once, on every door."""
+"""Probably misspelt names get one warning with the nearest known name, on every door."""
 
 import logging
 import re

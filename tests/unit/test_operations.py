@@ -660,7 +660,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _words(declared: Operation) -> Sequence[str]:
-    """The words of an example behind `recallog`, without what a shell does with the output."""
+    """The words of an example after `recallog`, without what a shell does with the output."""
     command, *words = shlex.split(declared.example.partition(" > ")[0])
     assert command == "recallog"
     return words

@@ -188,7 +188,7 @@ def test_a_worker_that_is_killed_leaves_the_rest_to_this_process(caplog: pytest.
             os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
 
     assert fold(ParallelCatchUp(own, workers=2), own, progress) == fold(ParallelCatchUp(None), own)
-    assert "a worker process has ended with exit code -9; the fold goes on in one process" in caplog.text
+    assert "a worker process has ended with exit code -9; the fold continues in one process" in caplog.text
     assert workers_of(os.getpid()) == []
 
 

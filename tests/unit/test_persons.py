@@ -115,7 +115,7 @@ def test_recall_ranks_the_turns_of_the_side_that_a_question_is_about_first() -> 
 
 
 def test_a_scene_asks_nobody() -> None:
-    """Its "you" is whoever reads the scene, and its "today" is not that of a question."""
+    """Its "you" is the reader of the scene, and its "today" is not that of a question."""
 
     async def work() -> None:
         async with Memory.in_memory() as memory:

@@ -131,7 +131,7 @@ def test_a_further_operation_is_in_the_reference_with_its_answer() -> None:
         "| parameter | type | default | bounds | description |\n"
         "| --- | --- | --- | --- | --- |\n"
         "| `space` | `str` | required | a [name](README.md#names) | Name of the space. |\n"
-        "| `window` | `int \\| None` | `3` | 1 to 10,000 | How many events; default: the agent's setting, else 8. |\n\n"
+        "| `window` | `int \\| None` | `3` | 1 to 10,000 | Number of events; default: the agent's setting, else 8. |\n\n"
         "Answer: [`Oven`](views.md#oven). Scope: [operate](README.md#scopes). Destructive. "
         "[JSON Schema](../../schemas/json/operations/oven.json).\n\n"
         "```shell\nrecallog oven village --window 3\n```"

@@ -84,7 +84,7 @@ def test_it_quotes_the_most_important_events_oldest_first_with_their_agents() ->
         seen("e5", "Pay by Friday,\nor else.", turn=16, agent="miller"),
     )
     assert answer == ReflectionAnswer(
-        "What stands out of the last 5 things I know: "
+        "What is notable in the last 5 things I know: "
         '"The cupboard was locked." (world, world.observed, turn 12); '
         '"I owe the miller three coins." (clue.found, turn 14); '
         '"Pay by Friday, or else." (miller, agent.spoke, turn 16).',
@@ -95,14 +95,14 @@ def test_it_quotes_the_most_important_events_oldest_first_with_their_agents() ->
 def test_a_quote_has_the_date_of_its_event_if_it_is_given() -> None:
     answer = reflection(seen("e1", "Bread!", date="2023-05-08"), seen("e2", "Rain.", agent="miller", date="2023-05-10"))
     assert answer.belief == (
-        'What stands out of the last 2 things I know: "Bread!" (agent.spoke, turn 1, 2023-05-08); '
+        'What is notable in the last 2 things I know: "Bread!" (agent.spoke, turn 1, 2023-05-08); '
         '"Rain." (miller, agent.spoke, turn 1, 2023-05-10).'
     )
 
 
 def test_one_event_is_described_in_the_singular() -> None:
     assert reflection(seen("e1", "Bread!")).belief == (
-        'What stands out of the last thing I know: "Bread!" (agent.spoke, turn 1).'
+        'What is notable in the last thing I know: "Bread!" (agent.spoke, turn 1).'
     )
 
 

@@ -17,7 +17,7 @@ from support.folding import finish, folded, ledger_at
 pytestmark = pytest.mark.models("all")
 
 VALUES = [base64.b64decode(line) for line in lzma.decompress((RECORDED / "0.1.0" / TOPIC).read_bytes()).split(b"\n")]
-"""Events of every kind and model, and records that are none."""
+"""Events of every kind and model, and records that are not events."""
 EVENTS = 400
 
 
@@ -62,7 +62,7 @@ def history(seed: int) -> list[bytes]:
 
 
 def erased(value: bytes) -> bytes:
-    """What is left of an event; the same bytes for a record that is no event."""
+    """What is left of an event; the same bytes for a record that is not an event."""
     try:
         return codec.encode(codec.decode(value).model_copy(update={"envelope": 2, "payload": {}}))
     except InvalidEvent:

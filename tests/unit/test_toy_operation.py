@@ -183,7 +183,7 @@ def test_the_help_of_the_command_says_all_that_was_declared(home: Path) -> None:
     assert "Example: recallog loudest village baker --top-k 2" in shown
     for name in ("space", "agent", "--top-k", "--after", "--as-of", "--home", "--json"):
         assert name in shown
-    assert "How many memories." in shown
+    assert "Number of memories." in shown
     assert "[default: 3]" in shown
     assert "A --top-k of 1" in shown
     assert "See also `recallog episodic`." in " ".join(shown.split())

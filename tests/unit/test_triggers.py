@@ -1,4 +1,4 @@
-"""The ids of triggers and of their answers: who answers what, and which ids are none."""
+"""The ids of triggers and of their answers: who answers what, and which ids are not triggers."""
 
 from typing import Any
 

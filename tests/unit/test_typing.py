@@ -1,4 +1,4 @@
-"""What a type checker says about calls of operations: right calls pass, and a wrong one is an error where it stands."""
+"""What a type checker says about calls of operations: right calls pass, and a wrong one is an error at its line."""
 
 import re
 from pathlib import Path

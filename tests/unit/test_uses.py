@@ -44,7 +44,7 @@ def changes(kind: str, *, agent: str = "baker", **payload: Any) -> Event:
 
 
 class Views:
-    """The views of a ledger in which every event stands twice; they must not depend on where batches end."""
+    """The views of a ledger in which every event is twice; they must not depend on where batches end."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         folds = []

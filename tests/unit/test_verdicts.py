@@ -104,7 +104,7 @@ def test_of_several_successors_one_supersedes_and_the_others_are_refused(tmp_pat
         assert [each.reason for each in refused] == ["superseded"] * 3
         (won,) = (each for each in answers if each not in refused)
         assert won.superseded_by in {"c-1", "c-2", "c-3", "c-4"}
-        assert "superseded already" in str(refused[0])
+        assert "already superseded" in str(refused[0])
         await closed(memories)
 
     run(work())

@@ -631,7 +631,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "image.png").write_bytes(b"\x89PNG")
     again = recallog("workspace", "import", *A, str(folder), "--home", home)
     assert again.code == 1
-    assert "left out image.png: is no text in UTF-8: byte 0 begins no character" in again.out
+    assert "left out image.png: is not text in UTF-8: byte 0 begins no character" in again.out
     monkeypatch.setenv("RECALLOG_WORKSPACE", str(tmp_path / "out"))
     out = recallog("workspace", "export", *A, "--home", home, "--json")
     assert (out.code, json.loads(out.out)["new"]) == (0, sorted(PAGES))

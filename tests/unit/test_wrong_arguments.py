@@ -81,7 +81,7 @@ async def outcome(call: Callable[[], Awaitable[object]]) -> str:
     try:
         await call()
     except RecallogError as error:
-        # The name of a model that is not installed, or of a folder that cannot be, is no argument of a wrong type. Nor
+        # The name of a model that is not installed, or of an impossible folder, is not an argument of a wrong type. Nor
         # is what a rule of items refuses, or what needs an index.
         named = getattr(error, "path", "") or isinstance(
             error, IndexUnavailable | Refused | SettingsError | StorageError
@@ -128,7 +128,7 @@ def test_a_wrong_argument_of_an_operation_is_an_error_that_names_it(
 
 
 def methods(memory: Memory, value: Any) -> dict[str, Callable[[], Awaitable[object]]]:
-    """Calls of the methods that are no operations, each with one wrong argument."""
+    """Calls of the methods that are not operations, each with one wrong argument."""
 
     async def read(*args: Any, **kwargs: Any) -> list[object]:
         return [batch async for batch in memory.admin.records(*args, **kwargs)]

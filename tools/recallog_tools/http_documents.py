@@ -23,7 +23,7 @@ from recallog_service.http.jobs import Job, JobsPage
 
 _TEXT: Schema = {"type": "string"}
 _PROBLEM: Schema = {
-    "description": "Why a request was not answered (RFC 9457). `title` is the class of the error in Python.",
+    "description": "Why a request failed (RFC 9457). `title` is the class of the error in Python.",
     **object_of(
         {
             "type": {"type": "string", "pattern": "^urn:recallog:"},
@@ -52,7 +52,7 @@ _TROUBLE = {
     404: "Not found, or not permitted by this key.",
     405: "The path does not take this method.",
     408: "The body took too long.",
-    409: "It conflicts with what is there.",
+    409: "It conflicts with the present state.",
     413: "The body, or an event in it, is too large.",
     415: "The content type is not accepted.",
     421: "The server does not answer under this name.",
@@ -75,7 +75,7 @@ def openapi() -> Schema:
     text = {"description": "Metrics", "content": {"text/plain": {"schema": _TEXT}}}
     metrics = {"200": text, **refer_to(TROUBLE[:1])}
     healthy = answers_of(200, _READY, TROUBLE[1:])
-    health = (("healthz", "Whether the process lives."), ("readyz", "Whether the memory can answer."))
+    health = (("healthz", "Whether the process is alive."), ("readyz", "Whether the memory can answer."))
     paths = {
         events.EVENTS: {"post": _publish(models), "get": _read(models)},
         events.STREAM: {"get": _stream()},
@@ -191,7 +191,7 @@ def _stream() -> Schema:
     agent = parameter_of("path", "agent", {"type": "string"}, {"description": "Name of the agent."}, required=True)
     given = [_space(), agent, _START, _LAST_EVENT_ID]
     content = {"description": "The stream.", "content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}}}}
-    summary = "What an agent may see, as it comes: `text/event-stream`."
+    summary = "What an agent may see, as it arrives: `text/event-stream`."
     return described_as("events.stream", summary, given, {"200": content, **refer_to(TROUBLE)})
 
 
@@ -204,7 +204,7 @@ def _job(models: Models) -> Schema:
     given = [parameter_of("path", "id", {"type": "string"}, {"description": "Id of the job."}, required=True)]
     answers = answers_of(200, models.of(Job, "serialization"), TROUBLE)
     answers["200"]["content"][sse.MEDIA_TYPE] = {"schema": {"type": "string"}}
-    return described_as("job", "How far a job is; with `Accept: text/event-stream`, as it goes on.", given, answers)
+    return described_as("job", "The progress of a job; with `Accept: text/event-stream`, as a stream.", given, answers)
 
 
 def _viewer() -> Schema:

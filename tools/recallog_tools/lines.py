@@ -46,7 +46,7 @@ def of_source(source: str) -> int:
 
 
 def _docstrings(source: str) -> Iterator[range]:
-    """The lines of each docstring, also of those below attributes."""
+    """The lines of each docstring, including docstrings below attributes."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield range(node.lineno, (node.end_lineno or node.lineno) + 1)

@@ -1,6 +1,6 @@
 """Makes the screenshots of the README: the console on the folder of the demo.
 
-`make screenshots` writes `docs/images/console-*.png`. They are to be made again when the pages look different.
+`make screenshots` writes `docs/images/console-*.png`. Make them again when the pages look different.
 """
 
 import tempfile

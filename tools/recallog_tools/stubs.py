@@ -178,7 +178,7 @@ def _names(stub: str) -> set[str]:
 
 
 def _imports(names: Iterable[str], exported: Iterable[str]) -> Iterator[str]:
-    """The imports of names, and of those that the stub exports.
+    """The imports of names, and of the names that the stub exports.
 
     Classes with operations are imported from the modules that declare them, so that mypy checks these modules first.
     """

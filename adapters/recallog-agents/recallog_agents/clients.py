@@ -78,7 +78,7 @@ class Client(ABC):
 
     @abstractmethod
     def rest(self, text: str, name: str) -> object:
-        """All that a text says but for a server: a change must not change it."""
+        """All that a text says except for a server: an edit must not change it."""
 
 
 def located(path: str) -> str:
@@ -210,7 +210,7 @@ class _JsonClient(Client):
 def _object(text: str) -> jsonc.Value:
     found = jsonc.parse(text)
     if not isinstance(found.value, dict):
-        raise ValueError("the file should be an object")
+        raise ValueError("the file should contain a JSON object")
     return found
 
 

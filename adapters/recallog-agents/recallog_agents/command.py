@@ -314,14 +314,14 @@ def _is_confirmed(changes: Sequence[Change], as_json: bool) -> bool:
     """What the user answers. Where nobody can, the command ends."""
     named = " and ".join(str(change.path) for change in changes)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        message = f"nothing was written to {named}: nobody can be asked without a terminal; say --yes to write it"
+        message = f"nothing was written to {named}: without a terminal nobody can confirm it; use --yes to write it"
         terminal.fail(InvalidArgument(message, path="--yes", rule="missing"), as_json=as_json)
     what = "Remove" if all(change.after is None for change in changes) else "Write"
     return typer.confirm(f"{what} {named}?", err=True)
 
 
 def _refuse_a_file(changed: Sequence[Path] | None) -> None:
-    """Refuse to print into a file that is to be changed; without one, into any file.
+    """Refuse to print into a file that the command changes; if it changes none, into any file.
 
     The shell has emptied it before the command began, with the servers in it.
     """
@@ -350,7 +350,7 @@ def _check_options(client: Client | None, only: Only | None, space: str | None, 
     with_hooks = client is not None and only is not Only.mcp and client.name in HOOKS
     for option, value in (("--space", space), ("--url", url)):
         if with_hooks and value is not None:
-            message = f"{option}: is for an MCP server alone; say --only mcp. Hooks use a space for each project"
+            message = f"{option}: is for an MCP server only; use --only mcp. Hooks use a space for each project"
             raise InvalidArgument(message, path=option, rule="extra_forbidden")
 
 
@@ -362,7 +362,7 @@ def _server(
             message = "--url: should be the address of a server without a path, for example http://127.0.0.1:8765"
             raise InvalidArgument(message, path="--url", rule="url")
         if read_only:
-            message = "--read-only: cannot be combined with --url; give the client a key with --verb read alone"
+            message = "--read-only: cannot be combined with --url; give the client a key with --verb read only"
             raise InvalidArgument(message, path="--read-only", rule="extra_forbidden")
         named = {"space": space and name_of("--space", space), "agent": agent and name_of("--agent", agent)}
         query = urlencode({name: value for name, value in named.items() if value}, safe="/@")

@@ -30,7 +30,7 @@ class Change:
     before: bytes | None
     """None: there is no such file."""
     after: bytes | None
-    """None: there is to be no file."""
+    """None: there should be no file."""
     restores: Path | None = None
     """The backup that `after` is, which the change makes superfluous."""
 
@@ -50,7 +50,7 @@ class Change:
         if _content(self.path) != self.before:
             raise RecallogError(f"{self.path} has changed meanwhile, and was left as it is; run the command again")
         if self.before is not None and not (os.access(target, os.W_OK) and target.stat().st_mode & _WRITABLE):
-            raise RecallogError(f"{self.path} is read-only; nothing was written. Let yourself write it first")
+            raise RecallogError(f"{self.path} is read-only; nothing was written. Make it writable first")
 
     def write(self) -> Path | None:
         """Write the file, and return its backup; None if there was no file, or if an earlier backup is restored.
@@ -95,7 +95,7 @@ class Part(ABC):
 
     @abstractmethod
     def rest(self, text: str) -> object:
-        """All that a text says but for this part: a change must not change it."""
+        """All that a text says except for this part: an edit must not change it."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class ServerPart(Part):
         if self.name not in servers:
             return None
         if not is_ours(servers[self.name]):
-            remedy = "it was left as it is; --name gives or takes one with another name"
+            remedy = "it was left as it is; --name selects another name"
             raise RecallogError(f"the server {self.name} in the file is not one of Recallog; {remedy}")
         return ServerPart(self.client, self.name, servers[self.name])
 
@@ -249,7 +249,7 @@ class _Reading:
 def _check(part: Part, before: str, after: str) -> None:
     """Raise `ValueError` if more than a part has changed: a file may be written in a way that is not foreseen."""
     if part.rest(before) != part.rest(after):
-        raise ValueError("it is written in a way in which it cannot be changed without a risk; change it by hand")
+        raise ValueError("its form cannot be changed safely; change it by hand")
 
 
 def _content(path: Path) -> bytes | None:
@@ -271,7 +271,7 @@ def _text(data: bytes) -> str:
 
 
 def _bytes(text: str, before: bytes | None) -> bytes:
-    """The bytes of a text in the style of those that were there: with their mark at the beginning, and line ends."""
+    """The bytes of a text in the style of the present bytes: with their byte order mark and line ends."""
     data = text.encode()
     if before is not None and before.count(b"\n") == before.count(b"\r\n") > 0:
         data = data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
@@ -321,7 +321,8 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder that has nothing left in it, and those above it, but for the user's and the working directory."""
+    """Remove a folder that has nothing left in it, and its empty parents, except for the home and the working
+    directory."""
     with suppress(OSError):  # it is not empty
         while folder not in (Path.home(), Path.cwd()):
             folder.rmdir()

@@ -135,7 +135,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _answer(agent: str, home: str, data: bytes, began: float) -> str:
-    """What the agent is told: JSON, or nothing."""
+    """The answer for the agent: JSON, or nothing."""
     if agent not in EVENTS:
         raise ValueError(f"not a known agent; known are {', '.join(EVENTS)}")
     payload = json.loads(data)
@@ -153,7 +153,7 @@ def _answer(agent: str, home: str, data: bytes, began: float) -> str:
     request = {"agent": agent, "action": action, "session": session, "folder": folder, "transcripts": transcripts}
     answer = _asked(home, request | {"source": source, "prompt": str(payload.get("prompt") or "")[:20_000]}, began)
     if source and action != END and answer.get("late"):
-        spool.keep_start(home, agent, session, source)  # the next prompt is told instead
+        spool.keep_start(home, agent, session, source)  # the next prompt gets it instead
     return _formatted(agent, event, action, str(answer.get("text") or ""))
 
 

@@ -39,7 +39,7 @@ class HookFile(ABC):
 
     @abstractmethod
     def put(self, text: str, hooks: Any) -> str:
-        """The text with our hooks, in place of those that it has."""
+        """The text with our hooks, which replace older ones of ours."""
 
     @abstractmethod
     def take(self, text: str, earlier: str = "") -> str:
@@ -47,7 +47,7 @@ class HookFile(ABC):
 
     @abstractmethod
     def rest(self, text: str) -> object:
-        """All that a text says but for our hooks."""
+        """All that a text says except for our hooks."""
 
     @abstractmethod
     def hooks(self, command: list[str], quoted: str) -> Any:
@@ -196,7 +196,7 @@ def _events(text: str) -> Mapping[str, list[Any]]:
 def _object(text: str) -> Mapping[str, Any]:
     found = jsonc.parse(text).value
     if not isinstance(found, dict):
-        raise ValueError("the file should be an object")
+        raise ValueError("the file should contain a JSON object")
     return found
 
 

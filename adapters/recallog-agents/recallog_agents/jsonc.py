@@ -2,7 +2,7 @@
 
 A library that loads and dumps would lose comments, indentation and line ends. Here a file is scanned for the places of
 its values, and a change edits the text between them. Comments and commas at the end of a list are allowed, as in VS
-Code; whoever writes strict JSON gets strict JSON.
+Code; a file in strict JSON stays strict JSON.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a coding agent is told: at the start of a session where the work stopped, at a prompt what fits it."""
+"""What a coding agent gets: at the start of a session where the work stopped, at a prompt what matches it."""
 
 import asyncio
 import json

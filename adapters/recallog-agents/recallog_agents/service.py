@@ -29,7 +29,7 @@ _AT_ONCE_MAX = 8
 _ANSWER_SECONDS = 2.0
 """How long an answer may take. The hook has gone by then; the index that was starting is warm."""
 _LATE_START_SECONDS = 0.4
-"""How long a prompt may take for what the start of its session should have been told."""
+"""How long a prompt may take for what the start of its session has missed."""
 _REQUEST_BYTES_MAX = 1024 * 1024
 _LOOK_SECONDS = 2.0
 """How often the process looks whether transcripts have grown."""
@@ -149,8 +149,8 @@ class Service:
             self._nudged.set()  # after the answer, so that it does not wait for the drain
 
     async def _recall(self, space: str, request: dict[str, Any]) -> dict[str, Any]:
-        """What a session is told. At a prompt, that is also where the work stopped if its start was not told that; the
-        prompt does not wait for it."""
+        """The texts for a session. At a prompt, also where the work stopped, if the start of the session missed that;
+        the prompt does not wait for it."""
         agent, session, source = (str(request[name]) for name in ("agent", "session", "source"))
         if request["action"] == START:
             return {"text": await recalling.at_start(self._memory, space, agent, session, source)}
@@ -161,7 +161,7 @@ class Service:
         return {"text": "\n".join(filter(None, (start, found))), "late": start is None}
 
     async def _late_start(self, space: str, agent: str, session: str, source: str) -> str | None:
-        """What the start of a session was not told; None if it would be late again."""
+        """What the start of a session missed; None if it would be late again."""
         if not source:
             return ""
         try:

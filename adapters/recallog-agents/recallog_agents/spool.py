@@ -17,7 +17,7 @@ SPOOL = "spool"
 TRANSCRIPTS = "transcripts"
 """Transcripts that hooks write, of agents that have none."""
 STARTS = "starts"
-"""How sessions began that were not told yet where the work stopped."""
+"""How sessions began that have not yet got where the work stopped."""
 ADDRESS, STARTING, LOCK = "service.json", "service.starting", "service.lock"
 INSTALLED = "installed.json"
 LOG = "hooks.log"
@@ -47,12 +47,12 @@ def append(home: str, agent: str, session: str, lines: list[dict[str, Any]]) -> 
 
 
 def keep_start(home: str, agent: str, session: str, source: str) -> None:
-    """Note that a session was not told where the work stopped: the answer was late, or no process was there."""
+    """Note that a session has not got where the work stopped: the answer was late, or no process was there."""
     _write(_start_of(home, agent, session), source.encode(errors="replace"), os.O_CREAT | os.O_TRUNC)
 
 
 def take_start(home: str, agent: str, session: str) -> str:
-    """How a session began that was not told; "" for others. One hook alone gets it."""
+    """How a session began that missed it; "" for others. One hook alone gets it."""
     path = _start_of(home, agent, session)
     with suppress(FileNotFoundError):
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123

@@ -19,7 +19,7 @@ NAMESPACE = "workspace"
 FOLDER = "memories"
 LINES_MAX = 999_999
 TRIES = 10
-"""How often a change is made anew, because somebody else has changed the file meanwhile."""
+"""How often a change is repeated because the file has changed meanwhile."""
 
 Result = TypeVar("Result")
 

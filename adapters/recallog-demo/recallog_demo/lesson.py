@@ -8,7 +8,8 @@ from recallog import Event, Memory
 from recallog_demo import village
 
 NOTES = ["LESSON: Ask a man where he was before you call him a thief.", "The judge is slower than she looks."]
-"""What the accuser writes down in the session in which she finds that she was wrong. The second line is no lesson."""
+"""What the accuser writes down in the session in which she finds that she was wrong. The second line is not a
+lesson."""
 CORRECTED = "LESSON: Ask anyone where they were before you call them a thief."
 QUESTION = "Who is the thief, and where was he?"
 RECALLED = "RECALLED"

@@ -48,7 +48,7 @@ class Used(View):
     """The channels that rank; None for the default ones."""
     top_k: int = HITS
     facts: int | None = None
-    """The number of facts that were drawn from the conversations; None if none were to be drawn."""
+    """The number of facts that were drawn from the conversations; None if facts are not drawn."""
 
 
 class Answered(View):

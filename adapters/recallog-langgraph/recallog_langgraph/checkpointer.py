@@ -283,7 +283,7 @@ class RecallogSaver(BaseCheckpointSaver[str]):
         return () if item is None or "type" not in item.value else (self._loaded(address, item.value),)
 
     def _needed(self, newest_first: Sequence[Mapping[str, Any]]) -> set[str]:
-        """The ids of the newest checkpoint, and of those before it up to one with the values of all its channels."""
+        """The ids of the newest checkpoint, and of earlier ones up to one with the values of all its channels."""
         by_id = {each["id"]: each for each in newest_first}
         current: Mapping[str, Any] | None = newest_first[0]
         kept: set[str] = set()

@@ -167,6 +167,6 @@ def _fields(item: ItemView) -> dict[str, Any]:
         "namespace": item.namespace[1:],
         "key": item.key,
         "value": item.value,
-        "created_at": item.at,  # as `InMemoryStore`: a put makes the item anew
+        "created_at": item.at,  # as `InMemoryStore`: a put creates the item again
         "updated_at": item.at,
     }

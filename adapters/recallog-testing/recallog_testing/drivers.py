@@ -170,7 +170,7 @@ class ReactorDriver:
     def check(self) -> None:
         """Raise `ProjectionError` if a process that ends at any moment of an answer changes what comes of it.
 
-        What is due is answered until nothing is, and again from the beginning with a crash behind each of the events.
+        What is due is answered until nothing is, and again from the beginning with a crash after each of the events.
         Each trigger must be closed once then. The events of a reactor that is `pure` must be the same; the answer of
         any other one may end where the crash was.
         """
@@ -243,7 +243,7 @@ class _Crashed(BaseException):
 
 
 class _CrashingLedger(MemoryLedger):
-    """A ledger whose process ends behind some of the next events."""
+    """A ledger whose process ends after some of the next events."""
 
     fails_after: int | None = None
 

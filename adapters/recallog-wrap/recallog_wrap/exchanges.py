@@ -95,7 +95,7 @@ def _listed(history: object) -> list[Any]:
 
 
 def parsed(text: str) -> object:
-    """The JSON of arguments; of those that have arrived in part their text."""
+    """Arguments parsed from JSON; their text if they have arrived only in part."""
     try:
         return json.loads(text or "{}")
     except ValueError:

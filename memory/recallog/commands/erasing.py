@@ -1,12 +1,13 @@
-"""Erasures: what a unit contained becomes unreadable everywhere, by one event and the destruction of its keys.
+"""Erasures: one event and the destruction of its keys make the content of a unit unreadable everywhere.
 
-1. the keys of the unit are retired: later events get new ones. Those of entries are retired with their destruction
+1. the keys of the unit are retired: later events get new ones. Keys of entries are retired when they are destroyed
 2. the ledger is searched for the keys that its records name
 3. an event says which keys are erased, by whom and why
 4. the keys are destroyed
-5. views and index are built again beside the present ones, and replace them
+5. views and index are built again next to the present ones, and replace them
 
-After a crash between 3 and 4, whoever folds the event destroys the keys. So nothing that was begun is left half done.
+After a crash between 3 and 4, the next process that folds the event destroys the keys. So an interrupted erasure is
+always completed.
 """
 
 import asyncio
@@ -57,14 +58,14 @@ async def erase(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> ErasureReport:
-    """Erase units of one kind and one space, and answer once no view and no index has anything of them."""
+    """Erase units of one kind and one space, and answer once no view and no index contains them."""
     ledger, progress = access.components.ledger, progress or access.progress
     await ledger.open()
     store = None if await ledger.sealing.refresh() is None else ledger.sealing.keys
     known: Sequence[str] = ()
     if store is not None:
         present = await store.present([name_of(unit) for unit in units])
-        is_entry = units[0].kind == "entry"  # nobody else would know the key of a single event: it stays until it goes
+        is_entry = units[0].kind == "entry"  # only this call knows the key of a single event
         known = [key.id for key in present.values()] if dry_run or is_entry else await store.retire(units)
     found = await erasing.find_traces(ledger, units, known, progress)
     if dry_run or store is None:
@@ -75,18 +76,18 @@ async def erase(
         keys = [*dict.fromkeys([*found.keys, *(() if is_entry else await store.retire([*found.units]))])]
         position = (await access.append(_events(units, keys, found, by, reason)))[-1]
     await store.destroy(keys, partition)
-    if end := (await ledger.ends())[partition]:  # also if nothing was found: another call may have been interrupted
+    if end := (await ledger.ends())[partition]:  # even if nothing was found: another call may have been interrupted
         await fold_again(access, position or Position(partition, end - 1), progress)
     return _report(units, found, position, dry_run=False)
 
 
 async def erase_events(access: MemoryAccess, space: str, ids: Sequence[str], by: str) -> ErasureReport:
-    """Erase single events, as far as each is sealed with a key of its own."""
+    """Erase single events that are each sealed with a key of their own."""
     return await erase(access, [Unit(space, "entry", id_) for id_ in ids], by, None)
 
 
 def _events(units: Sequence[Unit], keys: Sequence[str], found: Traces, by: str, reason: str | None) -> list[Event]:
-    """The events that record an erasure: one, unless it has more names or keys than one event may have."""
+    """The events that record an erasure: one, or several if it has more names or keys than one event can hold."""
     names = [unit.name for unit in units if unit.name]
     more = {"unit": units[0].kind, "events": found.events} | ({} if reason is None else {"reason": reason})
     parts = zip_longest(_parts(names, limits.EVENT_IDS_MAX), _parts(keys, limits.ERASED_KEYS_MAX), fillvalue=())
@@ -121,7 +122,7 @@ def _counts(kinds: Counter[str]) -> tuple[KindCount, ...]:
 async def fold_again(access: MemoryAccess, erased: Position, progress: Progress | None) -> None:
     """Wait until all views and the index have processed the event at `erased`.
 
-    None that was begun before has: see `Projector.commit`.
+    Generations that were begun before cannot: see `Projector.commit`.
     """
     components = access.components
     for group in components.groups():
@@ -138,7 +139,7 @@ async def fold_again(access: MemoryAccess, erased: Position, progress: Progress 
 
 
 async def _wait_until_collected(store: "Store", partition: int) -> None:
-    """Wait until nothing is left of former generations, also in the bytes of files."""
+    """Wait until former generations are deleted, also from the bytes of files."""
     give_up = time.monotonic() + COLLECTED_SECONDS
     while await store.has_garbage(partition):
         if time.monotonic() > give_up:

@@ -1,4 +1,4 @@
-"""Events that only say that something began or ended."""
+"""Events that only record that something began or ended."""
 
 from collections.abc import Mapping
 from typing import Any

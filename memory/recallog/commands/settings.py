@@ -1,4 +1,4 @@
-"""Settings of agents and spaces: each change is published, and its answer has all settings as they are then."""
+"""Settings of agents and spaces: each change is published, and the answer has all settings after it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""Records of the ledger as entries: an event, or why a record is not one. Where to begin, and what follows."""
+"""Records of the ledger as entries: an event, or the reason why a record is not one; and the positions from which to
+follow."""
 
 import asyncio
 from collections import deque
@@ -63,7 +64,7 @@ async def follow(
 
 
 async def newest(memory: Memory, count: int) -> dict[int, int]:
-    """By partition the offset at which the newest `count` records of the ledger begin. Events are ordered by time."""
+    """By partition: the offset at which the newest `count` records of the ledger begin. Events are ordered by time."""
     ends = await memory.admin.ledger_ends()
     begins = [Position(partition, max(0, end - count)) for partition, end in enumerate(ends)]
     candidates = [

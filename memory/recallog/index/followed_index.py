@@ -67,7 +67,7 @@ class FollowedIndex(IndexInProcess):
 
     async def close(self) -> None:
         self._closed = True
-        async with AsyncExitStack() as closing:  # all parts, also if one of them fails or the caller is cancelled
+        async with AsyncExitStack() as closing:  # all parts, even if one of them fails or the caller is cancelled
             if self._ownership is not None:
                 closing.callback(self._ownership.release)
             closing.push_async_callback(run_in_own_thread, self._embedder.close)

@@ -58,8 +58,8 @@ POLL_SECONDS = 0.2
 CHECK_SECONDS = 5.0
 """How often the indexer checks that the engine still has the collection."""
 REPAIR_SECONDS = 600.0
-"""How often a partition is built again because of damage. A call that fails for another reason is no cause to do it
-all the time."""
+"""How often a partition is built again because of damage. A call that fails for another reason does not cause
+another rebuild."""
 ROUND_RECORDS = 8 * limits.INDEX_BATCH_RECORDS
 """How many records of one partition are indexed before the next partition."""
 
@@ -285,7 +285,7 @@ class Indexer:
             return
         checkpoint = await self.rows.checkpoint(active)
         if checkpoint is not None:
-            with suppress(StorageCorrupt):  # a damaged record of the ledger is no other ledger
+            with suppress(StorageCorrupt):  # a damaged record does not make it another ledger
                 await Projector(self.ledger, self.rows, [], drop=DROP).verify_ledger_identity(partition, checkpoint)
         try:
             found = await damage(self.rows, self.engine, active)

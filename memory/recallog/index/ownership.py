@@ -83,7 +83,7 @@ class Ownership:
 def owner_of(home: Path) -> Owner | None:
     """The owner of the index of a folder; None if there is none. May block: call it in a thread.
 
-    The file alone is no proof: a process that was killed leaves it behind.
+    The file alone proves nothing: a killed process leaves it behind.
     """
     owner = _written(home)
     if owner is None:

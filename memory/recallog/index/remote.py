@@ -157,7 +157,7 @@ async def _next_message(reader: asyncio.StreamReader, attempt: Attempt, busy: in
 
 
 async def _watch(pid: int, attempt: Attempt) -> None:
-    """Begin the deadline anew while the process `pid` computes, at most for `PATIENCE_SECONDS`."""
+    """Restart the deadline while the process `pid` computes, at most for `PATIENCE_SECONDS`."""
     before, give_up = _activity(pid), time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up:
         await asyncio.sleep(WORKING_SECONDS)
@@ -238,7 +238,7 @@ class ServiceProcess:
     async def health(self, *, patient: bool = False) -> messages.HealthReport | None:
         """Whether the index follows the ledger; None if no service answers. Raises `ServiceSilent`.
 
-        The address file alone is no proof of a service: one that was killed leaves it behind.
+        The address file does not prove that a service runs: a killed process leaves it behind.
         """
         try:
             data = await call(
@@ -288,7 +288,7 @@ class ServiceProcess:
         return health
 
     async def _begin_again(self, give_up: float) -> messages.HealthReport | None:
-        """A patient `begin`; until `give_up`, a process that was killed is no error: another one is started."""
+        """A patient `begin`; until `give_up`, a killed process is not an error: another one is started."""
         try:
             return await self.begin(patient=True)
         except ServiceKilled:
@@ -301,7 +301,7 @@ class ServiceProcess:
         touched = 0
         with contextlib.suppress(OSError):
             touched = (self._home / layout.INDEX_STARTING).stat().st_mtime_ns
-        # A process that finds another one in its place ends at once, and is no sign of life of that one.
+        # A process that finds another one in its place ends at once, and says nothing about that one.
         is_first = self._process is not None and not self._found_another
         return touched, _activity(self._process.pid) if self._process is not None and is_first else None
 
@@ -415,7 +415,7 @@ class ServiceProcess:
 
 
 def _log(path: Path) -> IO[bytes]:
-    """The log for appending; a log that cannot be written is no reason not to serve."""
+    """The log for appending; the process also serves if its log cannot be written."""
     from recallog_projections import private_files
 
     try:
@@ -435,7 +435,7 @@ def _ended(code: int, log: Path) -> str:
         with contextlib.suppress(ValueError):
             how = signal.Signals(-code).name
     if log.parent.exists() and not has_room(log.parent, OPENING_BYTES_MIN):
-        then = f". The disk of {log.parent} is full: free some space, and the index goes on by itself"
+        then = f". The disk of {log.parent} is full: free some space, and the index continues"
     elif how in _CRASHES:
         then = f". A file in {log.parent} may be damaged: try again; after some crashes the index is built again"
     last = ""

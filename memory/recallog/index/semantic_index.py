@@ -182,7 +182,7 @@ class IndexInProcess(SemanticIndex):
         self.indexer.note_damage(partition, found)
 
     async def close(self) -> None:
-        async with AsyncExitStack() as closing:  # all parts, also if one of them fails or the caller is cancelled
+        async with AsyncExitStack() as closing:  # all parts, even if one of them fails or the caller is cancelled
             if "indexer" in self.__dict__:
                 closing.push_async_callback(self.indexer.rows.close)
                 closing.push_async_callback(self.indexer.engine.close)

@@ -140,7 +140,7 @@ class ServedIndex(SemanticIndex):
         """Nothing: the service finds it, and repairs it."""
 
     async def close(self) -> None:
-        async with AsyncExitStack() as closing:  # all parts, also if one of them fails or the caller is cancelled
+        async with AsyncExitStack() as closing:  # all parts, even if one of them fails or the caller is cancelled
             if "_service" in self.__dict__:
                 closing.push_async_callback(self._service.close)
             if "rows" in self.__dict__:

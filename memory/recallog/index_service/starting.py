@@ -81,7 +81,7 @@ def crashes(home: Path) -> Iterator[Callable[[], None]]:
 
     While the disk is full, no crash counts: the engine writes through memory maps, and the system ends its process.
 
-    What is returned is to be called again and again: the process ends `HANG_SECONDS` after the last call.
+    Call the returned function repeatedly: the process ends `HANG_SECONDS` after the last call.
     """
     from recallog_projections.file_errors import has_room
     from recallog_projections.index.engines.folder import OPENING_BYTES_MIN

@@ -36,7 +36,7 @@ _OF_GOOGLE = {
     "inlineData": "file",
     "fileData": "file",
 }
-"""Parts without a type: the field that says what they are."""
+"""Parts without a type: the field that identifies them."""
 _TYPE_CHARS_MAX = 64
 _NOTED_CHARS_MAX = 200
 
@@ -59,7 +59,7 @@ class ToolCall:
     arguments: object = None
     """As parsed. None: the call has none."""
     arguments_as_written: str | None = None
-    """The text that was parsed; None for arguments that were no text."""
+    """The text that was parsed; None if the arguments were not text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _plain(content: object) -> object:
 
 
 def _note(name: str, part: Mapping[str, Any]) -> str:
-    """What is known of a picture, a recording or a file, and the text of one that is text."""
+    """A note about a picture, a recording or a file, and the text of a text file."""
     known: dict[str, Any] = {**part}
     for value in part.values():
         if isinstance(value, dict):
@@ -245,7 +245,7 @@ def _note(name: str, part: Mapping[str, Any]) -> str:
 
 
 def _first(fields: Mapping[str, Any], *names: str) -> Any:
-    """The first of these fields that is there and is not null."""
+    """The first of these fields that exists and is not null."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 

@@ -55,11 +55,11 @@ class Cast:
     agent: str = ASSISTANT
     """The agent whose messages have the role `assistant`."""
     writer: str = USER
-    """Who writes the messages with the role `user` that have no name of their own."""
+    """The author of messages with the role `user` that have no name."""
     kind: str = "user.injected"
-    """The kind of what is written."""
+    """The kind of the event."""
     audience: tuple[str, ...] = ()
-    """Who else may see what is written."""
+    """Further readers of the events."""
 
 
 CAST = Cast()
@@ -75,7 +75,7 @@ class Draft:
     kind: str
     payload: dict[str, Any]
     key: tuple[str, ...]
-    """What the id follows from, with the number of earlier drafts of the conversation that have the same key."""
+    """The id follows from this key and the number of earlier drafts of the conversation with the same key."""
     at: datetime | None = None
     """The message's own time, if it has one."""
     arguments_as_written: str | None = None
@@ -87,7 +87,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A message that cannot be read. It takes a second, as a draft does."""
+    """A message that cannot be read. It takes up a second of time, as a draft does."""
 
     location: str
     error: InvalidEvent
@@ -132,7 +132,7 @@ class Dialogue:
 
 @dataclass(slots=True)
 class _Message:
-    """What the drafts of one message share."""
+    """The fields that the drafts of one message share."""
 
     dialogue: Dialogue
     ordinal: int
@@ -148,7 +148,7 @@ class _Message:
         if (given := own_id(self.fields)) is not None:
             derived: tuple[str, ...] = ("message", given, kind)
             payload = payload if kind == "tool.used" else payload | {"message_id": given}
-        elif self.dialogue.by_position and kind != "agent.configured":  # a system text may say today's date
+        elif self.dialogue.by_position and kind != "agent.configured":  # a system text may contain today's date
             derived = ("position", str(self.ordinal), kind)
         else:
             derived = (kind, agent, _canonical(payload))
@@ -167,7 +167,7 @@ class _Message:
         return draft
 
     def flush(self) -> None:
-        """Add what was said since the last event of the message."""
+        """Add the text since the last event of the message."""
         text = unmarked("\n".join(each.text for each in self.said))
         refusal = any(each.refusal for each in self.said)
         self.said = []
@@ -204,7 +204,7 @@ def _without_own_tools(draft: Draft | Refusal | Omission) -> Draft | Refusal | O
 
 
 def without_open_calls(drafts: Sequence[Draft | Refusal | Omission]) -> list[Draft | Refusal | Omission]:
-    """Drafts in which calls are omissions that may still get their results: their agent has not gone on after them in
+    """Drafts in which calls are omissions that may still get their results: their agent has not continued in
     a later turn."""
     last_turns = {each.agent: each.turn for each in drafts if isinstance(each, Draft) and not _is_open(each)}
     return [_OPEN if _is_open(each) and each.turn >= last_turns.get(each.agent, 0) else each for each in drafts]
@@ -254,7 +254,7 @@ def role_of(message: Mapping[str, Any]) -> object:
 
 
 def own_id(message: Mapping[str, Any]) -> str | None:
-    """The id that a message has from elsewhere, as a text; None if it has none."""
+    """The id that a message already has, as a text; None if it has none."""
     given = message.get("id")
     return str(given) if isinstance(given, str | int) and not isinstance(given, bool) and given != "" else None
 
@@ -295,7 +295,7 @@ def _of_assistant(message: dict[str, Any]) -> list[Block]:
 
 
 def _add_of_user(message: _Message) -> None:
-    """Results come first: they belong to the turn before. A message of results alone does not begin a turn."""
+    """Results come first: they belong to the previous turn. A message with only results does not begin a turn."""
     try:
         blocks = blocks_of(content_of(message.fields))
     except InvalidEvent:

@@ -1,4 +1,4 @@
-"""What Recallog itself put into a conversation: it is not remembered again when the conversation is read.
+"""Texts that Recallog itself added to a conversation: they are not remembered again when it is read.
 
 A program that adds memories to a message of the user marks them with `marked`. Calls of Recallog's own tools are known
 by their names, as MCP clients write them: `mcp__recallog__recall_memory`, `recallog_recall_memory`.
@@ -13,7 +13,7 @@ _TOOL = re.compile(r"(?:^|[_.:/])recallog[_.:/]|(?:^|[_.:/])(?:recall|retain|ref
 
 
 def marked(text: str) -> str:
-    """Memories as a part of a message. The text cannot end the part, whatever it contains."""
+    """Memories as a part of a message. No text can end the part."""
     return f"{_BEGIN}\n{text.replace(_NAME, 'recallog memory')}\n{_END}"
 
 
@@ -23,5 +23,5 @@ def unmarked(text: str) -> str:
 
 
 def is_own_tool(name: object) -> bool:
-    """Whether a tool is one of Recallog."""
+    """Whether a tool belongs to Recallog."""
     return isinstance(name, str) and _TOOL.search(name) is not None

@@ -1,1 +1,2 @@
-"""Operations: what a caller may ask for, each declared once as a typed method; every door is derived from that."""
+"""Operations: the calls that a memory offers, each declared once as a typed method from which all interfaces are
+derived."""

@@ -1,6 +1,6 @@
-"""The settings that operations take: of an agent, and of a space. The kinds of their events say what they mean.
+"""The settings that operations take: of an agent, and of a space. The kinds of their events describe them.
 
-A setting that is not given keeps its value, and None takes it back to its default. One with fields of its own is
+A setting that is not given keeps its value, and None resets it to its default. A setting with fields is
 replaced as a whole.
 """
 

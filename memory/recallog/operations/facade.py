@@ -15,7 +15,7 @@ Method = Callable[Concatenate[Self_, Parameters], Coroutine[Any, Any, Answer]]
 
 _HERE = Host()
 _INTERNAL = frozenset({"attribute", "facades", "operations"})
-"""What doors learn from a facade, and callers do not need."""
+"""Parts of a facade for doors, which callers do not need."""
 
 
 def operation(
@@ -35,15 +35,16 @@ def operation(
     gen_ai: GenAi | None = None,
     records: str | None = "",
 ) -> Callable[[Method[Self_, Parameters, Answer]], Method[Self_, Parameters, Answer]]:
-    """Declare a method of a `Facade` as an operation. It keeps its type, and checks its arguments when it is called.
+    """Declare a method of a `Facade` as an operation. The method keeps its type, and checks its arguments when it is
+    called.
 
-    The method takes what JSON can say, and callbacks that are marked with `IN_PROCESS`; it returns a view. `example` is
+    Its arguments are JSON values, and callbacks marked with `IN_PROCESS`; it returns a view. `example` is
     a command line. `read_only` defaults to whether the scope is READ, `idempotent` to `read_only`, and `command` to the
     names of the facade's attribute and of the method, with dashes. With `tool` it is a tool of that name for the models
     of MCP clients. With `uses_index` the process that serves the index may execute it, so that its callbacks are called
     with (done, total). `is_patient` defaults to whether the scope is OPERATE. The other arguments are those fields of
     `Operation`.
-    Without `shared` an operation that has no agent among its arguments is refused to a key for one agent.
+    Without `shared`, a key for one agent may not call an operation without an agent among its arguments.
     """
 
     def declare(function: Method[Self_, Parameters, Answer]) -> Method[Self_, Parameters, Answer]:
@@ -82,7 +83,7 @@ def operation(
 def checked(
     function: Callable[Concatenate[Self_, Parameters], Answer],
 ) -> Callable[Concatenate[Self_, Parameters], Answer]:
-    """Check the arguments of a method that is no operation as those of one. It keeps its type."""
+    """Check the arguments of a method that is not an operation as an operation's are checked. It keeps its type."""
     method = CheckedMethod(function)
 
     def call(self: Self_, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
@@ -113,7 +114,7 @@ class Facade:
 
     @property
     def _own_parts(self) -> frozenset[str]:
-        """The parts that the program gave and that operations ask in this process: see `Operation.asks`."""
+        """The program's own parts that operations use in this process: see `Operation.asks`."""
         return frozenset()
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -134,7 +135,7 @@ class Facade:
 
 
 def all_operations(facade: type[Facade]) -> dict[str, Operation]:
-    """The operations of a facade and of those that it has, by qualified name, in the order of their declaration."""
+    """The operations of a facade and of its inner facades, by qualified name, in the order of their declaration."""
     return {each.qualified_name: each for of in (facade, *facade.facades.values()) for each in of.operations.values()}
 
 

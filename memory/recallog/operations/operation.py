@@ -1,4 +1,4 @@
-"""What doors know of an operation: its arguments, who may call it, and what executing it needs."""
+"""What doors know about an operation: its arguments, who may call it, and what its execution needs."""
 
 import difflib
 import inspect
@@ -24,7 +24,7 @@ _CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
 
 
 class Scope(StrEnum):
-    """What a caller needs permission for."""
+    """The permission that a caller needs."""
 
     READ = "read"
     PUBLISH = "publish"
@@ -33,7 +33,7 @@ class Scope(StrEnum):
 
 
 class GenAi(StrEnum):
-    """What OpenTelemetry's conventions for GenAI call an operation on a memory."""
+    """The name of an operation on a memory in OpenTelemetry's conventions for GenAI."""
 
     CREATE = "create_memory"
     SEARCH = "search_memory"
@@ -43,8 +43,8 @@ class GenAi(StrEnum):
 
 
 RERANKER, RELEVANCE, TOKENS = "reranker", "relevance", "tokens"
-"""Parts that a program may give, and operations ask: a reranker of hits, an index that relevance is measured by, and
-what counts tokens."""
+"""Parts that a program may give and operations use: a reranker of hits, an index that measures relevance, and a
+counter of tokens."""
 
 
 class _InProcess:
@@ -80,7 +80,7 @@ NEEDS_FORGET = _NeedsForget()
 
 class _MakesRepeatable:
     """Marks a parameter with the id of what a call writes, or with events, which have ids: with the same ids the call
-    can be repeated. A client that may have to repeat a call fills a missing id in."""
+    can be repeated. A client that may have to repeat a call fills in a missing id."""
 
 
 MAKES_REPEATABLE = _MakesRepeatable()
@@ -186,7 +186,7 @@ class CheckedMethod:
 
 @dataclass(eq=False)
 class Operation(CheckedMethod):
-    """What doors know of one operation."""
+    """What doors know about one operation."""
 
     function: Callable[..., Coroutine[Any, Any, Any]]
     """The method as it was written; `call` validates arguments for it."""
@@ -196,11 +196,11 @@ class Operation(CheckedMethod):
     idempotent: bool
     """Whether repeating the call with the same arguments changes nothing more."""
     destructive: bool
-    """Whether the call removes something that cannot be had again."""
+    """Whether the call removes something for good."""
     read_only: bool
     """Whether the call changes nothing."""
     given_command: str | None = None
-    """`command`, where it is another one than the names say."""
+    """The `command`, if it differs from the names."""
     tool: str = ""
     """The name of its MCP tool; "" if it has none of its own."""
     uses_index: bool = False
@@ -208,18 +208,19 @@ class Operation(CheckedMethod):
     an index, the operation is executed here."""
     maintains_index: bool = False
     """Whether the call works on the index itself, unless its argument `what` says otherwise. If a process serves the
-    index, that process alone executes it."""
+    index, only that process executes it."""
     is_patient: bool = False
     """Whether the call may take long, and waits for servers as patiently as a worker."""
     asks: frozenset[str] = frozenset()
-    """The parts that the call asks in this process if the program gave them, such as `RERANKER`."""
+    """The program's own parts that the call uses in this process, such as `RERANKER`."""
     shared: bool = False
-    """Whether the answer has only what every agent of the space may see, though no agent is among the arguments."""
+    """Whether the answer contains only what every agent of the space may see, although no agent is among the
+    arguments."""
     gen_ai: GenAi | None = None
-    """What telemetry calls it; None: it is about no memories of agents, and has no span."""
+    """Its name in telemetry; None: it is not about memories of agents, and has no span."""
     records: str | None = ""
-    """The field of the answer with the memories that it is about; "" if it is about one, None if their number is not
-    known."""
+    """The field of the answer with the memories that it is about; "" if it is about a single memory, None if their
+    number is not known."""
     group: str = ""
     """The attribute of the main facade that has the operation, such as `admin`; "" for the main facade itself."""
     command_group: str = ""
@@ -262,8 +263,8 @@ class Operation(CheckedMethod):
 
     @cached_property
     def description(self) -> Sequence[str]:
-        """The documentation in paragraphs, each as one line, without what only callers of Python need: the paragraph
-        that begins with "Raises", and those after it."""
+        """The documentation in paragraphs, each as one line, without the part for callers of Python: the
+        paragraph that begins with "Raises", and later ones."""
         return list(takewhile(lambda part: not part.startswith("Raises"), paragraphs(self.function))) or [""]
 
     def to_json(self, answer: Any) -> bytes:
@@ -287,7 +288,7 @@ def _check_texts(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         try:
             path = None if name in _EVENTS else not_text(value, name)
-        except RecursionError:  # it is nested deeper than any value may be, which is checked later
+        except RecursionError:  # it is nested too deeply, which is checked later
             path = None
         if path is not None:
             raise InvalidArgument(f"{path}: is not valid text: {reprlib.repr(value)}", path=path, rule="string_unicode")

@@ -1,7 +1,7 @@
 """The parameters that operations share: their types, bounds and descriptions, each declared once.
 
 A type is what callers of Python write, for example a time or a text for a time; `Field` and the validators say what is
-accepted, and doors show the description. Where a parameter is None, the operation's own documentation says what holds.
+accepted, and doors show the description. If a parameter is None, see the documentation of the operation.
 """
 
 import re
@@ -147,7 +147,7 @@ def identified(description: str) -> Any:
 
 
 def clamped(least: int, most: int) -> AfterValidator:
-    """A validator that replaces a number by the nearest one from `least` to `most`."""
+    """A validator that limits a number to `least` to `most`."""
     return AfterValidator(lambda number: max(least, min(number, most)))
 
 
@@ -176,7 +176,7 @@ MemoryFilter = Annotated[
     PlainValidator(optional(_filter)),
     WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "string"}, {"type": "null"}]}),
     Field(
-        description="Only what has such fields, as JSON: "
+        description="Only memories whose fields match, as JSON: "
         '{"metadata.city": "Bern", "tags": {"$contains": "vip"}, "confidence": {"$gte": 0.5}}; '
         "also $ne, $in, $exists, $and, $or, $not."
     ),
@@ -231,34 +231,34 @@ SearchQuery = Annotated[
     AfterValidator(_has_words),
     IN_BODY,
 ]
-RelevanceQuery = Annotated[str | None, Field(description="Text that relevance is measured by.")]
+RelevanceQuery = Annotated[str | None, Field(description="Text to measure relevance against.")]
 
 # How much
 
 Window = Annotated[
     int | None,
-    Field(ge=1, le=limits.LOG_EVENTS_MAX, description="How many events; default: the agent's setting, else 8."),
+    Field(ge=1, le=limits.LOG_EVENTS_MAX, description="Number of events; default: the agent's setting, else 8."),
 ]
 SalientTopK = Annotated[
     int | None,
-    Field(ge=1, le=limits.LOG_EVENTS_MAX, description="How many events; default: the agent's setting, else 8."),
+    Field(ge=1, le=limits.LOG_EVENTS_MAX, description="Number of events; default: the agent's setting, else 8."),
 ]
-RecallTopK = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many memories.")]
+RecallTopK = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="Number of memories.")]
 SearchLimit = Annotated[
     int,
     clamped(1, limits.SEARCH_HITS_MAX),
-    Field(description=f"How many previews; the nearest number from 1 to {limits.SEARCH_HITS_MAX} is used."),
+    Field(description=f"Number of previews, limited to 1 to {limits.SEARCH_HITS_MAX}."),
 ]
-PageLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many events a page has.")]
+PageLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of events per page.")]
 EntriesBefore = Annotated[
     int,
     clamped(0, limits.AROUND_EVENTS_MAX),
-    Field(description=f"How many events before it; the nearest number from 0 to {limits.AROUND_EVENTS_MAX} is used."),
+    Field(description=f"Number of events before it, limited to 0 to {limits.AROUND_EVENTS_MAX}."),
 ]
 EntriesAfter = Annotated[
     int,
     clamped(0, limits.AROUND_EVENTS_MAX),
-    Field(description=f"How many events after it; the nearest number from 0 to {limits.AROUND_EVENTS_MAX} is used."),
+    Field(description=f"Number of events after it, limited to 0 to {limits.AROUND_EVENTS_MAX}."),
 ]
 Turn = Annotated[
     int | None,
@@ -310,9 +310,9 @@ EndPosition = Annotated[_OptionalPosition, Field(description="Only records befor
 Session = Annotated[str | None, Field(description="Only this session."), IN_NFC]
 Kinds = Annotated[Sequence[str] | None, Field(description="Only events of these kinds.")]
 Author = Annotated[str | None, NAME, Field(description="Only events by this agent.")]
-Containing = Annotated[str | None, Field(description="Only events whose text contains this, in any case.")]
+Containing = Annotated[str | None, Field(description="Only events whose text contains this, ignoring case.")]
 MinSimilarity = Annotated[
-    float | None, Field(allow_inf_nan=False, description="Least cosine of the hits whose cosine is known.")
+    float | None, Field(allow_inf_nan=False, description="Minimum cosine of hits with a known cosine.")
 ]
 Channels = Annotated[
     Sequence[Channel] | None,
@@ -329,7 +329,7 @@ EntryTypes = Annotated[
     Field(
         min_length=1,
         description="Only entries of these types, such as fact; event stands for events, and document for documents of "
-        "the agent's workspace, which are found only so. Default: all entries and events.",
+        "the agent's workspace, which are found only if named here. Default: all entries and events.",
     ),
 ]
 MinImportance = Annotated[
@@ -337,20 +337,20 @@ MinImportance = Annotated[
     Field(
         ge=0,
         le=1,
-        description="Least importance: of an entry as it was given, without decay and outcomes; of an event by kind.",
+        description="Minimum importance: of an entry as given, without decay and outcomes; of an event by kind.",
     ),
 ]
 RankingPreset = Annotated[
     Preset | None,
-    Field(description="Rank entries alone: four_channel (meaning, words, entities, time) or hybrid (meaning, words)."),
+    Field(description="Rank entries only: four_channel (meaning, words, entities, time) or hybrid (meaning, words)."),
 ]
 VectorWeight = Annotated[
-    float | None, Field(ge=0, le=1, description="Of hybrid: the weight of meaning (0.6); words have the rest.")
+    float | None, Field(ge=0, le=1, description="With preset hybrid: the weight of meaning (0.6); words get the rest.")
 ]
 RecencyWeight = Annotated[
     float | None,
     Field(
-        ge=0, le=1, description="Of four_channel: the weight of time, the others share the rest; default: all equal."
+        ge=0, le=1, description="With preset four_channel: the weight of time; others share the rest; default: equal."
     ),
 ]
 WaitIndex = Annotated[bool, Field(description="Wait until the index has processed all that the ledger holds now.")]
@@ -359,7 +359,7 @@ WaitIndex = Annotated[bool, Field(description="Wait until the index has processe
 
 NewEventId = Annotated[
     str | None,
-    identified("Id of the event that is written; a call with the same id can be repeated."),
+    identified("Id of the event to write; a call with the same id can be repeated."),
     IN_NFC,
     MAKES_REPEATABLE,
 ]
@@ -370,25 +370,25 @@ SpaceAuthor = Annotated[str, NAME, Field(description="Name of the agent whose ev
 
 # Erasures
 
-ErasedSubject = Annotated[str | None, identified("All that is about this person."), IN_NFC]
+ErasedSubject = Annotated[str | None, identified("Everything about this person."), IN_NFC]
 ErasedEntry = Annotated[str | None, identified("This entry, with all its texts."), IN_NFC]
 ErasesAll = Annotated[bool, Field(description="Everything in the space.")]
 ErasureReason = Annotated[
-    str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record, so name nobody in it.")
+    str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record, so name no person.")
 ]
 ErasesToo = Annotated[
     bool,
     Field(description="Erase it from the ledger too, which needs RECALLOG_SEAL=each when it was written."),
     NEEDS_FORGET,
 ]
-TriesErasure = Annotated[bool, Field(description="Erase nothing, and say what would be erased.")]
+TriesErasure = Annotated[bool, Field(description="Only report what would be erased.")]
 
 # Pages
 
-ListLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many items a page has.")]
-Cursor = Annotated[str | None, Field(description="The `next` of the page before.")]
+ListLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of items per page.")]
+Cursor = Annotated[str | None, Field(description="The `next` of the previous page.")]
 
-Minutes = Annotated[int, Field(ge=1, le=limits.ACTIVITY_MINUTES_MAX, description="How many minutes, the last ones.")]
+Minutes = Annotated[int, Field(ge=1, le=limits.ACTIVITY_MINUTES_MAX, description="Number of minutes up to now.")]
 
 # Tiers
 
@@ -402,8 +402,8 @@ OwnTable = Annotated[
     Table[Row], PlainValidator(_instance_of(Table)), Field(description="A table of your own projection.")
 ]
 OwnLog = Annotated[Log[Row], PlainValidator(_instance_of(Log)), Field(description="A log of your own projection.")]
-Owner = Annotated[str, IN_NFC, Field(description="Whose row it is, in the words of the projection: usually an agent.")]
-LogEntries = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_MAX, description="How many entries, the newest ones.")]
+Owner = Annotated[str, IN_NFC, Field(description="Owner of the row, as the projection defines it: usually an agent.")]
+LogEntries = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_MAX, description="Number of newest entries.")]
 
 # Reflection and operators
 
@@ -417,7 +417,7 @@ Verified = Annotated[
 Digests = Annotated[
     Sequence[str] | None,
     AfterValidator(_digests),
-    Field(description="Compare the ledger also with a digest that was kept: a line of `digest`."),
+    Field(description="Also compare the ledger with a kept digest: a line of `digest`."),
     WithJsonSchema(
         {
             "anyOf": [
@@ -435,7 +435,7 @@ Markers = Annotated[
     Field(min_length=1, max_length=limits.MARKERS_MAX, description="Words to look for, each of 4 characters or more."),
     AfterValidator(_markers),
 ]
-Scanned = Annotated[Literal["index"] | None, Field(description="Scan the points of the index alone.")]
+Scanned = Annotated[Literal["index"] | None, Field(description="Scan only the points of the index.")]
 Accept = Annotated[bool, Field(description="Cut over even if there are new dead letters.")]
 Drop = Annotated[
     bool,
@@ -450,7 +450,7 @@ Throttle = Annotated[
     Field(
         ge=0,
         le=0.95,
-        description="Share of the time in which folding pauses after each batch, so that others have the machine and "
+        description="Share of the time to pause after each batch, so that other processes can use the machine and "
         "the files: with 0.5 it takes twice as long.",
     ),
 ]
@@ -466,7 +466,7 @@ Report = Annotated[
 
 
 class At(TypedDict, total=False):
-    """Which state of the views answers. The default is the present one."""
+    """The state of the views that answers. The default is the present one."""
 
     after: After
     as_of: PastMoment
@@ -483,11 +483,11 @@ class Filters(TypedDict, total=False):
 
 
 class TimelineOptions(Filters, At, total=False):
-    """Which events are wanted, of which state."""
+    """The wanted events, and the state of the views."""
 
 
 class RecallOptions(Filters, At, total=False):
-    """Which memories are wanted, of which state, and how they are ranked."""
+    """The wanted memories, the state of the views, and the ranking."""
 
     author: Author
     types: EntryTypes
@@ -502,10 +502,10 @@ class RecallOptions(Filters, At, total=False):
 
 
 class EndOptions(TypedDict, total=False):
-    """What came of a session, and whose session it was."""
+    """The outcome of a session, and the agents of the session."""
 
-    outcome: Annotated[str | None, Field(description="What came of the session.")]
-    reward: Annotated[float | None, Field(allow_inf_nan=False, description="A number that rates it.")]
+    outcome: Annotated[str | None, Field(description="Outcome of the session.")]
+    reward: Annotated[float | None, Field(allow_inf_nan=False, description="A number that rates the session.")]
     audience: Annotated[
         Sequence[str] | None,
         Field(max_length=limits.AUDIENCE_NAMES_MAX, description="Other agents whose session ends too."),
@@ -513,7 +513,7 @@ class EndOptions(TypedDict, total=False):
 
 
 class SalienceOptions(At, total=False):
-    """What salience is measured by, in which state."""
+    """The terms of salience, and the state of the views."""
 
     turn: Turn
 
@@ -553,7 +553,7 @@ def passes(given: Mapping[str, Any] | str | None) -> "Passes | None":
 
 
 def state(options: At) -> At:
-    """Those of the options of a query that name the state which answers."""
+    """The options of a query that name the state which answers."""
     return cast("At", {name: value for name, value in options.items() if name in At.__annotations__})
 
 

@@ -1,7 +1,7 @@
 """The path of a call, in the order in which it runs: validate, authorise, trace, delegate, execute, count.
 
-Every call of every door comes through `call`, and every call of a method in Python through `perform`, whose arguments
-the method has validated. docs/architecture.md follows one through the code.
+Every call of every door passes through `call`, and every call of a method in Python through `perform`, after the method
+has validated its arguments. docs/architecture.md follows one through the code.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -31,7 +31,7 @@ class Performer(Protocol):
 
     @property
     def _own_parts(self) -> frozenset[str]:
-        """The parts that the program gave and that operations ask in this process: see `Operation.asks`."""
+        """The program's own parts that operations use in this process: see `Operation.asks`."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Call:
         return self.operation.function(self.facade, **self.arguments, **self.callbacks)
 
     def make_repeatable(self) -> None:
-        """Fill in a missing id of what the call writes: it may be sent twice, and both times means the same."""
+        """Fill in a missing id of what the call writes: the call may be sent twice, and both must mean the same."""
         key = self.operation.repeat_key
         if key is not None and not self.operation.idempotent and self.arguments.get(key) is None:
             self.arguments = {**self.arguments, key: str(uuid_utils.uuid7())}
@@ -64,14 +64,14 @@ class Host:
     """What makes the spans of calls; None if telemetry is off."""
 
     def delegate(self, call: Call, /) -> Awaitable[Any] | None:
-        """The answer of another process; None if the call is to be executed here."""
+        """The answer of another process; None if this process executes the call."""
 
     async def count(self, call: Call, answer: Any, /) -> None:
         """Note that a call was answered."""
 
 
 class Guard(Protocol):
-    """What one caller of a door may do and see."""
+    """The permissions of one caller of a door."""
 
     def admitted(self, operation: Operation, given: Mapping[str, Any], /) -> Mapping[str, Any]:
         """The arguments as they came, with what is fixed for the caller. Raises `Forbidden` for an operation that the
@@ -81,13 +81,13 @@ class Guard(Protocol):
         """The validated arguments, with what is fixed for the caller. Raises `Forbidden`."""
 
     def perform(self, call: Call, /) -> Awaitable[Any]:
-        """Perform a call, once or for each page that is needed: the answer has what the caller may see."""
+        """Perform a call, once or for each needed page. Returns what the caller may see."""
 
     def told(self, call: Call, error: RecallogError, /) -> RecallogError:
-        """The error that the caller is told."""
+        """The error that the caller gets."""
 
     async def shown(self, call: Call, answer: Any, /) -> Any:
-        """The answer that the caller is shown."""
+        """The answer for the caller."""
 
 
 async def call(
@@ -120,7 +120,7 @@ def of_memory(
 
 
 async def perform(made: Call) -> Any:
-    """The answer to a call with validated arguments, with the items that have room in it."""
+    """The answer to a call with validated arguments, with the items that fit."""
     operation, host = made.operation, made.facade._host
     if host.tracing is None or operation.gen_ai is None:
         return await _executed(made, host)

@@ -16,12 +16,12 @@ PREFIX = "/v1"
 SPACE = "/spaces/{space}"
 AGENT = "/agents/{agent}"
 JOBS = f"{PREFIX}/admin/jobs"
-"""Where the jobs are that long operations begin."""
+"""The path of the jobs of long operations."""
 WARNING = "Recallog-Warning"
 """The header of an answer to a call with a name that is probably misspelt, in ASCII."""
 
 _SEGMENTS = {"space": SPACE, "agent": AGENT}
-"""The arguments in a path, each only behind the one before it. Ids of events are not among them: they may be any text,
+"""The arguments in a path, each only after the one before it. Ids of events are not among them: they may be any text,
 also `..`, which clients and proxies take out of paths."""
 
 
@@ -31,8 +31,8 @@ class Route:
 
     An operation that only reads is a GET with its arguments in the query, unless one of them belongs into a body; all
     others are a POST with a JSON object of arguments. Required arguments named `space` and `agent` are in the path,
-    each one segment, whose special characters are percent-encoded: a `/` in a name is `%2F`. What an operator only
-    reads is not under `/admin`, and no name repeats the `agent` of its path.
+    each one segment, whose special characters are percent-encoded: a `/` in a name is `%2F`. Read-only operations of
+    operators are not under `/admin`, and no name repeats the `agent` of its path.
     """
 
     operation: Operation
@@ -46,7 +46,7 @@ class Route:
 
     @cached_property
     def is_job(self) -> bool:
-        """Whether the answer is a job, which goes on after it: work for all agents that reports its progress."""
+        """Whether the answer is a job, which continues after the response: long work that reports its progress."""
         return bool(self.operation.callbacks) and "agent" not in self.operation.parameters
 
     @cached_property
@@ -87,7 +87,7 @@ class Route:
 
 
 def routes(facade: type[Facade]) -> dict[str, Route]:
-    """The routes of the operations of a facade and of those that it has, by qualified name."""
+    """The routes of the operations of a facade and of its inner facades, by qualified name."""
     return {name: Route(each) for name, each in all_operations(facade).items()}
 
 

@@ -1,4 +1,4 @@
-"""How many events a ledger has taken, minute by minute."""
+"""How many events were appended to a ledger, minute by minute."""
 
 import time
 from collections import Counter

@@ -33,7 +33,7 @@ async def list_dead_letters(components: Components, progress: Progress | None) -
 
 
 def following(letters: Sequence[DeadLetter], cursor: str | None) -> list[DeadLetter]:
-    """The dead letters behind a cursor, by position. Raises `InvalidArgument` for a cursor of something else."""
+    """The dead letters after a cursor, by position. Raises `InvalidArgument` for an invalid cursor."""
     last: tuple[Position, str] | None = None
     if cursor is not None:
         position, _, name = cursor.partition("/")
@@ -55,7 +55,7 @@ async def _of_partition(router: QueryRouter, views: ProjectionGroup, partition: 
 
 async def show_dead_letter(components: Components, at: Position, progress: Progress | None) -> DeadLetterDetail:
     """The dead letter at a position, of the first group of views that has one there. Raises `OutOfRange`."""
-    # Listed first: of a ledger that has lost its end, that says so, and not that the position does not exist.
+    # Listed first: for a ledger that has lost its end, this raises that error, not that the position does not exist.
     letters = await list_dead_letters(components, progress)
     positions.check_position(await components.ledger.ends(), at.partition, at.offset, "position")
     data = await record_at(components.ledger, at.partition, at.offset)

@@ -23,21 +23,21 @@ WORK_AT_ONCE = 64
 
 
 def import_counted() -> Sequence[ModuleType]:
-    """What the models say, in their modules `due`, of triggers that fall due by a count of events.
+    """The modules `due` of the models, about triggers that fall due by a count of events.
 
-    `KIND` is the kind of these triggers; `pending` finds them, `since` the record that made one due, and `unreflected`
-    the agents that have no threshold, and have seen more events than they can be shown.
+    `KIND` is the kind of these triggers; `pending` finds them, `since` finds the record that made one due, and
+    `unreflected` finds the agents without a threshold that have seen more events than they can be shown.
     """
     return models.import_parts("recallog", "due")
 
 
 async def work(reading: ReadSession, after: str | None = None) -> Page[Work]:
-    """The triggers of a partition that one event each made due, in the order of these events, behind a key."""
+    """The triggers of a partition that one event each made due, in the order of these events, after a key."""
     return await reading.page(due.NOW, "", after=after, limit=WORK_AT_ONCE)
 
 
 async def standing(reading: ReadSession, space: str, trigger: str) -> Work | None:
-    """The row of `due.now` of a trigger; None if it is not due, or not any more."""
+    """The row of `due.now` of a trigger; None if it is not, or no longer, due."""
     snapshot = await reading.snapshot([RowKey(due.STANDING.name, space, "", trigger)])
     row = snapshot.row(due.STANDING, space, "", trigger)
     if row is None:
@@ -47,13 +47,13 @@ async def standing(reading: ReadSession, space: str, trigger: str) -> Work | Non
 
 
 async def begun(reading: ReadSession, space: str, trigger: str) -> Answer | None:
-    """The answer to a trigger of which the views have something; None if there is none."""
+    """The answer to a trigger that the views know, also an incomplete one; None if there is none."""
     snapshot = await reading.snapshot([answers.key_of(space, trigger)])
     return snapshot.row(answers.TABLE, space, "", trigger)
 
 
 async def still_due(reading: ReadSession, asked: Sequence[tuple[str, str]]) -> set[str]:
-    """The ids, of triggers that were due, of those that still are; each is given with its space."""
+    """The ids of the given triggers that are still due; each is given with its space."""
     recurring: list[tuple[str, str]] = []
     others: list[tuple[str, str]] = []
     for space, id_ in asked:
@@ -166,7 +166,7 @@ async def own_triggers(reading: ReadSession, spaces: Sequence[str] | None = None
 
 
 Since = Callable[[ModuleType, PendingTrigger], Awaitable[Position | None]]
-"""The record that made a trigger due which a module of `import_counted` knows; None if the views have dropped it."""
+"""The record that made a trigger by count due; None if the views have dropped it."""
 
 
 async def of_memory(
@@ -197,7 +197,7 @@ async def _time_of(ledger: Ledger, since: Since, model: ModuleType, trigger: Pen
 
 
 async def unreflected(reading: ReadSession) -> AsyncIterator[Unreflected]:
-    """The agents of a partition that have no threshold, and have seen more events than they can be shown."""
+    """The agents of a partition without a threshold that have seen more events than they can be shown."""
     for model in import_counted():
         async for agent in model.unreflected(reading):
             yield agent

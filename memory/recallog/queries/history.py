@@ -18,7 +18,7 @@ from recallog_schemas.views.base import Room
 from recallog_streams import positions
 
 _MORE = 4
-"""More records are read in steps, each so many times as large: few of them may be wanted."""
+"""The factor by which each further step reads more records: few of them may match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class HistoryFilter:
     events: EventFilter
     author: str | None
     containing: str | None
-    """In the text, in any case."""
+    """Part of the text, ignoring case."""
 
     def passes(self, shown: Remembered) -> bool:
         return (
@@ -41,9 +41,9 @@ class HistoryFilter:
 async def page(
     reading: SpaceReading, wanted: HistoryFilter, limit: int, start: Position | None, before: Position | None
 ) -> HistoryPage:
-    """The newest `limit` events from `start` on and before `before` that are `wanted`, or fewer: see `Memory.history`.
+    """The newest `limit` matching events from `start` up to `before`, or fewer: see `Memory.history`.
 
-    Records are read from the newest to the oldest in steps, each forwards, as ledgers are read.
+    Records are read in steps from the newest to the oldest; each step is read forwards, as ledgers are.
     """
     space = reading.space
     snapshot = await reading.snapshot([RowKey(activity.SPACES.name, space), RowKey(SPACES.name, space)])

@@ -51,10 +51,10 @@ async def _products(reading: AgentReading, visible: VisibleEvents, id_: str) -> 
         if relation := _sources(each).get(id_):
             found[each.id] = relation
     dependents = await visible.dependents(reading, id_)
-    seen = await visible.find(reading, dependents)  # neither an answer nor a count tells of the others
+    seen = await visible.find(reading, dependents)  # neither an answer nor a count reveals the others
     return {**found, **dict.fromkeys([each for each in dependents if each in seen], "source")}
 
 
 def _naming(memories: Iterable[RememberedEvent], quoted: bytes) -> Iterator[Event]:
-    """The events in whose bytes an id is found. Most are not decoded."""
+    """The events whose bytes contain an id. Most events are not decoded."""
     return (codec.decode(each.data) for each in memories if quoted in each.data)

@@ -29,7 +29,7 @@ from recallog_schemas.views.base import Standing, fitting
 
 @dataclass(frozen=True, slots=True)
 class AroundRequest:
-    """An event, and how many of its neighbours are wanted."""
+    """An event, and how many of its neighbours to show."""
 
     id: str
     before: int
@@ -105,7 +105,7 @@ async def entries(reading: AgentReading, ids: Sequence[str]) -> EntriesView:
 
 @dataclass(frozen=True, slots=True)
 class VisibleEvents:
-    """The events that an agent may see, as far as the views retain them."""
+    """The events that an agent may see and the views retain."""
 
     snapshot: Snapshot
     all: Sequence[RememberedEvent]
@@ -125,7 +125,7 @@ class VisibleEvents:
         return cls(snapshot, episodic.merge(*tails), episodic.kept_from(*tails) or 0, row.events if row else 0)
 
     async def present_forms(self, reading: AgentReading, ids: Sequence[str]) -> Mapping[str, RememberedEvent | None]:
-        """By id, of those that stand for a text that a model keeps: the text as it is now; None if the agent may not
+        """By id, for hits that stand for a text of a model: the text as it is now; None if the agent may not
         read it."""
         found: dict[str, RememberedEvent | None] = {}
         for module in _presenting():
@@ -146,7 +146,7 @@ class VisibleEvents:
         return by_id | {id_: form for id_, form in forms.items() if form is not None}
 
     async def dependents(self, reading: AgentReading, id_: str) -> Sequence[str]:
-        """The ids of the texts that models keep, and that were made from an event or a text."""
+        """The ids of the texts of models that were made from an event or a text."""
         return [each for module in _presenting() for each in await module.dependents(reading, reading.space, id_)]
 
     def past(self, reading: AgentReading) -> PastMemory:
@@ -159,7 +159,7 @@ class VisibleEvents:
 
 
 def _presenting() -> Sequence[ModuleType]:
-    """The modules of the models that keep texts."""
+    """The modules of the models with texts."""
     return models.import_parts("recallog", "present_forms")
 
 

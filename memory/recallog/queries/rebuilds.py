@@ -38,12 +38,12 @@ async def plan_rebuild(components: Components, what: str) -> list[RebuildPlan]:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOptions:
-    """How views or the index are built again."""
+    """Options of a rebuild."""
 
     accept: bool
     """Whether the new generation may lack records that the live one has."""
     drop: bool
-    """Whether what was built before is deleted first, of whatever ledger it is."""
+    """Whether the present views or index are deleted first, even of another ledger."""
     workers: int | None
     """As for `ProjectionGroup.catching_up`, like `throttle`."""
     throttle: float
@@ -55,7 +55,7 @@ async def rebuild(
     """Rebuild all views, or the index. Processes that rebuild at the same time share the partitions."""
     concerned = await groups(components, what)
     if options.drop:
-        await components.ledger.ends()  # a ledger that cannot be read must not cost the views
+        await components.ledger.ends()  # the views must not be lost if the ledger cannot be read
         for views in concerned:
             await views.store.clear()
     reports = []

@@ -1,4 +1,4 @@
-"""Salient events: of the events that an agent may see, those that matter most to it now."""
+"""Salient events: the events that matter most to an agent now, among the ones that it may see."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,7 +68,7 @@ class Ranking:
         return [self.memories[list_index] for list_index in sorted(list_index for _, list_index in self.order)]
 
     def fitted(self) -> "Ranking":
-        """The ranking of the strongest that have room in one answer."""
+        """The ranking of the strongest that fit into one answer."""
         count = fitting(bytes_of(self.memories[list_index]) for _, list_index in self.order)
         return replace(self, order=self.order[:count])
 
@@ -93,7 +93,7 @@ def rows(space: str, agent: str) -> list[RowKey]:
 
 
 async def related(snapshot: Snapshot, searcher: Searcher, space: str, agent: str, query: SalienceQuery) -> Related:
-    """Relevance by the index, for the events in `snapshot` that `agent` may see; by the user's own, if there is one.
+    """Relevance by the index (the user's own, if there is one), for the events in `snapshot` that `agent` may see.
 
     The index must have processed all that the views have, since an event that it does not know would count as
     unrelated. It is not started for this query: salience works without it.

@@ -40,7 +40,7 @@ _COUNTED: Sequence[_SpanTable] = (activity.AGENTS, activity.SESSIONS, activity.K
 
 
 async def spaces(reading: ReadSession, cursor: str | None, most: int) -> list[SpaceView]:
-    """The spaces of a partition behind the name `cursor`, by name: at least the first `most` of them."""
+    """The spaces of a partition after the name `cursor`, by name: at least the first `most` of them."""
     after = None if cursor is None else (cursor, "", "")
     rows = reading.scan(activity.SPACES.name, after=after, first_items=most)
     found = list[SpaceView]()
@@ -82,7 +82,7 @@ async def agent_names(reading: SpaceReading) -> list[str]:
 
 
 async def sessions(reading: SpaceReading, cursor: str | None, limit: int) -> SessionsView:
-    """The sessions of `space`, the one with the newest event first. Raises `InvalidArgument` for a cursor of others."""
+    """The sessions of `space`, the one with the newest event first. Raises `InvalidArgument` for an invalid cursor."""
     space = reading.space
     found, (spans,) = await _spans(reading, [activity.SESSIONS])
     newest_first = sorted(spans, key=lambda session: session.last, reverse=True)
@@ -200,7 +200,8 @@ async def space_settings(reading: SpaceReading) -> SpaceSettingsView:
 
 
 async def kinds_of(reading: SpaceReading) -> KindsView:
-    """The kinds of the catalogue, and those that `space` declares: its declaration precedes that of a model."""
+    """The kinds of the catalogue, and the kinds that `space` declares: its declaration takes precedence over a
+    model's."""
     space = reading.space
     snapshot = await reading.snapshot([RowKey(settings.SPACES.name, space), RowKey(activity.SPACES.name, space)])
     set_to = snapshot.row(settings.SPACES, space) or SpaceSettings()

@@ -1,4 +1,4 @@
-"""The status query: the state of the ledger, the views and the index. It folds nothing."""
+"""The status query: the state of the ledger, the views and the index. Read-only."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
@@ -92,7 +92,7 @@ class NotReady(RecallogError):
 
 
 async def _of_keys(ledger: Ledger, ends: Sequence[int]) -> list[LedgerFault]:
-    """What is wrong with the keys of sealed records: with their store, and with those of the newest records."""
+    """What is wrong with the keys of sealed records: with their store, or with the keys of the newest records."""
     await ledger.sealing.refresh()
     newest = [
         offset
@@ -212,7 +212,7 @@ async def _ahead(reading: ReadSession) -> AsyncIterator[LedgerFault]:
 
 
 async def _of_own(views: ProjectionGroup, rows: Sequence[PartitionStatus]) -> list[PendingTrigger]:
-    """What a user's projection has made due; nothing from partitions whose views are replaced at this moment."""
+    """The triggers of a user's projection, without partitions whose views are being replaced."""
 
     async def of_partition(row: PartitionStatus) -> list[PendingTrigger]:
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FIRST_READ_EVENTS = 64
 _MORE = 8
-"""More events are read in steps, each so many times as large: a few large events fill an answer."""
+"""The factor by which each further step reads more events: a few large events fill an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ async def window(reading: AgentReading, size: int | None) -> EpisodicView:
 
 
 def bytes_of(memory: RememberedEvent) -> int:
-    """The bytes that an event has in an answer, about: those of its JSON, and its text once more."""
+    """The approximate bytes of an event in an answer: its JSON, and its text once more."""
     return 2 * len(memory.data)
 
 
 async def page(reading: AgentReading, wanted: EventFilter, limit: int, before: Position | None) -> TimelinePage:
-    """The newest `limit` events before `before` that are `wanted`, or fewer if these have no room in one answer.
+    """The newest `limit` events before `before` that are `wanted`, or fewer if these do not fit into one answer.
 
     The logs retain `log_events` events.
     """

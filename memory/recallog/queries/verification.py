@@ -115,7 +115,7 @@ def _report(
     files: Sequence[FileFinding],
 ) -> VerifyReport:
     whole = hashlib.sha256("\n".join(check.digest for check in checks).encode()).hexdigest()
-    # Each group of views reads the ledger: what it cannot read is named once.
+    # Each group of views reads the ledger: unreadable parts are reported once.
     once = {(each.problem, each.first, each.views if each.problem == "changed" else ""): each for each in findings}
     return VerifyReport(
         records=records,

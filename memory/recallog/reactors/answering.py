@@ -36,16 +36,17 @@ _log = logging.getLogger("recallog.reactor")
 
 
 class AnswerMemory(Protocol):
-    """What answers need of a memory."""
+    """The parts of a memory that answers use."""
 
     async def begun(self, space: str, trigger: str) -> Answer | None:
-        """The answer to a trigger of which the views have something; None if there is none."""
+        """The answer to a trigger that the views know, also an incomplete one; None if there is none."""
 
     async def is_taken(self, space: str, trigger: str, id_: str) -> bool:
-        """Whether a trigger is due although an event has the id of one that closes it: such an event has not."""
+        """Whether a trigger is still due although an event with the id of its closing event exists."""
 
     async def publish(self, events: Sequence[Event], keys: Collection[str] = ()) -> Sequence[Position]:
-        """Write events, all or none, and return their positions once they are durable. They are sealed with `keys` too.
+        """Write events, all or none, and return their positions once they are durable. They are also sealed with
+        `keys`.
 
         Raises `IdConflict`, and `SourcesErased` if one of the keys was destroyed.
         """
@@ -55,7 +56,7 @@ class AnswerMemory(Protocol):
 
 
 Rank = tuple[int, bool]
-"""Less is earlier: the negative priority of a reactor, and whether it does more than follow a rule."""
+"""Lower ranks come first: the negative priority of a reactor, and whether it is not pure."""
 
 
 class Answers:
@@ -69,19 +70,19 @@ class Answers:
         pace: Pace | None = None,
         deadline_seconds: float = limits.REACTION_SECONDS,
     ) -> None:
-        """`pace` limits how often reactors are asked that do not follow a rule; None: they are not limited.
+        """`pace` limits how often reactors that are not pure are called; None: no limit.
 
         A trigger whose reactor takes longer than `deadline_seconds` is closed by `reaction.failed`.
         """
         self._memory = memory
         self._ledger = ledger
         self._reactors = reactors
-        # Of two reactors for one kind the first one answers: a user's stands before the one that is built in.
+        # If a kind has two reactors, the first one answers: a user's comes before the built-in one.
         self._by_kind = {kind: reactor for reactor in reversed(reactors) for kind in reactor.kinds}
         self._pace = pace or Pace(None)
         self._deadline_seconds = deadline_seconds
         self._left: dict[asyncio.Task[Sequence[Event] | None], tuple[Reactor, str]] = {}
-        """The calls of reactors that were cancelled and have not ended yet, each with the id of its trigger."""
+        """The cancelled calls of reactors that have not ended yet, each with the id of its trigger."""
 
     @property
     def misconfigured(self) -> list[ModelMisconfigured]:
@@ -94,16 +95,16 @@ class Answers:
 
     @property
     def ranks(self) -> list[Rank]:
-        """The ranks of all triggers that there may be, in the order in which they are taken."""
+        """All possible ranks of triggers, in the order in which triggers are taken."""
         return sorted({self.rank_of(kind) for kind in ("", *self._by_kind)})
 
     def rank_of(self, kind: str) -> Rank:
-        """When triggers of a kind are taken. Those that no reactor answers have the priority 0."""
+        """The rank of triggers of a kind. Triggers without a reactor have the priority 0."""
         reactor = self._by_kind.get(kind)
         return (0, True) if reactor is None else (-reactor.priority, not reactor.pure)
 
     async def answer(self, trigger: DueTrigger) -> Reaction | None:
-        """The published answer; None if the trigger is closed, if no reactor answers it, or its reactor leaves it."""
+        """The published answer; None if the trigger is closed, if it has no reactor, or if its reactor leaves it."""
         reactor = self._by_kind.get(trigger.kind)
         parsed = triggers.parse(trigger.id)
         if reactor is None or parsed is None:
@@ -142,11 +143,11 @@ class Answers:
             return await self._closed(_failed(trigger, parsed, reactor, str(error)), parsed, keys)
 
     async def _closed(self, answer: Sequence[Event], trigger: triggers.Trigger, keys: Collection[str] = ()) -> Reaction:
-        """Publish an answer, under another id of its last event if a foreign event has the one that closes the trigger,
-        or an answer that is erased.
+        """Publish an answer. If a foreign event, or an erased answer, has the id of the closing event, the last event
+        gets another id:
 
-        A ledger with unique ids refuses such an event. On any other one the views take it for a repeat, and the trigger
-        would never be closed. The other ids follow from the trigger too, so that one answer counts.
+        a ledger with unique ids would refuse it, and on any other ledger the views would take it for a repeat, so that
+        the trigger would never be closed. The other ids follow from the trigger too, so that one answer counts.
         """
         *parts, closing = answer
         number = 0
@@ -182,7 +183,7 @@ class Answers:
         return codec.decode(data)
 
     async def _keys_of(self, trigger: DueTrigger) -> Collection[str]:
-        """The keys of what an answer is made from."""
+        """The keys of the sources of an answer."""
         return await self._memory.keys_at(trigger.space, trigger.read | {trigger.offset} - {-1})
 
     async def _publish(self, answer: Sequence[Event], keys: Collection[str]) -> Position:
@@ -198,12 +199,12 @@ class Answers:
         left = sum(each is reactor for each, _ in self._left.values())
         if left >= limits.REACTIONS_LEFT_MAX:
             raise ModelMisconfigured(
-                f"{left} calls of {_name(reactor)} go on after their deadline: it catches asyncio.CancelledError. "
+                f"{left} calls of {_name(reactor)} continue after their deadline: it catches asyncio.CancelledError. "
                 "Correct it, and start the process again"
             )
         if not is_local(reactor):
             await self._pace.turn()
-        # A task of its own: a reactor that catches its cancellation delays neither its deadline nor who cancels it.
+        # A task of its own: a reactor that catches its cancellation delays neither its deadline nor its canceller.
         task: asyncio.Task[Sequence[Event] | None] = asyncio.create_task(
             reactor.answer(trigger), name=f"recallog-reactor-{trigger.kind}"
         )
@@ -228,8 +229,8 @@ class Answers:
     async def close(self) -> None:
         """Close the reactors. Raises the first of their errors.
 
-        After `limits.REACTORS_CLOSE_SECONDS`, calls of reactors that do not end are left, and so are reactors that do
-        not close. A warning names them.
+        After `limits.REACTORS_CLOSE_SECONDS`, calls of reactors that do not end are abandoned, and so are reactors
+        that do not close. A warning names them.
         """
         closing = {asyncio.create_task(each.close(), name="recallog-reactor-close"): each for each in self._reactors}
         now = asyncio.get_running_loop().time
@@ -290,9 +291,9 @@ def answer_of(
 
 
 def _digest_of(parts: Sequence[Event], keys: Collection[str]) -> str:
-    """The digest of an answer: equal answers have the same, whenever and by whomever they are given.
+    """The digest of an answer: equal answers of all processes have the same.
 
-    So that the ids of an answer that is erased are not those of the next one, it covers the ids of keys.
+    It covers the ids of keys, so that the next answer after an erasure has other ids than the erased one.
     """
     digest = hashlib.blake2b("".join(sorted(keys)).encode(), digest_size=_DIGEST_BYTES)
     for number, part in enumerate(parts):
@@ -301,7 +302,7 @@ def _digest_of(parts: Sequence[Event], keys: Collection[str]) -> str:
 
 
 def _rest_of(begun: Answer, trigger: DueTrigger, parsed: triggers.Trigger, reactor: Reactor) -> list[Event]:
-    """What closes an answer that was begun by a process that may have ended."""
+    """The event that closes an answer which a process has begun and not completed."""
     if triggers.kind_of(trigger.kind).has_own_answer:
         return _failed(trigger, parsed, reactor, f"its process ended after {begun.parts} events", begun.digest)
     done = {"trigger": trigger.id, "events": begun.parts, DIGEST: begun.digest}

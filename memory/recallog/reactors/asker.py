@@ -1,4 +1,5 @@
-"""What the memory asks for one purpose: given by the program, or made of the model that the settings name."""
+"""The object that the memory asks for one purpose: given by the program, or made from the model that the settings
+name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,6 @@ class Asker(Generic[Asked]):
     use: str
     """What the model does, such as "reflect": the setting `model_reflect` is about it."""
     offline: Callable[[], Asked]
-    """Makes what needs no model."""
+    """Makes the object that needs no model."""
     by_model: Callable[[ChatModel], Asked]
     """Makes what asks a model."""

@@ -1,4 +1,4 @@
-"""Calls of models and of other code of users: repeated where they fail for now, and texts of theirs made safe."""
+"""Calls of models and of other code of users: repeated after temporary failures, with their texts made safe."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ _FIRST_WAIT_SECONDS = 0.5
 async def repeated(
     answer: Callable[[], Awaitable[Answer]], *, attempts: int = 3, sleep: Sleep = asyncio.sleep
 ) -> Answer:
-    """What `answer` returns, with up to `attempts` attempts where its failures are temporary.
+    """The result of `answer`, with up to `attempts` attempts if its failures are temporary.
 
     Between attempts it waits 0.5 s, then twice as long each time, or longer if the error requests it, but never more
     than `limits.ASKED_WAIT_SECONDS_MAX`. Raises the last `ModelFailed`; any exception that is not of Recallog
@@ -45,7 +45,7 @@ async def _answer(answer: Callable[[], Awaitable[Answer]]) -> Answer:
     except RecallogError:
         raise
     except Exception as error:
-        # Code of a user may raise anything; one failure must not stop what others have asked for.
+        # Code of a user may raise anything; one failure must not stop the work of others.
         reason = cut(f"{type(error).__name__}: {one_line(_words(error))}", limits.ASKED_REASON_CHARS_MAX)
         raise ModelFailed(reason, retryable=True) from error
 

@@ -17,15 +17,15 @@ from recallog_schemas.errors import ModelFailed, ModelMisconfigured
 TIMEOUT_SECONDS = 30.0
 _PATH = "/chat/completions"
 _BUSY = frozenset({408, 409, 425, 429})
-_KEY_REFUSED = "it refuses the API key; check the key and what it may use"
-_NOT_THERE = "there is no such path or no such model; check the URL and the model's name"
+_KEY_REFUSED = "it refuses the API key; check the key and its permissions"
+_NOT_THERE = "the path or the model does not exist; check the URL and the model's name"
 _OPERATOR_ACTS = {
     401: _KEY_REFUSED,
-    402: "the account behind the API key has to be paid for",
+    402: "the account of the API key requires a payment",
     403: _KEY_REFUSED,
     404: _NOT_THERE,
     405: _NOT_THERE,
-    407: "the proxy on the way to it refuses; check the proxy's settings",
+    407: "a proxy refuses the request; check the proxy's settings",
     410: _NOT_THERE,
 }
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")

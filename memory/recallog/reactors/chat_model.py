@@ -55,7 +55,7 @@ class ChatModel(ABC):
         return await self.reply(instructions, "\n".join(_line(fields, chars_max) for fields in data))
 
     def invalid_reply(self, what: str) -> ModelFailed:
-        """The error of a reply that is not what was asked for: `what` follows "answered"."""
+        """The error of an invalid reply: `what` follows "answered"."""
         return ModelFailed(f"{self.name} answered {what}", retryable=True)
 
     def excerpt(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Failures of this process: triggers that could not be answered and stay due, and when they are tried again."""
+"""Failures of this process: triggers that could not be answered and stay due, and the times of the next attempts."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from recallog_schemas import limits
 from recallog_schemas.errors import ModelMisconfigured, RecallogError
 
 _WAIT_SECONDS_MAX = 600.0
-"""The longest wait before the next try."""
+"""The longest wait before the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Failure:
     """Why a trigger could not be answered."""
 
     count: int
-    """How many tries have failed in a row."""
+    """How many attempts have failed in a row."""
     error: RecallogError
     """The last one's error."""
     again_at: float
@@ -33,7 +33,7 @@ class Failures:
         self._looked_at = float("-inf")
 
     def failed(self, trigger: DueTrigger, error: RecallogError, wait_seconds: float) -> None:
-        """A try has failed. The next one is in `wait_seconds`, twice as late after each further failure."""
+        """Note a failed attempt. The next one is in `wait_seconds`, and the wait doubles after each further failure."""
         id_ = trigger.kind if isinstance(error, ModelMisconfigured) else trigger.id
         before = self._by_id.get(id_)
         if before is not None and id_ == trigger.kind and before.again_at > self._clock():
@@ -46,12 +46,12 @@ class Failures:
             del self._by_id[next(iter(self._by_id))]
 
     def answered(self, trigger: DueTrigger) -> None:
-        """The trigger was answered, or left by its reactor."""
+        """Note that the trigger was answered, or left by its reactor."""
         self._by_id.pop(trigger.id, None)
         self._by_id.pop(trigger.kind, None)
 
     def waits(self, trigger: DueTrigger) -> bool:
-        """Whether the next try is later."""
+        """Whether the next attempt is later."""
         now = self._clock()
         return any(found.again_at > now for id_ in (trigger.id, trigger.kind) if (found := self._by_id.get(id_)))
 
@@ -60,6 +60,6 @@ class Failures:
         return self._by_id.get(trigger) or self._by_id.get(kind)
 
     def take_passed(self) -> bool:
-        """Whether the time of a next try has passed since the last call."""
+        """Whether the time of a next attempt has passed since the last call."""
         before, self._looked_at = self._looked_at, self._clock()
         return any(before < failure.again_at <= self._looked_at for failure in self._by_id.values())

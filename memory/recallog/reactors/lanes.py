@@ -1,4 +1,4 @@
-"""Lanes: triggers that are answered several at a time, in turns of kinds and agents."""
+"""Lanes: several triggers are answered at a time, with turns for reactors and agents."""
 
 import asyncio
 from collections import Counter, deque
@@ -15,9 +15,9 @@ _Lane = tuple[Reactor, str, str]
 class Lanes:
     """Runs `answer` for triggers: at most `at_once` for each reactor, and for each of its agents one at a time.
 
-    So a model that is slow or away delays neither the other reactors nor, unless that many are asked, the other agents.
-    Agents take turns. Reactors that wait for nobody share one bound, and take turns too: they use the processor that
-    the fold needs, and a kind with many triggers must not hold up the others.
+    So a slow or unreachable model delays neither the other reactors nor, below `at_once` calls, the other agents.
+    Agents take turns. Reactors that do not wait for a model or a server share one bound, and take turns too: they use
+    the processor that the fold needs, and a kind with many triggers must not delay the others.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Lanes:
         self._local_at_once = local_at_once
         self._ids = set[str]()
         self._lanes = dict[_Lane, deque[DueTrigger]]()
-        """A lane is there as long as one of its triggers runs or waits."""
+        """A lane exists while one of its triggers runs or waits."""
         self._ready = dict[Reactor, deque[_Lane]]()
         """The lanes that wait, by reactor. The reactor that has waited longest for its turn is first."""
         self._tasks = set[asyncio.Task[None]]()
@@ -58,7 +58,7 @@ class Lanes:
         return self._of_reactor[reactor]
 
     def add(self, reactor: Reactor, trigger: DueTrigger) -> None:
-        """Have a trigger answered, unless it runs or waits already."""
+        """Have a trigger answered, unless it already runs or waits."""
         if trigger.id in self._ids:
             return
         self._ids.add(trigger.id)

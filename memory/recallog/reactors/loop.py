@@ -45,8 +45,8 @@ TICK = "clock.ticked"
 CLOCK = "clock"
 """The agent of the ticks that the memory writes."""
 HISTORY_SECONDS = 30 * 86_400.0
-"""A space whose work fell due longer ago than this, and which has no event since, is history, for example an imported
-or a simulated one. Its time does not pass by itself: a tick would age it by years."""
+"""A space whose work fell due longer ago than this, without an event since, is taken for an imported
+or simulated one. It gets no ticks: a tick would age it by years."""
 
 _log = logging.getLogger("recallog.reactor")
 
@@ -58,13 +58,13 @@ class DueWork(NamedTuple):
     """Some of the triggers that one event each made due in a partition."""
 
     items: Sequence[tuple[str, Work]]
-    """Each behind its key, in the order of these events."""
+    """Each with its key, in the order of these events."""
     last: bool
     """Whether there are no further ones."""
 
 
 class ReactorMemory(AnswerMemory, Protocol):
-    """What the loop needs of a memory."""
+    """The parts of a memory that the loop uses."""
 
     @property
     def due_groups(self) -> int:
@@ -80,13 +80,14 @@ class ReactorMemory(AnswerMemory, Protocol):
         """The triggers of a partition whose time has come; with `spaces`, only in these spaces of it."""
 
     async def work(self, partition: int, group: int, after: str | None) -> DueWork:
-        """The next of the other triggers that are due in a partition, from the first one or behind the key `after`.
+        """The next of the other triggers that are due in a partition, from the first one or after the key `after`.
 
-        `group` is the number of a group: 0 for the built-in views. What it reads has processed the whole ledger.
+        `group` is the number of a group: 0 for the built-in views. The views that it reads have processed the whole
+        ledger.
         """
 
     async def standing(self, space: str, trigger: str) -> Work | None:
-        """The row of one of the other triggers; None if it is not due, or not any more."""
+        """The row of one of the other triggers; None if it is not, or no longer, due."""
 
     async def processed(self, partition: int) -> int:
         """The offset up to which all groups have processed a partition; -1 before the first. Waits for none."""
@@ -166,7 +167,7 @@ class ReactorLoop:
         return [each async for found, _ in self._due(scopes, {}, failed, skip_loops=False) for each in found]
 
     def why(self, trigger: str, kind: str) -> str | None:
-        """Why a trigger is not answered, as far as this process knows; None: it is to be answered."""
+        """Why a trigger is not answered, as far as this process knows; None: answer it."""
         reactor = self.answers.reactor_of(kind)
         if reactor is None:
             return "no reactor answers it"
@@ -185,8 +186,8 @@ class ReactorLoop:
         """Answer triggers as they become pending, in one space or in all, until cancelled.
 
         The first pass checks all spaces, further passes only spaces that have new events. `published` is set after each
-        append of this process; every `POLL_SECONDS` the ledger is checked for appends of others. Answers that take time
-        are given beside the passes, which go on. `on_error` is called with each error and returns the seconds to wait
+        append of this process; every `POLL_SECONDS` the ledger is checked for appends of others. Answers that take
+        time are given while the passes continue. `on_error` is called with each error and returns the seconds to wait
         before the next pass if that has failed, or raises to end the run. A trigger that failed waits by itself.
         """
         run = _Run(self, space, published or asyncio.Event())
@@ -217,7 +218,7 @@ class ReactorLoop:
             return None
         if not await self._has_processed_answer(space, id_):
             return None
-        if parsed.recurs:  # whose reactors find out by its number
+        if parsed.recurs:  # whose reactors check its number
             trigger = DueTrigger(id_, parsed.kind, space, agent, skip_loops=True)
         else:
             work = await self._memory.standing(space, id_)
@@ -232,8 +233,8 @@ class ReactorLoop:
     async def _has_processed_answer(self, space: str, trigger: str) -> bool:
         """Whether the views have processed the answer that this process gave to a trigger, or it gave none.
 
-        In views that are behind, a trigger that was answered is still due. To answer it again would cost a model's
-        answer, and records that put the views further behind.
+        In views that are behind, a trigger that was answered is still due. Answering it again would cost a call
+        of a model, and records that delay the views further.
         """
         position = self._answered.get(trigger)
         if position is None:
@@ -313,10 +314,10 @@ class ReactorLoop:
     ) -> AsyncIterator[tuple[list[DueTrigger], int]]:
         """The triggers that are due, a few at a time, and how many will follow at least.
 
-        The priority of their reactors decides. Of equal ones, what follows by a rule comes first: a model may take
-        long, and the rest of an erasure does not wait for it. Then the other ones that one event made due, plans, and
-        reflections. `read_to` has the keys to begin behind, and gets those that were read. `failed` is called with the
-        error of views of a user's projection; the others go on.
+        The priority of their reactors decides. Among equal priorities, triggers of pure reactors come first: a model
+        may take long, and the rest of an erasure must not wait for it. Then come other triggers that one event made
+        due, plans, and reflections. `read_to` has the keys to begin after, and is updated with the keys that were read.
+        `failed` is called with the error of views of a user's projection; other views continue.
         """
         ends = await self._ledger.ends()
         # A trigger that was answered may still be due in views that are behind.
@@ -351,7 +352,7 @@ class ReactorLoop:
             await self.answers.answer(trigger)
 
     async def _recurring(self, scopes: "Sequence[_Scope]", skip_loops: bool) -> list[DueTrigger]:
-        """The triggers that agents have again and again: plans, then reflections, each by space and agent."""
+        """The triggers that recur for agents: plans, then reflections, each by space and agent."""
         plans = await gathered(lambda scope: self._memory.scheduled(scope.partition, scope.spaces), scopes)
         reflections = await gathered(lambda scope: self._memory.reflections(scope.partition, scope.spaces), scopes)
 
@@ -371,7 +372,7 @@ class ReactorLoop:
     async def _work(
         self, scope: "_Scope", group: int, ends: Sequence[int], begin: "_ReadTo", skip_loops: bool
     ) -> AsyncIterator[tuple[str, list[DueTrigger]]]:
-        """The triggers that events before the end made due, a few at a time behind the last one's key: answers may make
+        """The triggers that events before the end made due, a few at a time after the last one's key: answers may make
         others due."""
         after = begin.get((scope.partition, group))
         while True:
@@ -421,7 +422,7 @@ class _Call:
             self._progress(self._answered, self._to_answer)
 
     def failed(self, error: RecallogError, kind: str | None = None) -> None:
-        """A trigger stays due. That a model is misconfigured is for an operator to correct: its kind is left."""
+        """Note that a trigger stays due. An operator must correct a misconfigured model: its kind is skipped."""
         if kind is not None and isinstance(error, ModelMisconfigured):
             self._misconfigured.add(kind)
         self._errors.append(error)
@@ -447,11 +448,11 @@ class _Run:
         self._errors: list[RecallogError] = []
         """Those since the last report."""
         self._again_at = math.inf
-        """When everything is looked at again, since views could not be read."""
+        """When everything is examined again, since views could not be read."""
         self._looked_at: dict[int, int] = {}
         self._read_to: _ReadTo = {}
         self._left_out = False
-        """Whether a reactor had too many triggers that wait: some are to be read again."""
+        """Whether a reactor had too many waiting triggers: some must be read again."""
         self._held = AsyncExitStack()
         self._holds = False
 
@@ -463,7 +464,7 @@ class _Run:
             on_error(error)
 
     async def look(self) -> bool:
-        """Have answered what is due where something has changed; whether it has."""
+        """Have due triggers answered where something has changed. Returns whether anything has."""
         if not len(self._lanes):
             await self.release()
             self._read_to = {}
@@ -488,7 +489,7 @@ class _Run:
             self._read_to = read_to
             if not len(self._lanes):
                 await self.release()
-        self._looked_at = ends  # as they were before: events since then, such as the answers, need another look
+        self._looked_at = ends  # the ends from before: later events, such as the answers, need another pass
         return True
 
     def _views_failed(self, error: RecallogError) -> None:
@@ -553,14 +554,14 @@ def _only(space: str | None) -> Sequence[str] | None:
 
 
 class Background:
-    """A task that runs the loop while a memory is open. Errors are logged, and what failed is tried again."""
+    """A task that runs the loop while a memory is open. Errors are logged, and failed triggers are tried again."""
 
     def __init__(self, loop: ReactorLoop) -> None:
         self._published = asyncio.Event()
         self._task = asyncio.create_task(loop.run(None, _pause_after, self._published), name="recallog-reactor")
 
     def wake(self) -> None:
-        """Look at the triggers soon: events have been published."""
+        """Wake the loop: events have been published."""
         self._published.set()
 
     async def stop(self) -> None:
@@ -571,7 +572,7 @@ class Background:
 
 
 def _pause_after(error: RecallogError) -> float:
-    """Log an error; the seconds to wait before the next try."""
+    """Log an error. Returns the seconds to wait before the next attempt."""
     if isinstance(error, LockTimeout):
         return POLL_SECONDS  # not an error: another process is reacting
     _log.warning("%s: %s; trying again in %g s", type(error).__name__, error, RETRY_SECONDS)

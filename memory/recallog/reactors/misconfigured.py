@@ -1,4 +1,4 @@
-"""A reactor whose model cannot be asked until its settings change."""
+"""A reactor whose model cannot be called until its settings change."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from recallog_schemas.errors import ModelMisconfigured
 
 
 class Misconfigured(Reactor):
-    """Answers nothing: it raises what is wrong with the settings of the reactor in whose place it stands."""
+    """Raises the error of a reactor's settings, in place of that reactor."""
 
     immediate = True
 

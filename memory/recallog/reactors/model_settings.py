@@ -55,7 +55,7 @@ def _key(settings: "Settings", address: httpx.URL, variable: str | None) -> str 
             "RECALLOG_MODEL_API_KEY is the key of RECALLOG_MODEL, which is not set; name the variable with the key of "
             f"another model in its URL: ?{_KEY_VARIABLE}=NAME"
         )
-    # It must not reach another host than the one that it is for.
+    # The key must not reach another host.
     return settings.model_api_key.get_secret_value() if _host(_parsed(settings.model)) == _host(address) else None
 
 

@@ -1,4 +1,4 @@
-"""The pace of reactors: how often models are asked."""
+"""The pace of reactors: how often models are called."""
 
 import asyncio
 

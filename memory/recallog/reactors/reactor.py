@@ -22,7 +22,7 @@ class DueTrigger:
     """For example `reflection.due`, or a name of a user's projection."""
     space: str
     agent: str
-    """The agent that is to answer: all events of the answer are its own."""
+    """The agent that answers: all events of the answer are its own."""
     skip_loops: bool = False
     """Whether to leave the trigger if it follows only from answers of reactors, which would never end."""
     cause: str | None = None
@@ -34,14 +34,14 @@ class DueTrigger:
     session: str | None = None
     """The session of that event."""
     texts: Sequence[tuple[str, str]] = ()
-    """What the projection that made it due names, see `Due`, and so are `entries` and `since`."""
+    """The texts that the projection named, see `Due`; so are `entries` and `since`."""
     entries: Sequence[str] = ()
     since: int = -1
     offset: int = -1
     """The offset of the event that made it due; -1 without one."""
     read: set[int] = field(default_factory=set, compare=False)
-    """The offsets of the events that the answer is made from, which the reactor adds. With one of them the answer is
-    erased, and the trigger is due again. The event at `offset` need not be added."""
+    """The offsets of the events that the answer is made from, which the reactor adds. If one of these events is erased,
+    the answer is erased too, and the trigger is due again. The event at `offset` need not be added."""
 
 
 class Reactor(ABC):
@@ -52,9 +52,9 @@ class Reactor(ABC):
     pure: ClassVar[bool] = False
     """Whether the answer follows from the trigger alone. Such a reactor is asked again after a crash, and its events
     take the time, the turn and the session of the trigger's cause. The answer of any other reactor that was interrupted
-    is closed with the events that were written, so that no model is asked twice."""
+    is closed with the events that were written, so that no model is called twice."""
     priority: ClassVar[int] = 0
-    """Of the triggers that are due in a process, those of reactors with a higher number are taken first."""
+    """Triggers of reactors with a higher number are taken first in a process."""
     immediate: bool = False
     """Whether it answers at once, without waiting for a model or a server. Such triggers are answered one after another
     in their order, and the others beside them, several at a time."""

@@ -7,7 +7,7 @@ from recallog_projections.rows import Rows
 
 
 async def apply_loaded(reading: ReadSession, rows: Rows, apply: Callable[[], None]) -> None:
-    """Call `apply`, which writes to `rows`, again until all rows are loaded that it reads."""
+    """Call `apply`, which writes to `rows`, repeatedly until all rows that it reads are loaded."""
     while True:
         try:
             apply()

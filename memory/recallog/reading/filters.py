@@ -1,6 +1,6 @@
 """Filters: conditions on the fields of a memory, written as JSON. Each is compiled into one predicate over events.
 
-An entry is judged as the event that an answer shows for it, so that a filter means the same wherever it is given.
+An entry is judged as the event that an answer shows for it, so that a filter means the same in all operations.
 """
 
 import math
@@ -216,7 +216,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _moment(text: str) -> datetime | None:
-    """The time that a text is; None for other texts, and for a time without its zone."""
+    """The time that a text states; None for other texts, and for a time without its zone."""
     if text[4:5] == "-":  # few texts are times
         with suppress(ValueError):
             return time_of(text)

@@ -34,7 +34,7 @@ class FoldsInMemory:
     """The folds of one group of views. The last few are kept: a later query folds only what is new."""
 
     def __init__(self, projector: Projector, projections: Sequence[Projection]) -> None:
-        """`projector` folds the views whose place they take."""
+        """`projector` folds the views that they replace."""
         self._projector = projector
         self._projections = projections
         self._folds: OrderedDict[tuple[int, str | None], _Fold] = OrderedDict()
@@ -63,7 +63,7 @@ class FoldsInMemory:
         try:
             async with fold.advancing:
                 await fold.projector.catch_up(fold.generation, until, progress)
-        except GenerationGone:  # the views have moved on, or it has what is erased by now: the next fold is another one
+        except GenerationGone:  # the views have advanced, or it contains what is erased now
             self._folds.pop((partition, space), None)
             raise
         return ReadSession(fold.projector.store, partition, fold.generation)

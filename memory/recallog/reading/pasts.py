@@ -1,10 +1,10 @@
 """Pasts: the views of a space as of a position or a time, folded at query time and kept for the next question.
 
-A fold goes on from the nearest past before the moment that it wants, and leaves one behind at each step of the way. To
-move through the past is then as cheap as a step, and all questions about one moment need one fold.
+A fold continues from the nearest past before its moment, and keeps a past at each step. So moving through
+the past costs one step at a time, and all questions about one moment share one fold.
 
-What is kept has not lost what is erased at present: that is found anew for each question (`time_travel.fold_onto`). A
-past that was folded with keys that are destroyed by now is dropped.
+A kept past still contains what is erased now: that is found for each question (`time_travel.fold_onto`). A
+past that was folded with keys which are now destroyed is dropped.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Line(NamedTuple):
-    """What pasts have in common of which one continues another."""
+    """The common properties of pasts that continue each other."""
 
     views: str
     space: str
@@ -49,7 +49,7 @@ class _Past:
     records: int
     """How many records of the space it has."""
     items: int
-    """What it counts as: its rows and log entries, and what even an empty one takes."""
+    """Its weight: its rows and log entries, and a fixed part for an empty one."""
 
 
 class _Kept(OrderedDict[tuple[_Line, int], _Past]):
@@ -66,7 +66,7 @@ class _Kept(OrderedDict[tuple[_Line, int], _Past]):
             items -= self.popitem(last=False)[1].items
 
     def drop_of_other_keys(self, partition: int, keys: int) -> None:
-        """Drop the pasts of a partition that were folded with keys that are destroyed by now."""
+        """Drop the pasts of a partition that were folded with keys which are now destroyed."""
         for key, past in [*self.items()]:
             if past.generation.partition == partition and past.generation.keys != keys:
                 del self[key]
@@ -87,13 +87,13 @@ class Pasts:
         self._ledger = ledger
         self._steps = _Kept(limits.PAST_ITEMS_MAX)
         self._asked = _Kept(limits.PAST_ITEMS_MAX)
-        """Moments between two steps. There are many of them, and few are asked again."""
+        """Moments between two steps. There are many, and few are requested again."""
         self._folding: WeakValueDictionary[_Line, asyncio.Lock] = WeakValueDictionary()
 
     async def travel(
         self, views: "ProjectionGroup", space: str, as_of: "AsOf | None", progress: Progress | None = None
     ) -> ReadSession:
-        """The views of `space` as of `as_of`; None: as they are now. They are only to be read, see `own_past`.
+        """The views of `space` as of `as_of`; None: as they are now. Do not change them, see `own_past`.
 
         Raises `OutOfRange` for a position past the end, and for a space that is too large.
         """

@@ -39,7 +39,7 @@ class ProjectionGroup:
     open: "Open | None" = None
     """Opens ledger and store in another process, if it can be pickled."""
     erase: "Sequence[Erase]" = ()
-    """What finds in a past of these views what is erased at present."""
+    """Finds in a past of these views what is erased now."""
 
     def catching_up(self, workers: int | None, throttle: float) -> "AbstractAsyncContextManager[ParallelCatchUp]":
         """How to catch up with so many processes (default: one for each core), and with pauses.

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 VIEWS_UNUSABLE = (StorageUnavailable, StorageCorrupt, StorageForeign, UnknownOutcome)
-"""Errors of views that cannot be read, or not be brought up to date, although the ledger may be read."""
+"""Errors of views that cannot be read or brought up to date, although the ledger can be read."""
 
 _READ_TRIES = 5
-"""How often a question is put whose views were replaced or lost meanwhile."""
+"""How often a query runs if its views are replaced or lost meanwhile."""
 
 
 class QueryRouter:
@@ -115,7 +115,7 @@ class QueryRouter:
                 if not tries_left:
                     raise await views.access.unavailable(partition, error) from error
                 # Others may have brought the views up to date: they are read again, and need not have more records than
-                # the ledger has now. So each commit of others that disturbs this question leaves fewer that can.
+                # the ledger has now. So each commit of others that disturbs this query leaves fewer that can.
                 cause = None
                 if end is None and seen is not None:
                     end = (await self._ledger.ends())[partition]
@@ -162,14 +162,14 @@ class QueryRouter:
         return first_read
 
     async def _travel(self, space: str, as_of: AsOf, views: ProjectionGroup) -> ReadSession:
-        """A past of `views`, without what is erased at present."""
+        """A past of `views`, without what is erased now."""
         partition, past = self._ledger.partition_of(space), None
         try:
             await self._check_size(space)
             present = await views.access.reading(partition, None, self._progress)
             past = await self._pasts.travel(views, space, as_of, self._progress)
             return await _without_erased(past, present, space, views)
-        except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves find out
+        except (Rebuilding, *VIEWS_UNUSABLE):  # without views, the folds themselves check this
             past = past or await self._pasts.travel(views, space, as_of, self._progress)
             present = await self._pasts.travel(views, space, None, self._progress)
             return await _without_erased(past, present, space, views)

@@ -19,12 +19,12 @@ Result = TypeVar("Result")
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 FirstRead = Callable[[Sequence[RowKey], Sequence[tuple[LogName, int]]], Awaitable[ReadResult]]
-"""Reads rows and log tails of the generation that is to be read."""
+"""Reads rows and log tails of the generation that queries read."""
 
 
 _STEADY_TRIES = 5
 _LAST_OWNER = "\U0010ffff"
-"""Greater than any owner: a scan after it goes on in the next space."""
+"""Greater than any owner: a scan after it continues in the next space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Page(Generic[Row]):
 
     @property
     def next(self) -> str | None:
-        """The key behind which the next page begins; None: there is none."""
+        """The key after which the next page begins; None: there is none."""
         return None if self.last or not self.items else self.items[-1][0]
 
     def fitted(self, size: Callable[[Row], int]) -> "Page[Row]":
-        """The page with the rows that have room in one answer; `size` is that of a row as JSON, about."""
+        """The page with the rows that fit into one answer; `size` is the approximate size of a row as JSON."""
         count = fitting(size(row) for _, row in self.items)
         return self if count == len(self.items) else Page(self.items[:count], last=False)
 
@@ -72,10 +72,10 @@ class ReadSession:
         return found
 
     async def steady(self, query: Callable[[Self], Awaitable[Result]]) -> Result:
-        """The result of `query`, all of whose reads were of one checkpoint. It reads the session that it is given.
+        """The result of `query`, which reads the session that it is given, with all reads at one checkpoint.
 
-        If the views have moved on between its reads, it runs again. After a few tries the last result is returned,
-        whose reads were of successive checkpoints: a query that takes longer than a commit must have an answer too.
+        If the views have advanced between its reads, it runs again. After a few tries the last result is returned,
+        whose reads were of successive checkpoints: a query that takes longer than a commit must also get an answer.
         """
         for _ in range(_STEADY_TRIES):
             session = replace(self, checkpoints=set())
@@ -102,7 +102,7 @@ class ReadSession:
     ) -> AsyncGenerator[tuple[StoredRow, "ComputedAtFields"], None]:
         """All rows of a table, in key order, each with the checkpoint at which it was read; with `space`, only of it.
 
-        With `after`, a space, an owner and a key, only the rows behind that address, where there need not be one.
+        With `after`, a space, an owner and a key, only the rows after that address, which need not exist.
 
         The first call to the store reads `first_items` rows, and each further call ten times as many, up to
         `limits.SCAN_ITEMS`: a caller that stops early has read few rows that it does not use. A row for which
@@ -138,7 +138,7 @@ class ReadSession:
     ) -> Page[Row]:
         """Up to `limit` rows of one owner whose keys begin with `prefix`, in order of their keys.
 
-        With `newest_first` the greatest key comes first. The page begins behind the key `after`, which need not exist.
+        With `newest_first` the greatest key comes first. The page begins after the key `after`, which need not exist.
         """
         generation = self.source if isinstance(self.source, Generation) else (await self.read()).generation
         items: list[tuple[str, Row]] = []
@@ -213,7 +213,7 @@ class Snapshot:
         return self._memories[space, agent]
 
     def time_of(self, space: str, agent: str) -> datetime | None:
-        """What time it is for `agent`, by the events that it sees; None without one. The rows are `clock.keys`."""
+        """The time for `agent`, by the events that it sees; None without one. The rows are `clock.keys`."""
         newest = clock.newer(self.row(clock.NOW, space), self.row(clock.NOW, space, agent))
         return None if newest is None else moment_of(newest.at)
 

@@ -1,4 +1,4 @@
-"""The fields with which answers about a space or an agent begin: the state, the subject, whether that is known."""
+"""The first fields of answers about a space or an agent: the state, the subject, and whether it is known."""
 
 from recallog.reading.read_session import ComputedAtFields, Snapshot
 from recallog.reading.readings import AgentReading
@@ -34,7 +34,7 @@ def own_log(space: str, agent: str) -> tuple[LogName, int]:
 
 
 async def snapshot_of(reading: AgentReading) -> Snapshot:
-    """What `of_agent` needs of the agent, and no more."""
+    """The rows and logs of the agent that `of_agent` needs."""
     space, agent = reading.space, reading.agent
     return await reading.snapshot([RowKey(settings.AGENTS.name, space, agent)], [own_log(space, agent)])
 
@@ -58,7 +58,7 @@ async def of_agent(reading: AgentReading, snapshot: Snapshot, reader: str | None
 async def _is_known(reading: AgentReading, snapshot: Snapshot) -> bool:
     """Whether any event of the space is by the agent or addressed to it.
 
-    Most agents have events in their own log; only of others, such as narrators, one more row is read.
+    Most agents have events in their own log; for others, such as narrators, one more row is read.
     """
     space, agent = reading.space, reading.agent
     if snapshot.tail(episodic.OWN, space, agent).total:

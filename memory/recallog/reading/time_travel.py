@@ -1,4 +1,4 @@
-"""Time travel: what a moment of the past is, and how what is erased at present is taken out of a past."""
+"""Time travel: what a moment of the past is, and how a past loses what is erased now."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recallog_schemas import Event
 
     Erase = Callable[[ReadSession, ReadSession, str], Awaitable[Sequence[Event]]]
-    """Finds what is erased at present and not in a past: called with the past, with the present, and with the space.
+    """Finds what is erased now but not in a past: called with the past, with the present, and with the space.
 
     Returns events that erase it, which are then folded onto the past by the projections that name their kinds."""
 

@@ -20,9 +20,9 @@ from recallog_streams.progress import Progress
 from recallog_streams.projector import Backlog, Projector
 
 _POLL_SECONDS = 0.01
-"""How often a query looks whether there are views."""
+"""How often a query checks whether there are views."""
 _HELD_SECONDS = 2.0
-"""How long queries do not wait for a lock for which one has just waited in vain."""
+"""How long queries do not wait for a lock after one has waited in vain."""
 
 
 class ViewAccess(ABC):

@@ -35,14 +35,14 @@ class RemoteAdmin:
     activity = _Called(_Admin.activity)
     """How many events were appended in each of the last minutes.
 
-    Of each partition the newest 10,000 records are counted.
+    In each partition, only the newest 10,000 records are counted.
     """
 
     verify = _Called(_Admin.verify)
     """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-    Names the records that are damaged, missing, or not those that the views were computed from, the rows that
-    differ or are damaged, and what else of the files is damaged: `repair` computes that again.
+    Names the records that are damaged, missing or changed since the views were computed, the rows
+    that differ or are damaged, and other damage of the files, which `repair` computes again.
 
     Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
     """
@@ -64,7 +64,7 @@ class RemoteAdmin:
     """
 
     scan = _Called(_Admin.scan)
-    """Look for words in everything that the memory stores, to prove that an erasure has left nothing of them.
+    """Look for words in everything that the memory stores, to prove that an erasure has removed them.
 
     It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
     and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
@@ -80,12 +80,12 @@ class RemoteAdmin:
     index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
     partitions.
 
-    Many events are folded by several processes: of a folder each has the events of some spaces, of a topic each
-    has some partitions. In a folder, projections whose rows several spaces share are folded by one, and so is the
-    index.
+    Several processes fold large ledgers: in a folder each folds the events of some spaces, on a topic
+    each folds some partitions. In a folder, projections whose rows several spaces share are folded by one, and so
+    is the index.
 
-    With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
-    another one, or an older copy: what it lacks is gone from the memory.
+    With `drop`, the live ones are deleted first, and queries wait for the new ones. The ledger may then
+    be another one or an older copy; the memory loses what that ledger lacks.
 
     Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
     `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
@@ -249,13 +249,13 @@ class Remote:
     """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
 
     publish = _Called(_Memory.publish)
-    """Write one event, and answer its position once it is durable.
+    """Write one event, and return its position once it is durable.
 
     Repeating the call is safe if the event has an id. See `publish_many`.
     """
 
     publish_many = _Called(_Memory.publish_many)
-    """Write events in order, all or none, and answer their positions once they are durable.
+    """Write events in order, all or none, and return their positions once they are durable.
 
     An event whose id exists already in its space is not written again; its first position is returned. The first
     event counts, with its time: `at` is not compared.
@@ -267,27 +267,27 @@ class Remote:
     """
 
     start_session = _Called(_Memory.start_session)
-    """Say that a session of an agent begins, by an event `session.started`."""
+    """Start a session of an agent, by an event `session.started`."""
 
     end_session = _Called(_Memory.end_session)
-    """Say that a session of an agent ends, and what came of it, by an event `session.ended`.
+    """End a session of an agent with its outcome, by an event `session.ended`.
 
-    What the agent marked in its working memory and in the scratchpad of the session then becomes entries, and so
-    does that of the agents in `audience`, once a reactor runs.
+    What the agent marked in its working memory and in the scratchpad of the session then becomes entries once
+    a reactor runs; the same applies to the agents in `audience`.
     """
 
     configure_agent = _Called(_Memory.configure_agent)
-    """Change settings of an agent, by an event `agent.configured`, and answer all its settings.
+    """Change settings of an agent, by an event `agent.configured`, and return all its settings.
 
-    A setting that is not given keeps its value. One with fields of its own is a JSON object, which replaces the
-    former one as a whole. In Python and over HTTP null takes a setting back to its default.
+    A setting that is not given keeps its value. A setting with fields is a JSON object, which replaces
+    the former one as a whole. In Python and over HTTP, null resets a setting to its default.
     """
 
     configure_space = _Called(_Memory.configure_space)
-    """Change settings of a space, by an event `space.configured`, and answer all its settings.
+    """Change settings of a space, by an event `space.configured`, and return all its settings.
 
-    A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and over
-    HTTP null takes a setting back to its default. What was published before keeps its readers and its text.
+    A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and
+    over HTTP, null resets a setting to its default. Earlier events keep their readers and their text.
 
     Raises `Refused` if the space would declare more than 64 kinds; nothing has changed then.
     """
@@ -296,12 +296,12 @@ class Remote:
     """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
     beliefs, compactions, lines of daily logs.
 
-    The events stay in the ledger with their times and positions, and nobody can read what they contained: their key
-    is destroyed. Views and index are built again, in which timelines show `[erased]` in their place, and which this
-    call waits for. With `dry_run` nothing is erased, and the answer says what would be. Repeating the call after an
-    interruption is safe; once all is erased, it answers 0.
+    The events stay in the ledger with their times and positions, but nobody can read their content: their
+    key is destroyed. This call waits until views and index are built again; timelines then show `[erased]`
+    in their place. With `dry_run`, nothing is erased, and the answer says what would be. Repeating the call after
+    an interruption is safe; once all is erased, it answers 0.
 
-    Events that are not sealed cannot be erased. The answer counts them, and says what can be done.
+    Events that are not sealed cannot be erased. The answer counts them and gives advice.
 
     Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
     """
@@ -309,8 +309,8 @@ class Remote:
     react = _Called(_Memory.react)
     """Answer the triggers that are due now, in one space or in all, each once.
 
-    A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
-    `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
+    A reflection is answered by an `agent.reflected` event or, if the reflector fails after its retries, by
+    `reflection.failed`, so that the memory continues. A turn of an agent that is set to `extract_facts` is answered
     by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
     the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
     triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
@@ -343,18 +343,18 @@ class Remote:
     """
 
     history = _Called(_Memory.history)
-    """A page of all events of a space, those without readers and bookkeeping included, oldest first; the first page
-    has the newest ones.
+    """A page of all events of a space, including bookkeeping and events without readers, oldest first; the first
+    page has the newest ones.
 
-    `before` takes the `older` of a page and selects the page before it. A page is searched in 5,000 records of the
-    ledger: if few of them are wanted, it has fewer events, or none, and an `older`.
+    `before` takes the `older` of a page and selects the page before it. A page searches 5,000 records of the
+    ledger: if few of them match, it has fewer events, or none, and an `older`.
     """
 
     lineage = _Called(_Memory.lineage)
     """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
-    and live entries that name it as theirs.
+    and live entries that name it as a source.
 
-    Of what was made from it, the answer has the events that the views retain.
+    Of these, the answer has the events that the views retain.
     """
 
     diff = _Called(_Memory.diff)
@@ -374,14 +374,14 @@ class Remote:
     """
 
     recall = _Called(_Memory.recall)
-    """The memories of an agent that best answer a question, best first, each with its score explained.
+    """The memories of an agent that best answer a question, best first, each with an explained score.
 
     These are events and entries that the agent may see; an entry is shown in its present form, as a
     `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
     from the views: a record that was just published is found by its words. While the index is off, starting, down
     or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
-    off, `degraded` of the answer says why. Of an entry and what it was made from, the better one is a hit, and its
-    `also` names the other.
+    off, `degraded` of the answer says why. If an entry and its source both match, only the better one is a hit,
+    and its `also` names the other.
 
     With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
     preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
@@ -389,7 +389,7 @@ class Remote:
     """
 
     search = _Called(_Memory.search)
-    """Find memories as `recall` does, and answer ids, previews and the size of each text in tokens.
+    """Find memories as `recall` does, and return ids, previews and the size of each text in tokens.
 
     `around` shows the neighbours of a hit, and `entries` whole events.
     """
@@ -414,8 +414,8 @@ class Remote:
     """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
     agent.
 
-    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
-    process have failed. What other processes have tried is not known here.
+    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
+    this process have failed. Attempts of other processes are not known here.
     """
 
     spaces = _Called(_Memory.spaces)
@@ -428,7 +428,7 @@ class Remote:
     """A page of the sessions of a space with their counts, the one with the newest event first."""
 
     resume = _Called(_Memory.resume)
-    """Where a space stopped, for a program that goes on after a restart: last session, turn, next turn.
+    """Where a space stopped, for a program that continues after a restart: last session, turn, next turn.
 
     The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
     memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
@@ -445,7 +445,7 @@ class Remote:
     """
 
     catalogue = _Called(_Memory.catalogue)
-    """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
+    """All kinds: those of the catalogue, then a page of the kinds that spaces declare, by space and name."""
 
     @property
     def admin(self) -> RemoteAdmin:

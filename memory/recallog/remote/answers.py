@@ -19,7 +19,7 @@ from recallog_schemas.errors import (
 
 PROBLEM = "application/problem+json"
 _ABOUT_ANSWER = frozenset({"type", "title", "status", "detail", "retryable"})
-"""Members of a problem document that are no fields of the error."""
+"""Members of a problem document that are not fields of the error."""
 _GATEWAY = frozenset({502, 503, 504})
 """What a proxy answers if it has no answer of the server."""
 _TEXT_CHARS = 200
@@ -40,7 +40,7 @@ class Failure:
 
 def lost(where: str, reason: str, *, read_only: bool) -> Failure:
     """The failure of a request that was sent, without an answer of the server."""
-    message = f"no answer of {where}: {reason}"
+    message = f"no answer from {where}: {reason}"
     if read_only:
         return Failure(StorageUnavailable(f"{message}. Try again"))
     return Failure(UnknownOutcome(f"{message}. It may be done: a call with the same ids can be repeated"))

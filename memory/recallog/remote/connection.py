@@ -247,9 +247,7 @@ class Connection(Host):
             job.problem = None  # the server has started again, or it is another one: it does not know the job
         if job.problem is not None:
             raise answers.error_of(job.problem)
-        raise UnknownOutcome(
-            f"the server has ended while it worked on {job.operation}, or another one answers now; call it again"
-        )
+        raise UnknownOutcome(f"the server ended during {job.operation}, or another one answers now; call it again")
 
 
 class _Job(msgspec.Struct):
@@ -271,7 +269,7 @@ def _job(data: bytes) -> _Job:
     try:
         return _jobs.decode(data)
     except msgspec.MsgspecError as error:
-        raise StorageError(f"the server's answer is no job: {error}. Install the version of the server") from None
+        raise StorageError(f"the server's answer is not a job: {error}. Install the version of the server") from None
 
 
 @cache
@@ -298,7 +296,7 @@ def _checked_url(url: str) -> str:
     except (httpx.InvalidURL, TypeError) as error:
         raise InvalidArgument(f"url: {error}", path="url", rule="url") from None
     if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo or parsed.query or parsed.fragment:
-        message = "url: should be that of a server, for example http://127.0.0.1:8765; the key is another argument"
+        message = "url: should be the URL of a server, for example http://127.0.0.1:8765; the key is another argument"
         raise InvalidArgument(message, path="url", rule="url")
     return str(parsed).rstrip("/")
 

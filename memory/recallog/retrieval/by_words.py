@@ -122,7 +122,7 @@ def scores(
     searched: Sequence[str],
     idf: Mapping[str, float] | None,
 ) -> tuple[dict[int, float], Mapping[str, float]]:
-    """By offset: the BM25 scores of those of `texts` that have a term of `searched`; and the idf of the terms.
+    """By offset: the BM25 scores of the `texts` that have a term of `searched`; and the idf of the terms.
 
     It is `idf` or, if that is None, the idf among the texts.
     """

@@ -49,7 +49,7 @@ class FedIndex:
         """Their spaces and offsets."""
         self._locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recallog-memory-index")
-        """Of its methods that are no coroutines: a call goes on when the query that made it is cancelled, and the next
+        """For methods that are not coroutines: a call continues when its query is cancelled, and the next
         one waits for it."""
 
     async def ranked(self, space: str, memories: Sequence[RememberedEvent], query: str) -> list[int]:

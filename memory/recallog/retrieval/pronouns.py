@@ -120,7 +120,7 @@ HINDI = Pronouns(
     first_subjects=r"(?<!\S)(?:मैं|मैंने|मेरा|मेरी|मेरे|मुझे)(?!\S)",
     second_subjects=r"(?<!\S)(?:तुम|तुमने|तूने|आप|आपने|तुम्हारा|तुम्हारी|आपका|आपकी|आपके)(?!\S)",
     whole_words=False,
-)  # vowel signs are no letters to `\b`
+)  # vowel signs are not letters to `\b`
 
 LANGUAGES = (
     ENGLISH, SPANISH, FRENCH, GERMAN, PORTUGUESE, ITALIAN, DUTCH, RUSSIAN, CHINESE, JAPANESE, KOREAN, HINDI,

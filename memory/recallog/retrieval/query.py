@@ -141,7 +141,7 @@ class RecallQuery:
         return [replace(wanted, kinds_except=[*self.apart, *self.hidden]), texts] if with_events else [texts]
 
     def wants(self, candidate: Candidate) -> bool:
-        """Whether a visible memory passes the filters, but for those of tiers and fields. Memories that do not still
+        """Whether a visible memory passes the filters, except those of tiers and fields. Memories that do not still
         count as neighbours."""
         return (
             (self.kinds is None or candidate.kind in self.kinds)

@@ -148,7 +148,7 @@ class CandidateSource:
     async def newer(self, asked: Asked, known: Collection[int]) -> Sequence[Any]:
         """The texts that the index does not have as they are, or were then: their words are compared.
 
-        `known` are the offsets of those that it has.
+        `known` are the offsets that it has.
         """
         return ()
 
@@ -157,7 +157,7 @@ class CandidateSource:
         return Found(idf=idf)
 
     async def in_tiers(self, asked: Asked, texts: Sequence[Any]) -> Collection[int]:
-        """The offsets of those of its texts that are in one of the tiers of the query."""
+        """The offsets of its texts that are in one of the tiers of the query."""
         return ()
 
     def shown(self, text: Any) -> Shown:
@@ -167,7 +167,7 @@ class CandidateSource:
     async def mark(
         self, reading: AgentReading, query: RecallQuery, hits: Sequence[RecallHit], texts: Mapping[int, Any]
     ) -> Sequence[RecallHit]:
-        """`hits`, best first, with what is to be said about those that show its `texts`, which are by offset."""
+        """`hits`, best first, with notes about hits that show its `texts`, which are by offset."""
         return hits
 
     async def recall(self, reading: AgentReading, query: RecallQuery) -> RecallView:

@@ -29,7 +29,7 @@ def structure(
     `scale` is the factor of all terms that are not shares of other scores.
     """
     turns = _turns_around(candidates)
-    # A long text speaks for itself: what stands around it adds to it in proportion to its brevity.
+    # A long text speaks for itself: the shorter a text, the more its surroundings add to it.
     shares = 1 / passages(candidates)
     scores = np.append(np.maximum(own - weights.floor * own.max(), 0.0), 0.0)
     terms = {"neighbours": shares * _neighbours(scores, turns, weights)}
@@ -66,7 +66,7 @@ def _named(candidates: Sequence[Candidate], query: RankingQuery, weights: Rankin
 
 def _turns_around(candidates: Sequence[Candidate]) -> NDArray[np.int64]:
     """(candidates, 2 * REACH + 1): for each candidate, the list indexes of the turns of its session from `REACH` before
-    it to `REACH` after it, itself in the middle; `len(candidates)` for a turn that is no candidate."""
+    it to `REACH` after it, itself in the middle; `len(candidates)` for a turn that is not a candidate."""
     sessions: dict[str, int] = {}
     numbered = [sessions.setdefault(each.session, len(sessions)) << _ORDINAL_BITS for each in candidates]
     keys = np.array(numbered, np.int64) + np.array([each.ordinal for each in candidates], np.int64)
@@ -79,7 +79,7 @@ def _turns_around(candidates: Sequence[Candidate]) -> NDArray[np.int64]:
 def _neighbours(scores: NDArray[np.float64], turns: NDArray[np.int64], weights: RankingWeights) -> NDArray[np.float64]:
     """The scores of the turns around each candidate: at each distance the better one, less with each step away.
 
-    `scores` has one more row, for turns that are no candidates.
+    `scores` has one more row, for turns that are not candidates.
     """
     total = np.zeros(len(turns))
     for step in range(1, weights.reach + 1):

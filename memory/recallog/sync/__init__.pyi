@@ -58,14 +58,14 @@ class _AdminShared:
     activity = _Called(_Admin.activity)
     """How many events were appended in each of the last minutes.
 
-    Of each partition the newest 10,000 records are counted.
+    In each partition, only the newest 10,000 records are counted.
     """
 
     verify = _Called(_Admin.verify)
     """Compare the ledger with its hash chain, and every row of every view with a fresh fold of the ledger.
 
-    Names the records that are damaged, missing, or not those that the views were computed from, the rows that
-    differ or are damaged, and what else of the files is damaged: `repair` computes that again.
+    Names the records that are damaged, missing or changed since the views were computed, the rows
+    that differ or are damaged, and other damage of the files, which `repair` computes again.
 
     Raises `OutOfRange` if the ledger ends before the position of one of `digests`.
     """
@@ -87,7 +87,7 @@ class _AdminShared:
     """
 
     scan = _Called(_Admin.scan)
-    """Look for words in everything that the memory stores, to prove that an erasure has left nothing of them.
+    """Look for words in everything that the memory stores, to prove that an erasure has removed them.
 
     It reads each file of the folder, or all keys in Redis, its files on this machine, and the records of the topic;
     and the points of the index. It looks for each marker in UTF-8, UTF-16, base64 and JSON, as it is, normalised,
@@ -103,12 +103,12 @@ class _AdminShared:
     index reuses the vectors of unchanged texts. On a cluster several processes may run it at once and share the
     partitions.
 
-    Many events are folded by several processes: of a folder each has the events of some spaces, of a topic each
-    has some partitions. In a folder, projections whose rows several spaces share are folded by one, and so is the
-    index.
+    Several processes fold large ledgers: in a folder each folds the events of some spaces, on a topic
+    each folds some partitions. In a folder, projections whose rows several spaces share are folded by one, and so
+    is the index.
 
-    With `drop`, the live ones are deleted before, and questions wait for the new ones. The ledger may then be
-    another one, or an older copy: what it lacks is gone from the memory.
+    With `drop`, the live ones are deleted first, and queries wait for the new ones. The ledger may then
+    be another one or an older copy; the memory loses what that ledger lacks.
 
     Raises `NewDeadLetters`, unless `accept`, if the new generation lacks records that the live one has, and
     `LedgerMismatch`, unless `drop`, if the ledger lacks records that the live one has processed.
@@ -163,7 +163,7 @@ class Admin(_AdminShared):
         """Raise an error if the memory cannot answer now: the ledger cannot be read or loses events, or, where workers
         maintain the views, those of a partition cannot be read by this version. The error names the partitions.
 
-        It costs the same whatever the memory contains.
+        Its cost does not depend on the size of the memory.
         """
 
     def partition_of(self, space: str) -> int:
@@ -178,8 +178,8 @@ class Admin(_AdminShared):
     ) -> Iterator[Batch]:
         """Raw records of the ledger in batches, from `start` up to but not including `until`, or to its present end.
 
-        If `start` or `space` names a partition, only of that one, which must be that of `until`; otherwise of all, one
-        after the other.
+        If `start` or `space` names a partition, only records of that partition, which must be the partition of `until`;
+        otherwise records of all partitions, one after the other.
         """
 
     def known_positions(self, events: Sequence[Event | Mapping[str, Any]]) -> dict[tuple[str, str], Position]:
@@ -196,9 +196,9 @@ class Admin(_AdminShared):
         """
 
     def scrub_event(self, event: Event) -> tuple[Event, Mapping[str, int]]:
-        """The event as it is written, and how many secrets and personal data are replaced in it, by their sort.
+        """The event as it would be written, and how many secrets and personal data the setting
 
-        They are those of the setting `scrub`.
+        `scrub` replaces in it, by their sort.
         """
 
 
@@ -210,18 +210,18 @@ class Consensus:
     """What agents agreed on, and their dissents: `memory.consensus`.
 
     Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
-    those with the same words, in any order and case, are one topic.
+    topics with the same words, in any order and case, are one topic.
     """
 
     record = _Called(_Consensus.record)
-    """Record what a debate concluded, and answer it once the views have it.
+    """Record the conclusion of a debate, and return the consensus once the views have it.
 
     Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
     more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
     `supersedes` at the same moment, this one is recorded without that link.
 
-    Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
-    not see this one; nothing has changed then.
+    Raises `Refused` if the agent sees no such consensus, if it is already superseded, or if some agents that see
+    it would not see this one; nothing has changed then.
     """
 
     dissent = _Called(_Consensus.dissent)
@@ -231,14 +231,14 @@ class Consensus:
     """
 
     supersede = _Called(_Consensus.supersede)
-    """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
+    """Let a consensus replace another one, and return the replaced one. Both stay, linked both ways.
 
-    Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
-    who see the one do not see the other; nothing has changed then.
+    Raises `Refused` if the agent does not see both, if one of them is already superseded, or if some agents
+    that see the first do not see the second; nothing has changed then.
     """
 
     find_similar = _Called(_Consensus.find_similar)
-    """The consensuses that an agent may see on similar topics, the most similar ones first.
+    """The consensuses that an agent may see on similar topics, most similar first.
 
     The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
     with the same words. Superseded ones are found too: `superseded_by` names their successors.
@@ -251,9 +251,9 @@ class Consensus:
     """
 
     dissents = _Called(_Consensus.dissents)
-    """The dissents on a topic that an agent may see, those with the highest confidence first.
+    """The dissents on a topic that an agent may see, highest confidence first.
 
-    These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
+    These are the dissents that name the topic, or a consensus on it which the agent may see.
     """
 
 
@@ -266,7 +266,7 @@ class Items:
     """
 
     put = _Called(_Items.put)
-    """Give an item a value, whether it exists or not, and answer the item once the views have it.
+    """Set the value of an item, whether it exists or not, and return the item once the views have it.
 
     Raises `Conflict` and `Refused`; nothing has changed then.
     """
@@ -275,7 +275,7 @@ class Items:
     """The item under a key, with its version."""
 
     append = _Called(_Items.append)
-    """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+    """Add a text to the end of an item's text, or to a queue; creates the item if there is none.
 
     Raises `Conflict` and `Refused`; nothing has changed then.
     """
@@ -289,14 +289,14 @@ class Items:
     delete = _Called(_Items.delete)
     """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
 
-    The ledger still has its values, and so has the past of the views. With `erase` nobody can read them any more,
+    The ledger and past views keep its values. With `erase`, they become unreadable everywhere,
     see `Memory.erase`.
 
     Raises `Conflict`; nothing has changed then.
     """
 
     list = _Called(_Items.list)
-    """A page of the items of an agent, of all or of those in a namespace and below it.
+    """A page of the items of an agent, of all, or in a namespace and below it.
 
     `cursor` takes the `next` of a page and selects the page after it.
     """
@@ -312,49 +312,49 @@ class Conversation:
     """
 
     add = _Called(_Conversation.add)
-    """Add messages to a conversation. What it has already is not added again.
+    """Add messages to a conversation. Messages that it already has are not added again.
 
     A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
     alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
-    history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
-    are always new, also where they repeat what was said before.
+    history each time, or only the newest messages, and may repeat a call. With `continues`, messages
+    without an id are always new, even if they repeat earlier ones.
 
     Raises `EventTooLarge` for a message of more than 16 MiB.
     """
 
     messages = _Called(_Conversation.messages)
-    """The messages of a conversation as they were added: what a model can be sent.
+    """The messages of a conversation as they were added, ready to be sent to a model.
 
-    Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
-    ingested with the session is a message too: what a user and the agent said, and calls of tools.
+    If it was compacted, a system message with the summary replaces its beginning. Published and ingested
+    events of the session are messages too: what a user and the agent said, and calls of tools.
     """
 
     compact = _Called(_Conversation.compact)
     """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
     than `max_chars` characters, and more than `keep` messages.
 
-    Only messages since the last compaction count. `RECALLOG_MODEL` names what writes the summary: by default
-    the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
+    Only messages since the last compaction count. By default, the summary quotes the last 12 of the
+    replaced messages. If `RECALLOG_MODEL` names a model, the messages are sent to it; if it fails,
     they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
     """
 
     remove = _Called(_Conversation.remove)
-    """Take messages out of a conversation, by the ids of their events or their own.
+    """Remove messages from a conversation, by the ids of their events or their own.
 
-    They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-    of them, nothing is written. With `erase` nobody can read them any more, see `Memory.erase`.
+    They stay in the ledger, and other queries find them. If the conversation has none of them,
+    nothing is written. With `erase`, they become unreadable everywhere, see `Memory.erase`.
     """
 
     pop = _Called(_Conversation.pop)
-    """Take the newest messages out of a conversation, and answer them. With `erase` as `remove`."""
+    """Remove the newest messages from a conversation, and return them. `erase` works as in `remove`."""
 
     clear = _Called(_Conversation.clear)
-    """Take all messages out of a conversation, its summary and what that stands for too, and answer them. With
-    `erase` as `remove`.
+    """Remove all messages from a conversation, including its summary and the summarised messages, and return them.
+    `erase` works as in `remove`.
     """
 
     end_turn = _Called(_Conversation.end_turn)
-    """Say that an agent has finished its turn of a session, by an event `turn.ended`.
+    """End a turn of an agent in a session, by an event `turn.ended`.
 
     Reactors then draw facts from the turn, if the agent is set to `extract_facts`, and write its daily log.
     """
@@ -498,20 +498,20 @@ class LongTerm:
     """
 
     extract_facts = _Called(_LongTerm.extract_facts)
-    """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
+    """Draw the facts from a text, and retain each as an entry of the agent, who is the speaker.
 
-    `RECALLOG_MODEL` names what draws them: by default a rule for English and Chinese, else a model, to which
-    the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
+    By default a rule for English and Chinese draws them; if `RECALLOG_MODEL` names a model,
+    the text is sent to it. If it fails, nothing is retained, and `failed` of the answer says why. With
     `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
 
     Raises `ModelMisconfigured`.
     """
 
     reflect = _Called(_LongTerm.reflect)
-    """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
+    """Answer a question from the 10 best-matching facts and experiences that an agent may read.
 
-    `RECALLOG_MODEL` names what answers: by default their first sentences are quoted, else a model is asked,
-    to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+    By default the answer quotes their first sentences; if `RECALLOG_MODEL` names a model,
+    they are sent to it. If none matches, the answer is "No memories to reflect on." Nothing is written unless
     `store` keeps the answer as an insight that is made from them.
 
     Raises `ModelFailed`, and `ModelMisconfigured`.
@@ -527,7 +527,8 @@ class LongTerm:
     """
 
     about = _Called(_LongTerm.about)
-    """The entries that name an entity and that an agent may read, newest first, and what they name besides it.
+    """The entries that name an entity and that an agent may read, newest first, and the other entities that they
+    name.
 
     The views retain the newest 256 entries of each entity, and its 64 strongest links.
     """
@@ -552,8 +553,8 @@ class Working:
     append = _Called(_Working.append)
     """Add a text to the end of a block, or with `session` of a key of its scratchpad; without one it begins one.
 
-    Raises `Conflict`, and `Refused` for a content that is no text, and for one block or key too many; nothing has
-    changed then.
+    Raises `Conflict`, and `Refused` if the content is not a text or there are too many blocks or keys; nothing
+    has changed then.
     """
 
     get = _Called(_Working.get)
@@ -638,9 +639,9 @@ class Workspace(_WorkspaceShared):
     ) -> WorkspaceExport:
         """Write the documents of an agent's workspace to a folder of this machine, byte by byte as they are.
 
-        Left out, and named in the answer, are documents whose key is no safe path below the folder, whose value is no
-        text, and those whose file has changed since the folder was last imported or exported, unless `overwrite` is
-        set. A file without a document stays.
+        Left out, and named in the answer, are documents whose key is not a safe path below the folder, whose value
+        is not a text, and those whose file has changed since the folder was last imported or exported, unless
+        `overwrite` is set. A file without a document stays.
 
         Raises `InvalidArgument` if the folder is a file.
         """
@@ -784,13 +785,13 @@ class _MemoryShared:
     """The newest 64 beliefs of an agent, oldest first, each with the events that it is based on."""
 
     publish = _Called(_Memory.publish)
-    """Write one event, and answer its position once it is durable.
+    """Write one event, and return its position once it is durable.
 
     Repeating the call is safe if the event has an id. See `publish_many`.
     """
 
     publish_many = _Called(_Memory.publish_many)
-    """Write events in order, all or none, and answer their positions once they are durable.
+    """Write events in order, all or none, and return their positions once they are durable.
 
     An event whose id exists already in its space is not written again; its first position is returned. The first
     event counts, with its time: `at` is not compared.
@@ -802,27 +803,27 @@ class _MemoryShared:
     """
 
     start_session = _Called(_Memory.start_session)
-    """Say that a session of an agent begins, by an event `session.started`."""
+    """Start a session of an agent, by an event `session.started`."""
 
     end_session = _Called(_Memory.end_session)
-    """Say that a session of an agent ends, and what came of it, by an event `session.ended`.
+    """End a session of an agent with its outcome, by an event `session.ended`.
 
-    What the agent marked in its working memory and in the scratchpad of the session then becomes entries, and so
-    does that of the agents in `audience`, once a reactor runs.
+    What the agent marked in its working memory and in the scratchpad of the session then becomes entries once
+    a reactor runs; the same applies to the agents in `audience`.
     """
 
     configure_agent = _Called(_Memory.configure_agent)
-    """Change settings of an agent, by an event `agent.configured`, and answer all its settings.
+    """Change settings of an agent, by an event `agent.configured`, and return all its settings.
 
-    A setting that is not given keeps its value. One with fields of its own is a JSON object, which replaces the
-    former one as a whole. In Python and over HTTP null takes a setting back to its default.
+    A setting that is not given keeps its value. A setting with fields is a JSON object, which replaces
+    the former one as a whole. In Python and over HTTP, null resets a setting to its default.
     """
 
     configure_space = _Called(_Memory.configure_space)
-    """Change settings of a space, by an event `space.configured`, and answer all its settings.
+    """Change settings of a space, by an event `space.configured`, and return all its settings.
 
-    A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and over
-    HTTP null takes a setting back to its default. What was published before keeps its readers and its text.
+    A setting that is not given keeps its value. `kinds` changes the declarations that it names. In Python and
+    over HTTP, null resets a setting to its default. Earlier events keep their readers and their text.
 
     Raises `Refused` if the space would declare more than 64 kinds; nothing has changed then.
     """
@@ -831,12 +832,12 @@ class _MemoryShared:
     """Erase all that is about a person, one entry, or a whole space, and what was made from it: facts, summaries,
     beliefs, compactions, lines of daily logs.
 
-    The events stay in the ledger with their times and positions, and nobody can read what they contained: their key
-    is destroyed. Views and index are built again, in which timelines show `[erased]` in their place, and which this
-    call waits for. With `dry_run` nothing is erased, and the answer says what would be. Repeating the call after an
-    interruption is safe; once all is erased, it answers 0.
+    The events stay in the ledger with their times and positions, but nobody can read their content: their
+    key is destroyed. This call waits until views and index are built again; timelines then show `[erased]`
+    in their place. With `dry_run`, nothing is erased, and the answer says what would be. Repeating the call after
+    an interruption is safe; once all is erased, it answers 0.
 
-    Events that are not sealed cannot be erased. The answer counts them, and says what can be done.
+    Events that are not sealed cannot be erased. The answer counts them and gives advice.
 
     Raises `ViewsBehind` if no worker of a cluster builds the views again: the keys are destroyed then.
     """
@@ -844,8 +845,8 @@ class _MemoryShared:
     react = _Called(_Memory.react)
     """Answer the triggers that are due now, in one space or in all, each once.
 
-    A reflection is answered by an `agent.reflected` event or, where the reflector fails after its retries, by
-    `reflection.failed`, so that the memory goes on. A turn of an agent that is set to `extract_facts` is answered
+    A reflection is answered by an `agent.reflected` event or, if the reflector fails after its retries, by
+    `reflection.failed`, so that the memory continues. A turn of an agent that is set to `extract_facts` is answered
     by the facts that the extractor draws from it, and any other trigger by events that follow from it by a rule,
     the lines of daily logs last; they are closed by `reaction.done` or `reaction.failed`. The next call answers
     triggers that fall due because of these answers. Agents that only see each other's reflections would never stop:
@@ -878,18 +879,18 @@ class _MemoryShared:
     """
 
     history = _Called(_Memory.history)
-    """A page of all events of a space, those without readers and bookkeeping included, oldest first; the first page
-    has the newest ones.
+    """A page of all events of a space, including bookkeeping and events without readers, oldest first; the first
+    page has the newest ones.
 
-    `before` takes the `older` of a page and selects the page before it. A page is searched in 5,000 records of the
-    ledger: if few of them are wanted, it has fewer events, or none, and an `older`.
+    `before` takes the `older` of a page and selects the page before it. A page searches 5,000 records of the
+    ledger: if few of them match, it has fewer events, or none, and an `older`.
     """
 
     lineage = _Called(_Memory.lineage)
     """What an event or entry was made from, and what was made from it: its cause and its sources, and the events
-    and live entries that name it as theirs.
+    and live entries that name it as a source.
 
-    Of what was made from it, the answer has the events that the views retain.
+    Of these, the answer has the events that the views retain.
     """
 
     diff = _Called(_Memory.diff)
@@ -909,14 +910,14 @@ class _MemoryShared:
     """
 
     recall = _Called(_Memory.recall)
-    """The memories of an agent that best answer a question, best first, each with its score explained.
+    """The memories of an agent that best answer a question, best first, each with an explained score.
 
     These are events and entries that the agent may see; an entry is shown in its present form, as a
     `memory.retained` event. Candidates come from the index and, for records that the index has not processed yet,
     from the views: a record that was just published is found by its words. While the index is off, starting, down
     or being built, only words are compared, over the newest 2,000 events and 1,000 entries; unless the index is
-    off, `degraded` of the answer says why. Of an entry and what it was made from, the better one is a hit, and its
-    `also` names the other.
+    off, `degraded` of the answer says why. If an entry and its source both match, only the better one is a hit,
+    and its `also` names the other.
 
     With a `preset` only entries are ranked, by reciprocal ranks (k = 60), and `channels` chooses among those of the
     preset. `four_channel`: meaning, words, entities that the query names or that are linked to them, and age, use
@@ -924,7 +925,7 @@ class _MemoryShared:
     """
 
     search = _Called(_Memory.search)
-    """Find memories as `recall` does, and answer ids, previews and the size of each text in tokens.
+    """Find memories as `recall` does, and return ids, previews and the size of each text in tokens.
 
     `around` shows the neighbours of a hit, and `entries` whole events.
     """
@@ -949,8 +950,8 @@ class _MemoryShared:
     """A page of the triggers that are due in one space, in all spaces of one partition, or in all, by space and
     agent.
 
-    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or tries of this
-    process have failed. What other processes have tried is not known here.
+    `why` says why one is not answered: no reactor answers its kind, a model is misconfigured, or attempts of
+    this process have failed. Attempts of other processes are not known here.
     """
 
     spaces = _Called(_Memory.spaces)
@@ -963,7 +964,7 @@ class _MemoryShared:
     """A page of the sessions of a space with their counts, the one with the newest event first."""
 
     resume = _Called(_Memory.resume)
-    """Where a space stopped, for a program that goes on after a restart: last session, turn, next turn.
+    """Where a space stopped, for a program that continues after a restart: last session, turn, next turn.
 
     The session is that of the newest memory that has one. The turn is the highest in that session, or in all if no
     memory has a session. With `agent` only what this agent may see counts, of the newest 2,000 of its own and of
@@ -980,7 +981,7 @@ class _MemoryShared:
     """
 
     catalogue = _Called(_Memory.catalogue)
-    """All kinds: those of the catalogue, then a page of those that spaces declare, by space and name."""
+    """All kinds: those of the catalogue, then a page of the kinds that spaces declare, by space and name."""
 
     @property
     def consensus(self) -> Consensus:
@@ -1048,8 +1049,8 @@ class Memory(_MemoryShared):
         models: Sequence[Model] | None = None,
         count_accesses: bool = True,
     ) -> None:
-        """A memory of built components, for example of `recallog.composition.assemble`, or of those that a function
-        builds when they are first needed.
+        """A memory of built components, for example of `recallog.composition.assemble`, or of a function that
+        builds them when they are first needed.
 
         Without `count_accesses` queries publish no counts of the entries that they show. The other arguments are those
         of `open`. The memory closes the components when it is closed.
@@ -1087,16 +1088,16 @@ class Memory(_MemoryShared):
         With a list, also an empty one, or True, and inside `with`, triggers that fall due are answered in the
         background; otherwise `react` answers them.
 
-        `chat_model` is what reflects, draws facts, summarises and answers; default: the model that `RECALLOG_MODEL`
-        names, else rules do, offline. For one purpose alone, or for a rule of your own, there are `reflector` (writes
+        `chat_model` reflects, draws facts, summarises and answers; the default is the model that `RECALLOG_MODEL`
+        names, or else rules, offline. For a single purpose, or for a rule of your own, there are `reflector` (writes
         beliefs), `extractor` (draws facts from turns, and for `long_term.extract_facts`), `synthesizer` (answers
         `long_term.reflect`) and `summarizer` (writes the summaries of conversations). The memory closes all of them
         when it is closed. `reranker` scores the best hits of `recall` again, each together
         with the query; there is none by default.
 
-        `embedder` computes the vectors of the semantic index, which this process then builds and asks: no other one has
-        the embedder. `index` measures the relevance of events to the query of `salient` and of a prompt's memory; what
-        `recall` finds does not depend on it. The memory closes the embedder when it is closed.
+        `embedder` computes the vectors of the semantic index, which this process then builds and queries, because no
+        other process has the embedder. `index` measures the relevance of events to the query of `salient` and of a
+        prompt's memory; `recall` does not use it. The memory closes the embedder when it is closed.
 
         `count_tokens` counts the tokens of a text for the budget of a prompt, for example those of your model's
         tokenizer; by default they are estimated.
@@ -1137,7 +1138,7 @@ class Memory(_MemoryShared):
         """
 
     def answer_due(self, space: str, agent: str, trigger: str) -> Reaction | None:
-        """Answer one trigger, as the agents of a cluster do; None if it is not due any more, or stays due.
+        """Answer one trigger, as the agents of a cluster do; None if it is no longer due, or stays due.
 
         It stays due if no reactor answers triggers of its kind, if its reactor leaves it, and if this raises an error,
         such as `ModelMisconfigured` and those of storage.
@@ -1147,8 +1148,8 @@ class Memory(_MemoryShared):
         """The reactor that answers triggers of a kind; None if there is none."""
 
     def tick(self, now: datetime | str) -> int:
-        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event has
-        happened since, and answer their number. A space without events for 30 days is left alone.
+        """Write `clock.ticked` at the time `now` to each space in which work has fallen due by then and no event
+        has happened since. Returns the number of spaces. A space without events for 30 days gets none.
         """
 
     def catch_up(self, *, own: bool = True, partition: int | None = None) -> None:
@@ -1164,7 +1165,7 @@ class Memory(_MemoryShared):
         *,
         partition: int | None = None,
     ) -> None:
-        """Wait until the index has processed all that the ledger holds now, in one partition or in all.
+        """Wait until the index has processed everything that the ledger holds now, in one partition or in all.
 
         Returns at once if the index is off. Raises `ViewsBehind` if it makes no progress for a minute, and
         `IndexUnavailable`.

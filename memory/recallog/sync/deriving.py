@@ -15,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 MODULE = "recallog.sync"
 _PROGRESS = "progress"
-"""A callback that `Memory.open` takes, which is no operation and marks none."""
+"""A callback that `Memory.open` takes, which does not declare an operation."""
 
 
 class SyncFacade:

@@ -65,7 +65,7 @@ class TokenVectors:
 def passages_of(document: Document) -> list[Passage]:
     """The passages to embed for a document: each begins with the author, the first one also with `before`.
 
-    Those of an entry are its text alone, so that it has the same vectors whoever owns it.
+    Those of an entry are its text alone, so that it has the same vectors for every owner.
     """
     text = text_of(document)
     author = "" if document.entry else f"{document.agent}: "

@@ -99,7 +99,7 @@ class IndexStore(Store):
 
     remote: ClassVar[bool] = False
     commit_changes_max: ClassVar[int] = 3_000
-    """A commit holds the vectors of its points, also of those that only change a field."""
+    """A commit holds the vectors of its points, including points that only change a field."""
 
     def __init__(self, rows: Store, engine: Engine, embedder: Embedder, *, token_vectors: bool = True) -> None:
         """With `token_vectors`, if the embedder has them, points have a vector for each token of a content word."""

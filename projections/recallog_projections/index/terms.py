@@ -109,7 +109,7 @@ def is_character(term: str) -> bool:
 
 
 def _read(text: str) -> tuple[list[Word], str]:
-    """The words of a text, and the language of those in Latin letters."""
+    """The words of a text, and the language of the words in Latin letters."""
     found = list(words(text))
     return found, stop_words.language_of([word.folded for word in found if word.script == LATIN], text)
 

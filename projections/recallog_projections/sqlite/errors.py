@@ -112,7 +112,7 @@ class FileErrors:
     def log_gone(self) -> StorageReplaced:
         return StorageReplaced(
             f"the -wal of {self._file} is gone, and its last writes with it. Put {self._path}-wal back; or delete "
-            f"{self._path}-shm, to go on without them"
+            f"{self._path}-shm, to continue without them"
         )
 
     def opened_without(self, ending: str) -> LockTimeout:

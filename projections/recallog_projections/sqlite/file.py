@@ -82,7 +82,7 @@ class SqliteFile:
         """Run `work` in one transaction and return its result.
 
         A damaged file of a disposable format is replaced by a new one, and `work` runs again, unless `keep_damaged`.
-        With `last` the connection is closed afterwards, because `work` has changed the schema behind its back.
+        With `last` the connection is closed afterwards, because `work` has changed the schema without its knowledge.
 
         Raises `StorageError`, and then nothing was written, or `UnknownOutcome`.
         """
@@ -104,7 +104,7 @@ class SqliteFile:
             self._in_use.release()
 
     async def rewrite(self) -> None:
-        """Write the whole file anew in one atomic step, without the pages that belong to nothing.
+        """Rewrite the whole file in one atomic step, without unused pages.
 
         It needs as much free space as the file has, twice. Raises as `run` does.
         """
@@ -208,7 +208,7 @@ class SqliteFile:
             _logger.warning(
                 "%s. A new file has replaced it%s; the views are built again from the ledger",
                 self._errors.without_remedy(damage),
-                "" if aside is None else f", and it was renamed to {aside.name}: delete that if nobody needs it",
+                "" if aside is None else f", and it was renamed to {aside.name}: delete that if it is not needed",
             )
 
     def _create(self, *, instead_of: int | None = None, aside: Path | None = None) -> bool:

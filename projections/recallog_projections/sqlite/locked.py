@@ -159,7 +159,7 @@ class LockedFile:
         return result
 
     def rewrite(self) -> None:
-        """Write the file anew. SQLite does it in one transaction, which takes the lock of writers."""
+        """Rewrite the file. SQLite does it in one transaction, which takes the lock of writers."""
         if self._connection is None or not self._is_in_place():
             raise Moved
         self._connection.execute("VACUUM")

@@ -2,5 +2,5 @@
 
 
 class Moved(Exception):
-    """A file or its write-ahead log was replaced or written in a way that needs a new connection. The connection is
-    closed, and what was to be done has not been done."""
+    """A file or its write-ahead log was replaced or written in a way that needs a new connection. The connection
+    is closed, and the work was not done."""

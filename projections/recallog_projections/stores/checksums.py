@@ -12,7 +12,7 @@ def checksum(number: int, address: Sequence[str], data: bytes) -> int:
 
 
 def sealed(data: bytes, address: int, generation: int = 0) -> bytes:
-    """`data` with its checksum behind it, for stores that keep single values; both numbers are checksums themselves."""
+    """`data`, followed by its checksum, for stores that keep single values; both numbers are checksums themselves."""
     return data + (crc32(data, address) ^ generation).to_bytes(_SEAL_BYTES, "big")
 
 

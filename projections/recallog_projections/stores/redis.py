@@ -457,7 +457,8 @@ class RedisStore(Store):
         return sum(answer or 0 for answer in await asyncio.gather(*calls))
 
     async def contents(self) -> AsyncIterator[tuple[str, bytes]]:
-        """All keys of the namespace and of those in it, also of locks and keys of other parts, with their values."""
+        """All keys of the namespace and of namespaces in it, including locks and keys of other parts, with their
+        values."""
         async for keys in self._pages("SCAN", match=f"{{{self._namespace}[}}:]*"):
             for key in keys:
                 name = key.decode(errors="backslashreplace")

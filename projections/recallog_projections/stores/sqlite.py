@@ -159,7 +159,7 @@ class SqliteStore(Store):
         return await self._run(work, write=True)
 
     async def collect_garbage(self, partition: int) -> None:
-        """As in `Store`. SQLite leaves in its pages what was deleted, so that the file is then written anew.
+        """As in `Store`. SQLite leaves deleted data in its pages, so the file is then rewritten.
 
         The numbers of the generations are deleted last. If readers of other processes still use the former pages, a
         later call continues.

@@ -250,7 +250,7 @@ class Store(ABC):
         With `newest_first` the order is reversed: keys of fixed-width offsets then give the newest first. These three
         are for tables: logs are not scanned. The cost is that of the rows returned, however many the table has.
 
-        `after` is the (space, owner, key) behind which the scan begins, in its order; it need not exist.
+        The scan begins after `after`, a (space, owner, key) in its order; it need not exist.
 
         With a list `damaged`, items that are damaged are left out of the chunk, and their (space, owner, key) is added
         to the list; of a damaged part of a log, that of its first entry. A scan after the last key of either continues

@@ -10,7 +10,7 @@ from recallog_projections.tables import Table
 from recallog_schemas import Record
 
 _TICK = "clock.ticked"
-"""Its author is a clock, which is no agent of the space."""
+"""Its author is a clock, which is not an agent of the space."""
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):

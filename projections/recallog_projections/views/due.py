@@ -1,13 +1,13 @@
-"""Due work: the tables in which a reactor finds the triggers that are due, at the cost of those that are due.
+"""Due work: the tables in which a reactor finds the triggers that are due, at a cost in proportion to their number.
 
 Projections with a method `due` say which triggers an event makes due. `DueProjection` writes these to `due.now`, and
 deletes them when they are closed.
 
 Positions, times and counts do not sort together, so there are three tables. `due.now` holds, for the whole partition,
 the triggers that one event made due, in the order of the ledger. A row has all that a reactor needs, and is deleted
-when the trigger is closed. `due.at` holds triggers that fall due at a time: its rows stand under that time, for the
+when the trigger is closed. `due.at` holds triggers that fall due at a time: its rows have that time as key, for the
 whole partition. Whether that time has come is judged by who reads them, by the time of each agent. `due.count` holds
-agents that fall due at a count: its rows stand under that count, and a reader stops at the first row beyond the present
+agents that fall due at a count: its rows have that count as key, and a reader stops at the first row beyond the present
 count. The rows of these two are written by the projections that know the time or the count.
 """
 

@@ -141,7 +141,7 @@ def _weighted(relevance: float, recency: float, importance: float, weights: Weig
 
 
 def by_rank(offsets: Sequence[int], memories: Iterable[RememberedEvent]) -> dict[int, float]:
-    """The relevance by offset of those of `memories` that are search results (`offsets`, best first).
+    """The relevance by offset of the `memories` that are search results (`offsets`, best first).
 
     It is (n - i) / n for index i, so from 1.0 down to 1/n: the ledger-view memory document's relevance for an index,
     since scores of an index have no common scale. Equal texts have one rank, that of the best of them, and n counts

@@ -1,5 +1,5 @@
-"""The catalogue of kinds: those of the kernel, those of the built-in models, and those that are registered; and what a
-space declares beside them.
+"""The catalogue of kinds: kinds of the kernel, of the built-in models, and registered ones; and the kinds
+that a space declares.
 
 Importances are those of the ledger-view memory document.
 """
@@ -77,11 +77,11 @@ class DeclaredKind(Part):
 
 
 class SpaceConfigured(Payload):
-    """Settings of the space. A field that is absent keeps its value; null takes it back to the default.
+    """Settings of the space. An absent field keeps its value; null resets it to the default.
 
     `shared_kinds` replaces the set of kinds that all its agents see, from then on. `kinds` declares kinds that are not
-    built in, at most 64 in a space: it changes those that it names, each as a whole, and null takes one back. A
-    declaration holds for later events; earlier ones keep their text, importance, readers and role.
+    built in, at most 64 in a space: it replaces the declarations that it names, and null removes one. A
+    declaration applies to later events; earlier ones keep their text, importance, readers and role.
     """
 
     shared_kinds: KindNames | None = None
@@ -89,7 +89,7 @@ class SpaceConfigured(Payload):
     scene_kinds: KindNames | None = None
     """The kinds whose newest shared events are the scene of prompts (`world.observed`, `run.started`)."""
     kinds: Annotated[dict[KindName, DeclaredKind | None], Field(max_length=limits.DECLARED_KINDS_MAX)] | None = None
-    """Declarations of kinds of the space's own, by name."""
+    """Declarations of the space's own kinds, by name."""
 
     @field_validator("kinds")
     @classmethod
@@ -139,7 +139,7 @@ _OF_THE_KERNEL = (
     bookkeeping("clock.ticked", "Time passed: the turn of the space moves.", Payload),
     bookkeeping("reaction.done", "A trigger was answered.", ReactionDone),
     bookkeeping("reaction.failed", "A trigger was not answered.", ReactionFailed, "reason"),
-    # Its keys may be those of any space: who publishes it by hand can erase all.
+    # Its keys may belong to any space: a program that publishes it can erase everything.
     bookkeeping("unit.erased", "What a unit contained is erased.", UnitErased, "names reason", needs="operate"),
 )
 
@@ -165,7 +165,7 @@ _WHOLE = 9
 """The last version of the whole catalogue. Views have it that were built before each kind had a version."""
 
 _cached: list[Callable[[], None]] = []
-"""What clears the results that follow from the catalogue."""
+"""Functions that clear results which follow from the catalogue."""
 
 
 def cached(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -178,8 +178,8 @@ def cached(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 def register(model: str, kinds: Iterable[Kind]) -> None:
     """Add the kinds of `model` to the catalogue of this process: all of them or none.
 
-    Kinds that it has already, from the same model and with the same definition, stay as they are. Raises
-    `SettingsError` for a name that is not a kind's, or that another model or another definition has.
+    A kind that is already there with the same model and definition is skipped. Raises
+    `SettingsError` for a name that is not valid for a kind, or that has another model or definition.
     """
     added: dict[str, Kind] = {}
     for kind in kinds:
@@ -340,8 +340,8 @@ def _of(names: frozenset[str] | None) -> list[Kind]:
 
 
 def _digest(kinds: Iterable[Kind]) -> str:
-    """Of their own facts only, the same with every version of Python and pydantic. A payload is its fields' names: a
-    change of their bounds raises the version of the kind."""
+    """Computed from the definitions only, so the same with every version of Python and pydantic. A payload counts by
+    the names of its fields: a change of their bounds raises the version of the kind."""
     rows = [
         [
             kind.name,

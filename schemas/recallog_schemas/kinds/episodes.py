@@ -39,7 +39,7 @@ class ToolUsed(Payload):
     arguments: Any = None
     """What it was called with, as JSON or as JSON in a string."""
     result: Any = None
-    """What it answered, as any JSON."""
+    """Its result, as any JSON."""
     ok: bool | None = None
     """Whether it succeeded."""
     error: Any = None
@@ -53,6 +53,6 @@ class SessionStarted(Payload):
 
 class SessionEnded(Payload):
     outcome: str | None = None
-    """What came of the session."""
+    """Outcome of the session."""
     reward: Number | None = None
     """A number that rates it, for example of a benchmark."""

@@ -9,7 +9,7 @@ from recallog_schemas.kinds.payload import Count, Id, Payload, Reason
 
 
 class UnitErased(Payload):
-    """What was sealed with these keys is erased. Whoever folds the event destroys the keys that are left."""
+    """What was sealed with these keys is erased. Every process that folds the event destroys remaining keys."""
 
     unit: Literal["subject", "entry", "space"]
     """What was erased as a whole."""
@@ -18,6 +18,6 @@ class UnitErased(Payload):
     keys: Annotated[list[str], Field(max_length=limits.ERASED_KEYS_MAX)]
     """The ids of the keys."""
     events: Count = 0
-    """How many events the call has erased, those among them that were made from others."""
+    """How many events the call has erased, including those made from others."""
     reason: Reason | None = None
     """Why."""

@@ -11,7 +11,7 @@ EpisodeRole = Literal["memory", "action", "visitor"]
 ACTION HISTORY, or as words of visitors under VISITOR."""
 Role = Literal["memory", "action", "visitor", "entry", "bookkeeping"]
 """What the events of a kind are: episodes (see `EpisodeRole`), which happened to agents and are in their episodic
-memory; entries, which an agent keeps on purpose; or bookkeeping, which is no memory of any agent."""
+memory; entries, which an agent keeps on purpose; or bookkeeping, which is not a memory of any agent."""
 MEMORY: EpisodeRole = "memory"
 ACTION: EpisodeRole = "action"
 VISITOR: EpisodeRole = "visitor"
@@ -31,7 +31,7 @@ class Kind:
 
     name: str
     description: str
-    """What an event of the kind says, in a sentence; "" for kinds that the catalogue does not know."""
+    """A sentence about events of the kind; "" for kinds that the catalogue does not know."""
     payload: type[Payload]
     text: TextRule
     importance: float
@@ -44,8 +44,8 @@ class Kind:
     schema_version: int = 1
     """The newest version of its payload on the wire, which an event names. An event of a later one is not read here."""
     version: int = 1
-    """Raised whenever this definition changes, also the bounds of a payload field. Views that read the kind are then
-    rebuilt, and of two versions of Recallog on one folder the older one gives way."""
+    """Raised whenever this definition changes, including the bounds of a payload field. Views that read the kind are
+    then rebuilt; if two versions of Recallog use one folder, the older one stops writing."""
     role: Role = MEMORY
     details: TextRule | None = None
     """A longer form of the text, whose exact strings, such as paths and errors, recall finds too; None: the text."""
@@ -56,14 +56,14 @@ class Kind:
     """The number of the rule by which the fold judges new events of the kind, see `recallog_schemas.rules`. None: the
     fold has only one rule for them."""
     needs: Literal["publish", "forget", "operate"] = "publish"
-    """What a key must allow to publish its events: to publish, also to forget, or also to operate."""
+    """The verb that a key needs besides publish to publish its events: none, forget or operate."""
     moves_time: bool = True
     """Whether the time of an agent follows from its events. False if the memory writes them by itself."""
     owned: bool = False
     """Whether its events change only what their agent has. An audience would not receive the change: publishing refuses
     an event that names one."""
     uncompared: frozenset[str] = frozenset()
-    """The payload fields in which two events of one id may differ: the second is a repeat all the same."""
+    """The payload fields in which two events with one id may differ: the second still counts as a repeat."""
     entry: str = ""
     """The field with the id of the entry whose words its events contain: `id`, or a field of the payload. They can be
     erased together. "": they contain none."""
@@ -78,7 +78,7 @@ class Kind:
         return self.role != ENTRY and self.role != BOOKKEEPING
 
     def is_content(self, field: str) -> bool:
-        """Whether a payload field is content. A field that the payload model does not have always is."""
+        """Whether a payload field is content. A field that is not in the payload model always is."""
         return self.content is None or field in self.content or field not in self.payload.model_fields
 
 
@@ -114,6 +114,6 @@ def entry(
 
 
 def bookkeeping(name: str, description: str, payload: type[Payload], content: str = "", **properties: Any) -> Kind:
-    """A kind that is no memory of any agent. It has no text."""
+    """A kind of bookkeeping, which is not a memory of any agent. It has no text."""
     words = frozenset(content.split())
     return Kind(name, description, payload, NO_TEXT, 0.0, recalled=False, role=BOOKKEEPING, content=words, **properties)

@@ -60,22 +60,22 @@ class RagSettings(Part):
         Annotated[str, Field(max_length=limits.RECALL_QUERY_CHARS_MAX, pattern=_TEMPLATE_PATTERN)] | None
     ) = None
     """How the query is made, from {current_state} (the query of the caller, else the scene), {balance}, {event_number},
-    {agent} and {last_action} (null: {current_state} alone). Other braces are refused."""
+    {agent} and {last_action} (null: only {current_state}). Other braces are refused."""
 
 
 class QualitySettings(Part):
-    """The gate that refuses to retain what says too little, and whether near-duplicates are merged."""
+    """The gate for texts with too little content, and whether near-duplicates are merged."""
 
     enabled: bool = False
     """Whether texts are judged before they are retained."""
     min_terms: Annotated[int, Field(ge=0, le=limits.RECALL_TERMS_MAX)] = 3
-    """How many distinct content words a text needs behind its prefix."""
+    """How many distinct content words a text needs after its prefix."""
     deduplicate: bool = False
-    """Whether a reactor archives what says the same as a new entry in other words."""
+    """Whether a reactor archives entries that say the same as a new entry in other words."""
 
 
 class TierLimits(Part):
-    """The most live entries of an agent by tier."""
+    """Maximum number of live entries of an agent, by tier."""
 
     fast: Count = 1_000
     """Of the tier FAST."""
@@ -97,7 +97,7 @@ class TierSeconds(Part):
     slow: Seconds = 86_400
     """In the tier SLOW."""
     glacial: Seconds = 604_800
-    """In the tier GLACIAL; then it is archived."""
+    """In the tier GLACIAL; after it the entry is archived."""
 
 
 class TierHours(Part):
@@ -128,9 +128,9 @@ class SuccessThreshold(Part):
     """The outcomes that promote an entry."""
 
     reports: Positive = 3
-    """How many successful ones it needs since its last move."""
+    """The successful outcomes that it needs since its last move."""
     rate: Share = 0.7
-    """Which share of the reported ones they have to be."""
+    """The share of the reported outcomes that must be successful."""
 
 
 class TierSettings(Part):
@@ -162,9 +162,9 @@ class CaptureSettings(Part):
     skip: Annotated[list[Label], Field(max_length=limits.CAPTURE_TOOLS_MAX)] | None = None
     """The tools whose calls are not captured."""
     max_per_minute: int = 120
-    """How many calls of a minute are captured; none for 0 or less."""
+    """How many calls per minute are captured; none for 0 or less."""
     case_sensitive: bool = False
-    """Whether the names of tools are compared as they are written."""
+    """Whether the case of tool names matters."""
     tier: Tier = "fast"
     """The tier of the entries."""
     importance: Share = 0.4
@@ -183,8 +183,8 @@ class DailySettings(Part):
 
 
 class AgentConfigured(Payload):
-    """Settings of one agent. A field that is absent keeps its value; null takes it back to the default. A setting with
-    fields of its own is replaced as a whole."""
+    """Settings of one agent. An absent field keeps its value; null resets it to the default. A setting
+    with fields is replaced as a whole."""
 
     window: Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT)] | None = None
     """How many of the newest events the agent's memory shows (8)."""

@@ -1,4 +1,4 @@
-"""How many events a ledger takes."""
+"""The rate of a ledger's appends."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ class Activity(View):
     """How many events were appended in each of the last minutes."""
 
     minutes: tuple[ActivityMinute, ...]
-    """All minutes without a gap, oldest first. The last one goes on."""
+    """All minutes without a gap, oldest first. The last one is not complete."""
     complete: bool
     """Whether all records of these minutes were counted. If not, the numbers of the first minutes are too small."""
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pandas
 
 _UNDATED_SPAN = timedelta(hours=24)
-"""Where the events of one answer span no more than this, their lines carry no dates unless the agent is set so."""
+"""If the events of one answer span no more than this, their lines carry no dates, unless the agent's settings say
+so."""
 
 Item = TypeVar("Item")
 
@@ -55,11 +56,11 @@ class View(BaseModel):
 
     @property
     def empty(self) -> bool:
-        """Whether the answer has no content, as that about a misspelt name has."""
+        """Whether the answer has no content, as for a misspelt name."""
         return False
 
     def fitted(self) -> Self:
-        """The view with the items of its list that have room in one answer; see `Bounded`."""
+        """The view with the items of its list that fit into one answer; see `Bounded`."""
         return self
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -80,9 +81,9 @@ class View(BaseModel):
         return notebook.html_of(self)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """What `repr` and `str` show: whom the view is about, then numbers and short texts; of collections the length.
+        """What `repr` and `str` show: the space and agent, then numbers and short texts; for collections the length.
 
-        Other models and what computed the view are left out.
+        Other models and the generation are left out.
         """
         fields = type(self).model_fields.items()
         names = [name for name, field in fields if field.repr and name not in ComputedAt.model_fields]
@@ -136,7 +137,7 @@ class PageView(ListView[Item]):
 
     @classmethod
     def cursor_of(cls, item: Any) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         raise NotImplementedError
 
     @classmethod
@@ -147,23 +148,23 @@ class PageView(ListView[Item]):
 
 
 class Bounded(View):
-    """An answer with a list that has room for `limits.ANSWER_BYTES_MAX` bytes of JSON."""
+    """An answer with a list of at most `limits.ANSWER_BYTES_MAX` bytes of JSON."""
 
     list_field: ClassVar[str]
     """The name of the field with the list."""
     kept: ClassVar[Literal["first", "last"]] = "first"
-    """Which items stay where not all have room."""
+    """Which items stay if not all fit."""
     items_least: ClassVar[int] = limits.ANSWER_EVENTS_LEAST
-    """So many items have room whatever they are, and are not measured."""
-    rest: ClassVar[str] = "ask for less"
+    """This many items always fit, and are not measured."""
+    rest: ClassVar[str] = "request less"
     """How to get the items that are left out."""
 
     left_out: int = Field(default=0, repr=False, exclude_if=lambda count: count == 0)
-    """How many further items had no room in the answer: a list has at most 4 MiB, and at least one item. Left out if
-    there are none."""
+    """How many further items did not fit into the answer: a list has at most 4 MiB, and at least one item. Left out
+    if there are none."""
 
     def fitted(self) -> Self:
-        """The answer with the items of its list that have room."""
+        """The answer with the items of its list that fit."""
         items = getattr(self, self.list_field)
         if len(items) <= self.items_least:
             return self
@@ -181,19 +182,19 @@ def json_of(value: object) -> bytes:
 
 
 def fitting(sizes: Iterable[int]) -> int:
-    """How many of the first items have room in one answer, by their bytes as JSON. The first one always has."""
+    """How many of the first items fit into one answer, by their bytes as JSON. The first one always does."""
     room = Room()
     return sum(1 for _ in takewhile(room.takes, sizes))
 
 
 class Room:
-    """The room for the list of one answer. The first item always has room."""
+    """The space for the list of one answer. The first item always fits."""
 
     def __init__(self) -> None:
         self._taken = 0
 
     def takes(self, size: int) -> bool:
-        """Whether there is room for an item of so many bytes, which then takes it."""
+        """Whether an item of this many bytes fits; if so, it takes the space."""
         if self._taken and self._taken + size > limits.ANSWER_BYTES_MAX:
             return False
         self._taken += size
@@ -243,7 +244,7 @@ class OfAgent(ComputedAt):
 
 
 class OfEvent(OfAgent):
-    """An answer to an agent about one event, which the agent may not be allowed to see."""
+    """An answer to an agent about one event, which it may not be allowed to see."""
 
     event_id: str
     """The id of the event."""
@@ -288,7 +289,7 @@ class Remembered(View):
     def line(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The event as one line of a prompt of `reader`: `[turn 003][kind] text`.
 
-        An event of somebody else names its author, as does every event without a `reader`: `[turn 003][kind][author]
+        An event of another author names it, as does every event without a `reader`: `[turn 003][kind][author]
         text`. With `dated` a time that was not invented by ingest gives the date: `[turn 003, 2026-03-01][kind] text`.
         """
         return f"{self.line_prefix(reader, dated=dated)}{one_line(self.text)}"
@@ -299,19 +300,19 @@ class Remembered(View):
 
 
 class Standing(View):
-    """Whether what a memory says still holds, as far as texts tell: a later value of the same supersedes it."""
+    """Whether a memory is still current, as far as texts show: a later value of the same thing supersedes it."""
 
     superseded_by: str | None = None
-    """The id of the entry of the same agent that says what holds now. None: nothing that was said later disagrees."""
+    """The id of the agent's entry with the current value. None: no later entry disagrees."""
     valid_until: datetime | None = None
-    """When that changed, in UTC: the memory is past since then. None: it is not."""
+    """Since when the memory is past, in UTC. None: it is not."""
     contradicts: tuple[str, ...] = ()
-    """The ids of other memories of this answer that disagree with it, and that no rule can order: those of other
-    agents, or for other readers."""
+    """The ids of other memories of this answer that disagree with it without an order between them: memories of
+    other agents, or for other readers."""
 
     @property
     def note(self) -> str:
-        """`past since 2026-03-01`, or `contradicts e-3`; "" for what nothing disagrees with."""
+        """`past since 2026-03-01`, or `contradicts e-3`; "" if nothing disagrees."""
         if self.valid_until is not None:
             return f"past since {self.valid_until:%Y-%m-%d}"
         return one_line(f"contradicts {', '.join(self.contradicts)}") if self.contradicts else ""
@@ -331,7 +332,7 @@ class EventLine(Protocol):
 
 
 class EventHead(Protocol):
-    """What a line says of an event before its text: `Event`, `Preview`."""
+    """The part of a line before the text: `Event`, `Preview`."""
 
     @property
     def turn(self) -> int: ...
@@ -397,5 +398,5 @@ def indented(text: str) -> str:
 
 
 def continued(text: str) -> str:
-    """`text` with all of its lines indented but for the first one, which continues a line."""
+    """`text` with all of its lines indented except the first one, which continues a line."""
     return "\n  ".join(text.splitlines())

@@ -19,14 +19,14 @@ class DeadLetter(View):
     detail: str
     """What is wrong with the record, in a sentence."""
     space: str
-    """The name of its space; "" if the record does not tell it."""
+    """The name of its space; "" if it is not known."""
     id: str
-    """The id of its event; "" if the record does not tell it."""
+    """The id of its event; "" if it is not known."""
     kind: str
-    """The kind of its event; "" if the record does not tell it."""
+    """The kind of its event; "" if it is not known."""
 
     def format(self) -> str:
-        """Position, space, kind, id and reason in one line; `?` for what the record does not tell."""
+        """Position, space, kind, id and reason in one line; `?` for what is not known."""
         named = f"{self.space or '?'}  {self.kind or '?'}  {self.id or '?'}"
         return one_line(f"{self.position}  {named}  {self.reason}: {self.detail}")
 
@@ -36,7 +36,7 @@ class DeadLettersView(PageView[DeadLetter]):
 
     @classmethod
     def cursor_of(cls, item: DeadLetter) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         return f"{item.position}/{item.views}"
 
 

@@ -10,7 +10,7 @@ from recallog_schemas.views.base import Bounded, OfAgent, OfSpace, Remembered, e
 class EpisodicView(OfAgent, Bounded):
     """The newest events that an agent may see, oldest first.
 
-    Where not all have room, the older ones are left out: `timeline` has them, `before` the position of the first one.
+    If not all fit, the older ones are left out: get them with `timeline`, `before` the position of the first one.
     """
 
     list_field: ClassVar[str] = "memories"

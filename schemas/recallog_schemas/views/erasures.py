@@ -1,4 +1,4 @@
-"""The answer to an erasure: what it takes away, and what it cannot reach."""
+"""The answer to an erasure: what it erases, and what it cannot reach."""
 
 from recallog_schemas.event import Position
 from recallog_schemas.views.base import View, counted, one_line
@@ -28,7 +28,7 @@ class KindCount(View):
 
 
 class ErasureReport(View):
-    """What an erasure has taken away or, of a trial, would take away."""
+    """What an erasure has erased or, for a dry run, would erase."""
 
     space: str
     """The name of the space."""
@@ -37,9 +37,9 @@ class ErasureReport(View):
     names: tuple[str, ...]
     """The subject, or the ids of the entries; none for a space."""
     dry_run: bool
-    """Whether it was only a trial: nothing is erased then."""
+    """Whether it was a dry run: nothing is erased then."""
     erased: int
-    """How many events are erased, those among them that were made from others. 0 if nothing was left to erase."""
+    """How many events are erased, including those made from others. 0 if nothing was left to erase."""
     kinds: tuple[KindCount, ...]
     """The erased events of the unit itself, by kind."""
     made_from: tuple[KindCount, ...]
@@ -62,7 +62,7 @@ class ErasureReport(View):
         return not self.erased and not self.unsealed
 
     def format(self) -> str:
-        """What is erased, what was made from it, and what stays, with what can be done about that."""
+        """What is erased, what was made from it, and what stays, with advice."""
         place = one_line(self.space)
         what = f"{self.unit} {one_line(', '.join(self.names))} of {place}" if self.names else f"{self.unit} {place}"
         done = "would erase" if self.dry_run else "erased"

@@ -32,7 +32,7 @@ class KindView(View):
     fields: tuple[str, ...]
     """The payload fields that are checked; any payload may have others. Empty for a declared kind."""
     content: tuple[str, ...]
-    """Those of them that are content: texts, values, and names that people choose. The others are structure."""
+    """The payload fields that are content: texts, values, and names that people choose. The others are structure."""
 
     def format(self) -> str:
         """Name, importance, visibility and source in one line."""
@@ -57,8 +57,8 @@ class KindView(View):
 
 
 class Catalogue(View):
-    """The kinds that every space knows, with their defaults, then a page of those that spaces declare, by space and
-    name."""
+    """The kinds that every space knows, with their defaults, then a page of the kinds that spaces declare, by space
+    and name."""
 
     kinds: tuple[KindView, ...]
     """The kinds of the catalogue, then the declared ones."""
@@ -67,7 +67,7 @@ class Catalogue(View):
 
     @classmethod
     def page(cls, declared: Iterable[KindView], limit: int, cursor: str | None) -> Self:
-        """The page behind `cursor`: at most `limit` of the kinds that spaces declare, on the first page after those of
+        """The page after `cursor`: at most `limit` of the kinds that spaces declare, on the first page after those of
         this version's catalogue."""
         known = [] if cursor else [KindView.of(kind, shared=kind.shared) for kind in kinds.CATALOGUE.values()]
         last = tuple((cursor or "").split(":"))
@@ -78,7 +78,7 @@ class Catalogue(View):
 
     @staticmethod
     def cursor_of(kind: KindView) -> str:
-        """The cursor of the page behind a declared kind."""
+        """The cursor of the page after a declared kind."""
         return ":".join(_place(kind))
 
     def format(self) -> str:

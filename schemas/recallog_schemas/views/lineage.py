@@ -49,7 +49,8 @@ class Lineage(OfEvent):
         return self.memory is not None
 
     def concealed(self) -> Self:
-        """The lineage of an unknown event: the answer has nothing else of an event that the agent may not see."""
+        """The lineage of an unknown event: the answer reveals nothing else about an event that the agent may not
+        see."""
         return self
 
     def format(self) -> str:

@@ -42,7 +42,7 @@ class RebuildReport(View):
     generation: str
     """The generation that readers use now."""
     joined: bool
-    """Whether it completed a generation that was being built already."""
+    """Whether it completed a generation that was already being built."""
     records: int
     """The number of records that were folded."""
     seconds: float

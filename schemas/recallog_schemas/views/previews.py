@@ -101,7 +101,7 @@ class AroundView(OfAgent):
 class EntriesView(OfAgent, Bounded):
     """The events with the requested ids that an agent may see, in the order of the request.
 
-    Where not all have room, the last ones are left out: ask again for the ids that are neither here nor missing.
+    If not all fit, the last ones are left out: request the ids again that are neither here nor missing.
     """
 
     list_field: ClassVar[str] = "entries"

@@ -9,7 +9,7 @@ class Published(ListView[Position]):
 
 
 class Recorded(View):
-    """An event that was written, and that the views have."""
+    """An event that was written and that the views contain."""
 
     id: str
     """The id of the event."""

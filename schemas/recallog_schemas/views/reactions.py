@@ -18,7 +18,7 @@ class PendingTrigger(View):
     kind: str
     """What is due: reflection.due, migration.due (a session ended, whose working memory holds what its agent wants to
     keep), retraction.due (an erasure reaches what was made from its dependents), extraction.due (a turn ended, from
-    which facts are extracted), consolidation.due (entries with a tier are to be moved or archived), summary.due (such
+    which facts are extracted), consolidation.due (entries with a tier must be moved or archived), summary.due (such
     entries were archived), or daily.due (a turn ended, and the daily log of the agent is written); or a name of a
     projection of your own."""
     trigger: str
@@ -30,10 +30,10 @@ class PendingTrigger(View):
     """The number of events that makes a reflection due; None for other kinds."""
     since: datetime | None = None
     """Since when it is due: the time of the event, or of the plan, that made it due. None for a reflection if the views
-    have dropped that event, and for those after the first 100."""
+    have dropped that event, and for reflections after the first 100."""
     why: str | None = None
     """Why it is not answered, as far as this process knows: no reactor answers it, its model is misconfigured, or it
-    has failed; None if a reactor is to answer it."""
+    has failed; None if a reactor will answer it."""
 
     def format(self) -> str:
         """Space, agent, kind and numbers in one line; since when it is due, and why it is not answered."""
@@ -55,7 +55,7 @@ class PendingView(PageView[PendingTrigger]):
 
     @classmethod
     def cursor_of(cls, item: PendingTrigger) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         return names.joined(":", item.space, item.agent, item.trigger)
 
 
@@ -104,8 +104,8 @@ def _published(event: Event) -> str:
 
 
 class ReactionsView(ListView[Reaction], Bounded):
-    """The answers to the triggers that were due: those that one event made due in the order of their causes, then
-    reflections by space and agent."""
+    """The answers to the triggers that were due: triggers that one event made due in the order of their causes,
+    then reflections by space and agent."""
 
     list_field: ClassVar[str] = "items"
 

@@ -60,7 +60,7 @@ class Recalled(OfAgent):
     fusion: str
     """How the channels were combined: "weighted" or "rrf"."""
     preset: str | None = None
-    """The ranking of entries that answered, "four_channel" or "hybrid"; None for that of events and entries."""
+    """The preset that ranked entries, "four_channel" or "hybrid"; None for the ranking of events and entries."""
     now: datetime | None = None
     """The time of the query, from which ages are measured: its `now` or `as_of`, else that of the newest event of the
     space."""
@@ -71,15 +71,16 @@ class Recalled(OfAgent):
     index_checkpoint: Position | None
     """The last position that the index had processed."""
     index_behind: int
-    """The number of positions that the views had processed and the index had not. Of these only words were compared."""
+    """The number of positions that the views had processed and the index had not. For these, only words were
+    compared."""
     degraded: str | None
-    """Why the result is worse than it could be; None if it is not."""
+    """Why the result is degraded; None if it is not."""
 
 
 class RecallView(Recalled, Bounded):
     """The memories of an agent that match a query, best first.
 
-    Where not all have room, the weakest are left out: `search` has previews, and `entries` whole memories.
+    If not all fit, the weakest are left out: `search` has previews, and `entries` whole memories.
     """
 
     list_field: ClassVar[str] = "hits"

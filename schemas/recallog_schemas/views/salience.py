@@ -19,7 +19,7 @@ class Salient(Remembered):
     recency: float
     """0 to 1: exp(-0.1 * turns ago)."""
     importance: float
-    """0 to 1: the importance of its kind, by the catalogue or as its space declared it before."""
+    """0 to 1: the importance of its kind, by the catalogue or the declaration of its space at that time."""
 
     def line_prefix(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The part of `line` before the text, with the score: `[turn 003][kind][sal=0.62] `."""
@@ -29,7 +29,7 @@ class Salient(Remembered):
 class SalientView(OfAgent, Bounded):
     """The most salient of the newest events that an agent may see, oldest first.
 
-    Where not all have room, the weakest are left out; `timeline` has them.
+    If not all fit, the weakest are left out; `timeline` has them.
     """
 
     list_field: ClassVar[str] = "memories"
@@ -37,7 +37,7 @@ class SalientView(OfAgent, Bounded):
     rest: ClassVar[str] = "`timeline` has pages of all events"
 
     query: str
-    """The text that relevance was measured by; "" if none was given."""
+    """The text that relevance was measured against; "" if none was given."""
     turn: int
     """The turn from which recency was measured."""
     top_k: int

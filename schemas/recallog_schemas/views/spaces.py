@@ -35,7 +35,7 @@ class SpacesView(PageView[SpaceView]):
 
     @classmethod
     def cursor_of(cls, item: SpaceView) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         return item.space
 
 
@@ -61,7 +61,7 @@ class AgentsView(OfSpace, PageView[AgentView]):
 
     @classmethod
     def cursor_of(cls, item: AgentView) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         return item.name
 
 
@@ -70,7 +70,7 @@ class SessionsView(OfSpace, PageView[AgentView]):
 
     @classmethod
     def cursor_of(cls, item: AgentView) -> str:
-        """The cursor of the page behind an item."""
+        """The cursor of the page after an item."""
         return str(item.last)
 
 

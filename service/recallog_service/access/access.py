@@ -67,7 +67,8 @@ class Access:
         return caller
 
     async def identified(self, token: str | None) -> Caller:
-        """Who gives this key or token, which is no call: to see whether it is still valid. Raises `Unauthorized`."""
+        """Who holds this key or token, without counting it as a call: shows whether it is still valid. Raises
+        `Unauthorized`."""
         try:
             return await self._identified(token)
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""What callers are told of errors whose messages are for operators."""
+"""What callers see of errors whose messages are for operators."""
 
 import logging
 

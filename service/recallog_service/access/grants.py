@@ -33,7 +33,7 @@ class Verb(StrEnum):
     READ = "read"
     """Queries."""
     PUBLISH = "publish"
-    """Commands, and events of one's own."""
+    """Commands, and the agent's own events."""
     FORGET = "forget"
     """What removes something that cannot be had again."""
     TAIL = "tail"
@@ -93,7 +93,7 @@ class Grant(BaseModel):
         return Verb.OPERATE in self.verbs and self.is_of_all_spaces and not self.is_of_one_agent
 
     def told(self, error: RecallogError) -> RecallogError:
-        """An error as the holder is told it: only operators learn hosts, folders and records."""
+        """An error as the holder sees it: only operators see hosts, folders and records."""
         return error if self.is_of_operators or not isinstance(error, FOR_OPERATORS) else concealed(error)
 
     def cells(self) -> Sequence[str]:

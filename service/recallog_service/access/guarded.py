@@ -19,7 +19,7 @@ from recallog_service.access.grants import Grant, Verb
 
 
 class Guarded:
-    """A memory as the holder of a grant may use it: the guard of a call (`pipeline.Guard`), and the memory behind it.
+    """A memory as the holder of a grant may use it: the guard of a call (`pipeline.Guard`), and the guarded memory.
 
     What the grant fixes may be left out: the agent, the space if there is only one, and both in events. An operation on
     anything that the grant does not cover raises `Forbidden` before any work is done. Answers that span spaces have
@@ -40,8 +40,8 @@ class Guarded:
         self.bounded(operation, operation.validated(self.admitted(operation, given), strict=False))
 
     def may_be_told(self, operation: Operation) -> bool:
-        """Whether the holder of the grant may be told about probable mistakes: what is told about an agent that was
-        never seen names another one."""
+        """Whether the holder of the grant may get warnings about probable mistakes: a warning about an
+        unknown agent names another one."""
         return operation.scope is not Scope.READ or not self.grant.is_of_one_agent
 
     # The stages of a call
@@ -165,7 +165,7 @@ def _verb_of(event: Event) -> Verb:
 def _check_authors(valid: Mapping[str, Any], agent: str) -> None:
     """Raise `InvalidArgument` for a message whose event would be another agent's, which would remember it as its own.
 
-    The author of messages without a name, `user`, is no agent's.
+    `user`, the author of messages without a name, is not an agent.
     """
     cast = mapping.Cast(agent)
     for index, message in enumerate(valid.get("messages", ())):

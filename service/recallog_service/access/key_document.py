@@ -13,7 +13,7 @@ from recallog_service.access.keys import Key
 
 _PLACE = "0" * 64
 _UNSEALED = b"["
-"""Documents of earlier versions begin so: a list of keys, without a checksum."""
+"""How documents of earlier versions begin: a list of keys, without a checksum."""
 _keys = TypeAdapter(list[Key])
 
 

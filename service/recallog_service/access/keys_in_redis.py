@@ -10,7 +10,7 @@ from recallog_service.access.keys import Key, KeyStore
 
 _HASH = f"{{{NAMESPACE}}}:keys"
 _UNSEALED = b'{"id":'
-"""Documents of earlier versions begin so: the key alone."""
+"""How documents of earlier versions begin: the key alone."""
 
 
 class KeysInRedis(KeyStore):

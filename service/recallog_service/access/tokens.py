@@ -41,7 +41,7 @@ class Tokens:
         try:
             jwt.get_algorithm_by_name(settings.jwt_algorithm).prepare_key(key)
         except (jwt.PyJWTError, NotImplementedError, ValueError, TypeError) as error:
-            message = f"RECALLOG_JWT_KEY: is no key of {settings.jwt_algorithm} ({type(error).__name__})"
+            message = f"RECALLOG_JWT_KEY: is not a key of {settings.jwt_algorithm} ({type(error).__name__})"
             raise SettingsError(message) from None
 
     def claims(self, token: str) -> Claims:
@@ -58,4 +58,4 @@ class Tokens:
             )
             return Claims(str(found["sub"]), Grant.model_validate(found.get(CLAIM)))
         except (jwt.PyJWTError, ValidationError):
-            raise Unauthorized("the token is invalid or expired, or its claim recallog is no grant") from None
+            raise Unauthorized("the token is invalid or expired, or its claim recallog is not a grant") from None

@@ -26,7 +26,8 @@ from recallog_service.cli.parameters import is_repeated, made, parameter, spoken
 from recallog_service.command_lines import flag
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
-"""Summaries of groups of commands that are no facade's. That of a facade is the first line of its documentation."""
+"""Summaries of groups of commands that do not belong to a facade. That of a facade is the first line of its
+documentation."""
 
 _BY_HAND = frozenset({"publish", "react", "copy", "schema"})
 """Commands that are more than their operation: fields as options, following what falls due, a source, a group.
@@ -247,7 +248,7 @@ async def _answered(
 
     async def invoked() -> tuple[Any, str | None]:
         call = pipeline.of_memory(memory, operation, valid, dict.fromkeys(operation.callbacks, advance))
-        if not operation.read_only:  # what it is told, such as what was scrubbed, is a warning
+        if not operation.read_only:  # a notice, such as what was scrubbed, is a warning
             return await pipeline.perform(call), None
         with notices.told() as told:
             answer = await pipeline.perform(call)

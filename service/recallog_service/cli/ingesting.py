@@ -40,11 +40,11 @@ def ingest_command(
     ] = None,
     shared: Annotated[
         bool,
-        typer.Option("--shared", help="All agents of a space see what is added: what others said, thought and did."),
+        typer.Option("--shared", help="All agents of a space see the added events: what others said, thought and did."),
     ] = False,
     subjects: Annotated[
         bool,
-        typer.Option("--subjects", help="Who says something is its subject: recallog erase --subject NAME erases it."),
+        typer.Option("--subjects", help="Make the speaker the subject, which recallog erase --subject NAME erases."),
     ] = False,
     messages_key: Annotated[
         str | None, typer.Option(help="Field of a chat's messages, for example traj; by default it is found.")
@@ -53,10 +53,10 @@ def ingest_command(
         str | None, typer.Option(metavar="TIME", help="Time from which missing times count up; default: 2000-01-01.")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what is written to the files, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Continue with what is written to the files, until Ctrl-C.")
     ] = False,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Skip and list items of one file that are refused.")
+        bool, typer.Option("--keep-going", help="Skip and list refused items of a single file.")
     ] = False,
     acknowledge: Annotated[
         bool, typer.Option("--acknowledge", help="Print the position and id of each event once it is durable.")
@@ -66,7 +66,7 @@ def ingest_command(
     ] = BATCH_EVENTS,
     no_index: Annotated[
         bool,
-        typer.Option("--no-index", help="Do not start to make the index in the background."),
+        typer.Option("--no-index", help="Do not start indexing in the background."),
     ] = False,
     formats: Annotated[
         bool, typer.Option("--formats", help="List the formats, what each keeps and what it leaves out.")

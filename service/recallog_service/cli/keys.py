@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 @_group.command("create", epilog="Example: recallog keys create shop-bot --space 'acme/*' --agent baker")
 def create_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, in your words.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, as free text.")],
     space: Annotated[
         list[str],
         typer.Option(help="A space, 'acme/*' for every space under acme/, or '*' for all spaces. May be repeated."),
@@ -38,11 +38,11 @@ def create_command(
         list[Verb] | None,
         typer.Option(help="What the holder may do. May be repeated.", show_default="read, publish and forget"),
     ] = None,
-    days: Annotated[int | None, typer.Option(min=1, max=36_500, help="For how many days.", show_default="for ever")] = (
-        None
-    ),
+    days: Annotated[
+        int | None, typer.Option(min=1, max=36_500, help="Days until it expires.", show_default="never")
+    ] = (None),
     calls_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="How many calls the holder may make.", show_default="no limit")
+        int | None, typer.Option(min=1, help="Number of calls that the holder may make.", show_default="no limit")
     ] = None,
     home: Home = None,
     as_json: Json = False,
@@ -109,7 +109,7 @@ def revoke_command(
 def _print(found: Sequence[keys.Key]) -> None:
     if not found:
         terminal.print_lines("(nothing)")
-        terminal.note("without keys recallog serve listens on this machine alone; make one: recallog keys create")
+        terminal.note("without keys recallog serve listens on this machine only; make one: recallog keys create")
         return
     from recallog_service.cli import console
 

@@ -15,7 +15,7 @@ from recallog_service.cli.terminal import Home
 from recallog_service.formats import space_of_project
 
 Space = Annotated[str | None, typer.Option(help="The space that the model works in.")]
-Agent = Annotated[str | None, typer.Option(help="The agent that the model is.")]
+Agent = Annotated[str | None, typer.Option(help="The agent as which the model acts.")]
 ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")]
 
 _VERBS = frozenset({Verb.READ, Verb.PUBLISH, Verb.FORGET})

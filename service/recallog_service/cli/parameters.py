@@ -23,8 +23,8 @@ def made(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> 
 
 
 def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Parameter:
-    """One parameter of an operation. Typer takes simple types: what is no number or truth value is a text or a list of
-    texts, and the operation parses it."""
+    """One parameter of an operation. Typer takes simple types: numbers and truth values. Everything else is a text or a
+    list of texts, and the operation parses it."""
     given = operation.arguments.model_fields[name]
     if FROM_FILE in given.metadata:
         text = f"File with JSON, or - for stdin. {spoken(given.description or '', operation)}"

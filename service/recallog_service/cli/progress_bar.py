@@ -73,7 +73,7 @@ class _Streams:
             sys.stdout, sys.stderr = self._streams
 
     def show(self, progress: Progress) -> None:
-        """Draw the bar, unless a text stands on the line where it would be."""
+        """Draw the bar, unless the line where it would be has a text."""
         if self._line_is_open:
             return
         if self._shown is not progress:

@@ -35,7 +35,7 @@ def react_command(
         typer.Option(
             envvar="RECALLOG_MODEL",
             metavar="URL#NAME",
-            help="The chat model that answers, http://host/v1#name; default: rules do, offline.",
+            help="The chat model that answers, http://host/v1#name; default: rules, offline.",
         ),
     ] = None,
     reactors: Annotated[

@@ -69,7 +69,7 @@ def note_rest(answer: object) -> None:
         terminal.note(f"more: --cursor {shlex.quote(following)}")
     if isinstance(left_out, int) and left_out:
         rest = getattr(answer, "rest", "")
-        terminal.note(f"{left_out:,} more have no room in one answer{f': {rest}' if rest else ''}")
+        terminal.note(f"{left_out:,} more do not fit into one answer{f': {rest}' if rest else ''}")
 
 
 def _around(view: "views.AroundView") -> None:
@@ -368,7 +368,7 @@ def _digests(digests: "views.LedgerDigests") -> None:
     if digests.items:
         terminal.print_exactly("\n".join(each.format() for each in digests))
         terminal.note(
-            "keep this where whoever can change the ledger cannot, and compare later: recallog verify --digest "
+            "keep this out of reach of anyone who can change the ledger, and compare later: recallog verify --digest "
             f"{digests[0].format()}"
         )
     else:

@@ -37,7 +37,7 @@ def serve(
         typer.Option("--react", help="Also answer triggers that fall due, as `recallog react` does. For a folder."),
     ] = False,
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], typer.Option(help="The log has lines of this level and above.")
+        Literal["debug", "info", "warning", "error"], typer.Option(help="Log lines of this level and above.")
     ] = "info",
     projections: terminal.Projections = None,
     home: terminal.Home = None,

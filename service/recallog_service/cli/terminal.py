@@ -58,7 +58,7 @@ Projections = Annotated[
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until the index contains all events.")]
 
 LINE_SECONDS = 10.0
-"""How often long work prints how far it is, where stderr is no terminal."""
+"""How often long work prints how far it is, where stderr is not a terminal."""
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, as_json: bool = False) -> Result:
@@ -297,7 +297,7 @@ def _print(text: str, style: str, stream: TextIO) -> None:
 
 
 def moment(text: str, option: str) -> datetime:
-    """Parse the time of an option. Raises `InvalidArgument` if it is none, or has no zone."""
+    """Parse the time of an option. Raises `InvalidArgument` if it is not a time, or has no zone."""
     try:
         return time_of(text)
     except ValueError as error:

@@ -135,7 +135,7 @@ async def _fields(request: Request) -> Mapping[str, str]:
 
 
 def _text(name: str, value: str) -> str:
-    """The value of an argument. Raises `InvalidArgument` for one that no page can write: bytes that are no text."""
+    """The value of an argument. Raises `InvalidArgument` for one that no page can write: bytes that are not text."""
     try:
         value.encode()
     except UnicodeEncodeError:

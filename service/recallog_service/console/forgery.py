@@ -9,7 +9,7 @@ FIELD = "csrf"
 """The field of a form with the token."""
 
 _OF_PROCESS = secrets.token_bytes(32)
-"""For callers without a key. Their pages are to be loaded again after a restart before their forms can be sent."""
+"""For callers without a key. After a restart, pages must be loaded again before their forms can be sent."""
 
 
 def token_for(key: str | None) -> str:
@@ -22,5 +22,5 @@ def token_for(key: str | None) -> str:
 def check(given: str | None, key: str | None) -> None:
     """Raise `RequestError` unless the token of a form is that of its caller."""
     if not hmac.compare_digest((given or "").encode(errors="replace"), token_for(key).encode()):
-        message = "the form is not from a page of this server, or older than its start: load the page again"
+        message = "the form is not from a page of this server, or the server has restarted since: load the page again"
         raise RequestError(403, message, rule="csrf")

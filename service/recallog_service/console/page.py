@@ -33,7 +33,7 @@ class Page:
     """
 
     path: str
-    """Its path behind `ROOT`, such as `/space`; "" for the start page."""
+    """Its path after `ROOT`, such as `/space`; "" for the start page."""
     show: Callable[[Any], Awaitable[Response]]
     """Answers a visit, see `visit.Visit`."""
     link: str = ""

@@ -108,7 +108,7 @@ class Conversation:
     def beginning(self) -> str:
         """A digest of the first user message (else of the first message) with its id and time, and of the person.
 
-        A line that is not JSON is no message, and neither is what the format leaves out.
+        A line that is not JSON is not a message, and neither is what the format leaves out.
         """
         of_user = (each for each in self.messages if isinstance(each, dict) and role_of(each) == USER)
         readable = (each for each in self.messages if not isinstance(each, InvalidEvent | LeftOut))
@@ -129,7 +129,7 @@ class Conversation:
 
     @cached_property
     def person(self) -> tuple[str, ...]:
-        """What its fields name its user by: the values of those that do, as "field=value"; empty if none does."""
+        """The fields that name its user, as "field=value"; empty if none does."""
         metadata = self.fields.get("metadata")
         sources = [self.fields, metadata if isinstance(metadata, dict) else {}]
         named = ((name, _person(source.get(name))) for source in sources for name in _PERSON_FIELDS)

@@ -1,6 +1,6 @@
 """The reader of JSONL files: one event per line.
 
-The time at which an event was first appended stands at the end of a line of an export.
+The time at which an event was first appended is at the end of a line of an export.
 
 A line is what `recallog export` writes, what a producer writes (`id`, `at` and `envelope` may be absent), or an event
 of envelope 0 (`run_id`, `actor`, `created_at`). Absent fields are derived from the file alone, so that reading it again

@@ -11,8 +11,8 @@ a message. "Assistant", "AI", "Bot" and the names of well-known assistants are t
 Exports of WhatsApp have dates as the phone of the user writes them, in any digits and with words for the halves of a
 day. There every name is that of a person, and may have any characters. Whether the day or the month comes first follows
 from the numbers of the whole file, then from the order of its lines; else the month is first if "/" is between them and
-a clock of 12 hours follows. A time without a zone is taken as UTC. A clock without a date is no time. Lines before the
-first message, lines with a time but no name, and notices in the name of a group, or at the beginning of a chat, are
+a clock of 12 hours follows. A time without a zone is taken as UTC. A clock time without a date is ignored. Lines before
+the first message, lines with a time but no name, and notices in the name of a group, or at the beginning of a chat, are
 left out.
 """
 

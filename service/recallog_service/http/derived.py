@@ -43,7 +43,7 @@ def _endpoint(door: Door, jobs: Jobs, route: Route) -> Endpoint:
 
 
 def warned(response: Response, told: Sequence[str]) -> Response:
-    """The response, with the probable mistakes that its client is told about in a header."""
+    """The response, with warnings about probable mistakes in a header."""
     if told:
         response.headers[WARNING] = " ".join(told).encode("ascii", "backslashreplace").decode()
     return response

@@ -35,7 +35,7 @@ class Limits:
     body_bytes: int = 8 * 1024 * 1024
     """Of a request: more than 30 of the largest events."""
     answer_seconds: float = 60.0
-    """How long an operation that is no job may take."""
+    """How long an operation that is not a job may take."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Client:
 
     @property
     def name(self) -> str:
-        """For rate limits and the log; it is no secret."""
+        """For rate limits and the log; it is not secret."""
         return self.caller.name
 
     def check(self, verb: Verb, space: str | None = None, agent: str | None = None) -> None:
@@ -56,7 +56,7 @@ class Client:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Errors within it are those that the client is told. Those of `memory.call` are already."""
+        """Errors raised here are reported to the client. `memory.call` already does that."""
         try:
             yield
         except FOR_OPERATORS as error:
@@ -120,7 +120,7 @@ class Door:
         except TimeoutError:
             message = f"no answer within {self.limits.answer_seconds:g} seconds"
             if read_only:
-                raise StorageUnavailable(f"{message}; try again, or ask for less") from None
+                raise StorageUnavailable(f"{message}; try again, or request less") from None
             raise UnknownOutcome(f"{message}: it may be written; send it again with the same ids") from None
 
 

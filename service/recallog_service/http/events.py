@@ -30,7 +30,7 @@ STREAM = f"{PREFIX}{SPACE}{AGENT}/stream"
 LAST_EVENT_ID = "last-event-id"
 """The header in which a client that comes back says what it has."""
 PAGE_BYTES = 4 * 1024 * 1024
-"""How much a page has at most, but for its first event."""
+"""The most that a page has, except that its first event may be larger."""
 SEEN_ITEMS = 100
 """How many events of a timeline the stream of an agent reads at once."""
 
@@ -115,7 +115,7 @@ class Events:
         """The events from `start` on, as they come; without `start`, from now on."""
 
     async def _stream(self, request: Request) -> Response:
-        """What an agent may see from now on, or behind `Last-Event-ID`."""
+        """What an agent may see from now on, or after `Last-Event-ID`."""
         client = await self._door.client(request)
         named = requests.in_path(request)
         client.check(Verb.READ, named["space"], named["agent"])
@@ -184,7 +184,7 @@ PAGE, TAIL, SEEN = (CheckedMethod(function) for function in (Events.page, Events
 
 
 def _start(request: Request, valid: Mapping[str, Any]) -> Position | None:
-    """Where a stream begins: behind the last event that the client has, else at `start`."""
+    """Where a stream begins: after the last event that the client has, else at `start`."""
     last = request.headers.get(LAST_EVENT_ID)
     if last is None:
         return parameters.position(valid.get("start"))

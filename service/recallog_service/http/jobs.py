@@ -100,7 +100,7 @@ class Jobs:
         if not _is_shown_to(client, beginner):
             raise Forbidden
         if job is None:
-            raise Forbidden("this server has no such job: the server that began it knows it, until that one ends")
+            raise Forbidden("this server does not have this job: only the server that started it does, until it ends")
         return job
 
     async def close(self) -> None:
@@ -122,7 +122,7 @@ class Jobs:
         except RecallogError as error:
             job.problem, job.state = problem_of(error), "failed"
         except asyncio.CancelledError:
-            stopped = UnknownOutcome(f"the server has ended while it worked on {job.operation}; begin it again")
+            stopped = UnknownOutcome(f"the server ended during {job.operation}; start it again")
             job.problem, job.state = problem_of(stopped), "failed"
             raise
         except Exception as error:  # noqa: BLE001 - a defect: it is logged, and the job has failed
@@ -147,7 +147,7 @@ class Jobs:
         return Response(JobsPage(items=items).model_dump_json(), media_type=requests.JSON)
 
     async def _show(self, request: Request) -> Response:
-        """A job; with `Accept: text/event-stream`, as it goes on."""
+        """A job; with `Accept: text/event-stream`, its progress as a stream."""
         client = await self._door.client(request)
         job = self.find(client, request.path_params["id"])
         if requests.accepts(request, sse.MEDIA_TYPE):

@@ -23,7 +23,7 @@ class Metrics:
         )
         self._seconds = Histogram(
             "recallog_http_request_seconds",
-            "Seconds from a request to the end of its answer.",
+            "Seconds from a request to the end of its response.",
             ["method", "route"],
             buckets=_SECONDS,
             registry=self._registry,

@@ -32,7 +32,7 @@ async def arguments(request: Request, route: Route) -> dict[str, Any]:
 
 
 def in_path(request: Request) -> dict[str, Any]:
-    """The arguments in the path. A byte that is no text is refused where arguments are validated."""
+    """The arguments in the path. Bytes that are not text are refused where arguments are validated."""
     return {name: in_nfc(unquote(text, errors="surrogateescape")) for name, text in request.path_params.items()}
 
 

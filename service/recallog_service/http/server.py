@@ -126,7 +126,7 @@ async def server_of(
     pages: Pages | None = None,
     tracing: Tracing | None = None,
 ) -> AsyncGenerator[Server]:
-    """A server of a memory, which is to be run with `serve`.
+    """A server of a memory; run it with `serve`.
 
     If the store of the keys cannot be reached, the server waits for it: until then it answers its probes alone.
 
@@ -158,7 +158,7 @@ async def _hosts(access: Access, host: str) -> Collection[str]:
     is_open = await access.is_open()
     if is_open and not is_loopback(host):
         raise SettingsError(
-            f"without keys the server listens on this machine alone, not on {host}; make a key first: "
+            f"without keys the server listens on this machine only, not on {host}; make a key first: "
             "recallog keys create NAME --space SPACE --agent AGENT"
         )
     if is_open:

@@ -93,7 +93,8 @@ class Subscription:
         return self._bytes > BACKLOG_BYTES_MAX // 2
 
     def skip(self, chunk: Chunk) -> int:
-        """Forget what waits behind `chunk`, for a stream that reads it elsewhere; the offset of the last event."""
+        """Forget what waits after `chunk`, for a stream that reads it elsewhere. Returns the offset of the last
+        event."""
         last = self._chunks[-1] if self._chunks else chunk
         self._chunks.clear()
         self._bytes = 0
@@ -361,7 +362,7 @@ def chunks_of(frames: Sequence[tuple[int, bytes]]) -> Iterator[Chunk]:
 def events_of(batch: Batch, space: str) -> Iterator[tuple[int, bytes]]:
     """The events of a space in a batch, each its offset and its bytes in the ledger.
 
-    Records that are no events are left out; `dead_letters` shows them.
+    Records that are not events are left out; `dead_letters` shows them.
     """
     for offset, data in batch.records:
         event = entry_of(Position(batch.partition, offset), data).event

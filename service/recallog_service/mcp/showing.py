@@ -24,7 +24,7 @@ def text(answer: View, given: Given) -> str:
 
 
 def recalled(answer: RecallView, given: Given) -> str:
-    """One line for each memory, best first; weak ones only if there is no other, and marked as such."""
+    """One line for each memory, best first; weak ones only if there is no other, and marked as weak."""
     hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
     lines = [
         one_line(f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}{_noted(hit)}: {hit.quote}")
@@ -40,7 +40,7 @@ def recalled(answer: RecallView, given: Given) -> str:
 def _noted(hit: RecallHit) -> str:
     """What a model must know before it believes the text."""
     if hit.superseded_by is not None:
-        return f" ({hit.note}: memory {hit.superseded_by} says what holds now)"
+        return f" ({hit.note}: memory {hit.superseded_by} is the current one)"
     return f" ({hit.note}: ask which of them is right)" if hit.note else ""
 
 
@@ -51,7 +51,7 @@ def opened(answer: EntriesView, given: Given) -> str:
         for each in answer.entries
     ]
     missing = [one_line(f"Memory {id_} not found") for id_ in answer.missing]
-    rest = [f"({answer.left_out} more have no room in this answer: {answer.rest})"] if answer.left_out else []
+    rest = [f"({answer.left_out} more do not fit into this answer: {answer.rest})"] if answer.left_out else []
     return "\n".join([*found, *missing, *rest])
 
 

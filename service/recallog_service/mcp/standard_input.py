@@ -14,7 +14,7 @@ _ESCAPES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>\\u[dD][89a-
 
 
 async def lines() -> AsyncGenerator[str]:
-    """The lines, each with its end, until standard input is closed. What is no text in them is U+FFFD.
+    """The lines, each with its end, until standard input is closed. Invalid UTF-8 becomes U+FFFD.
 
     A thread reads them. No thread that waits in a read can be interrupted, so this one does not keep the process alive,
     and it holds no lock of a file object, which Python could not take at its end.

@@ -78,7 +78,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: its name, what a model is told about it, and the ways to execute it, one of them by the arguments."""
+    """A tool: its name, its description for the model, and the ways to execute it, selected by the arguments."""
 
     name: str
     title: str

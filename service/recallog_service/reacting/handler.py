@@ -89,7 +89,7 @@ class Handler:
         """Why no more lanes begin, for example since a client has cancelled itself; "" if they do."""
         try:
             self._lanes.check()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the agents begin anew
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the agents begin again
             return repr(error)
         return ""
 

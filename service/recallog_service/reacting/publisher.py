@@ -39,7 +39,7 @@ AGAIN_SECONDS = 10.0
 """After this time an unanswered trigger is sent again, if its message seems to be lost: no trigger of its kind has been
 answered for as long, or one that was sent half as much later has been. A backlog that agents work on is not sent again.
 The pauses do not grow: pauses that had doubled through some minutes of faults left triggers open for ten more minutes,
-while agents that were well again had nothing to do."""
+while agents that had recovered had nothing to do."""
 REPEATS_MAX = 200
 """How many triggers of a partition are sent again at a time, at most twice a second."""
 REPEAT_SECONDS = 0.5
@@ -95,7 +95,7 @@ class _Watched:
     cursor: str | None = None
     """The key of the last row of `due.now` whose trigger was sent."""
     more: bool = True
-    """Whether there may be rows behind the cursor."""
+    """Whether there may be rows after the cursor."""
     spaces: set[str] | None = None
     """Where agents may have fallen due by count or time since the last look; None: in all spaces."""
     left: dict[str, str | None] = field(default_factory=dict)
@@ -299,7 +299,7 @@ class TriggerPublisher:
 
     def _room_for(self, watched: _Watched, items: Sequence[tuple[str, Work]], after: str | None) -> list[Work]:
         """The rows, each with its key, that may be sent. Of kinds with too many unanswered triggers, it notes where
-        they are to be read again: behind `after`, or behind the last row before them."""
+        to read them again: after `after`, or after the last row before them."""
         room = []
         of_kind = Counter[str]()
         for key, row in items:

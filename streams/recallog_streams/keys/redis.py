@@ -5,8 +5,8 @@
     {namespace:keys}:present    hash    the id of the present key by unit
     {namespace:keys}:state      hash    `retired`, and by partition the sum of destroyed keys
 
-The views in a Redis can be computed again, and keys cannot: the server needs its append-only file. Where the server can
-tell (`WAITAOF`, since 7.2), a new key is on its disk before it is used.
+The views in a Redis can be computed again, and keys cannot: the server needs its append-only file. If the server
+supports it (`WAITAOF`, since 7.2), a new key is on its disk before it is used.
 """
 
 import time
@@ -99,8 +99,8 @@ class RedisKeys(SealingKeys):
             warn_once(
                 "storage",
                 ("keys without a file", self._server.address),
-                f"{self.location} has keys of sealed events and no append-only file that it syncs: what is sealed "
-                "cannot be read any more once it loses them. Set appendonly to yes and appendfsync to everysec, or "
+                f"{self.location} has keys of sealed events and no append-only file that it syncs: sealed events "
+                "become unreadable if it loses them. Set appendonly to yes and appendfsync to everysec, or "
                 "name another store: RECALLOG_KEYS",
             )
             return ()
@@ -109,10 +109,10 @@ class RedisKeys(SealingKeys):
         return [("WAITAOF", 1, 0, round(1000 * self._server.deadline_seconds / 2))] if numbers >= _TELLS else ()
 
     async def _syncs_never(self) -> bool:
-        """Whether the server leaves it to the system when its file reaches the disk; False if it does not say."""
+        """Whether the operating system decides when the server's file reaches the disk; False if unknown."""
         try:
             answer = await self._command("CONFIG", "GET", "appendfsync")
-        except StorageError:  # an account may not be allowed to ask
+        except StorageError:  # the account may lack the right
             return False
         return list(answer) == [b"appendfsync", b"no"]
 

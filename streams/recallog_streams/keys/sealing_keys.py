@@ -24,7 +24,7 @@ class SealingKey(NamedTuple):
 
 
 class KeysState(NamedTuple):
-    """What changes whenever a key is retired or destroyed."""
+    """A value that changes whenever a key is retired or destroyed."""
 
     retired: int = 0
     """How many keys were retired."""
@@ -34,10 +34,10 @@ class KeysState(NamedTuple):
 
 
 class SealingKeys(ABC):
-    """Keeps keys. A unit has one present key at most; a key of which it is not known any more stays readable by its id.
+    """Keeps keys. A unit has one present key at most; an older key stays readable by its id.
 
-    Keys are made in blocks, which are durable before the first of their keys is used. A block belongs to the object
-    that made it: what is left of it is never used by others, since a process that crashed may have used it.
+    Keys are made in blocks, which are durable before the first of their keys is used. A block belongs to the
+    object that made it. Nobody else uses the rest of it, since a crashed process may have used it.
     """
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ class SealingKeys(ABC):
         return ""
 
     async def keys_of(self, units: Sequence[Unit]) -> list[SealingKey]:
-        """The present key of each unit. One that has none gets one, which is durable."""
+        """The present key of each unit. A unit without a key gets one, which is durable."""
         names = [name_of(unit) for unit in units]
         found = await self.present(names)
-        # Again, if an eraser has retired meanwhile what was assigned.
+        # Again, if an erasure has meanwhile retired an assigned key.
         while missing := [name for name in dict.fromkeys(names) if name not in found]:
             while len(self._block) < len(missing):
                 await self._add_block()
@@ -69,7 +69,7 @@ class SealingKeys(ABC):
 
     @abstractmethod
     async def state(self) -> KeysState:
-        """How many keys were retired and destroyed. It is asked for with each append and batch, and must be fast."""
+        """How many keys were retired and destroyed. It is called with each append and batch, and must be fast."""
 
     @abstractmethod
     async def read(self, ids: Iterable[str]) -> Mapping[str, bytes]:
@@ -87,7 +87,7 @@ class SealingKeys(ABC):
     async def assign(self, keys: Mapping[str, SealingKey]) -> Mapping[str, SealingKey]:
         """Make each of `keys`, which were added, the present key of its unit, unless the unit has got one meanwhile.
 
-        Returns the present keys. Need not be durable: a unit whose key is not known any more gets another one.
+        Returns the present keys. Need not be durable: a unit whose key was lost gets another one.
         """
 
     @abstractmethod
@@ -96,10 +96,10 @@ class SealingKeys(ABC):
 
     @abstractmethod
     async def destroy(self, ids: Iterable[str], partition: int) -> int:
-        """Overwrite keys, durably; how many were not destroyed before, the missing ones among them.
+        """Overwrite keys durably. Returns how many were not destroyed before, including missing ones.
 
-        They are retired first, if they are not. `partition` is that of the events that they have sealed. A call without
-        ids completes what an interrupted one has left, for example in a log.
+        Keys that are not retired are retired first. `partition` is the partition of the events that they have sealed.
+        A call without ids completes an interrupted one, for example in a log.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Keys in a SQLite file, beside the ledger of a folder. Whoever copies the ledger alone copies what nobody can read."""
+"""Keys in a SQLite file, beside the ledger of a folder. A copy of the ledger alone cannot be read."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ KEYS = FileFormat(
     application_id=0x52634B73,  # "RcKs"
     version=1,
     remedy="Restore your copy of it: without it, the sealed events of the ledger cannot be read",
-    synchronous="FULL",  # a key that was used, or destroyed, is so after a power failure
+    synchronous="FULL",  # used and destroyed keys survive a power failure
     schema="""
     CREATE TABLE keys (id TEXT PRIMARY KEY, secret BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE units (name TEXT PRIMARY KEY, key TEXT NOT NULL) WITHOUT ROWID;

@@ -15,11 +15,11 @@ from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
 from recallog_streams.sealing import UNSEALED, Opener, Sealing
 
 _GAP_RECORDS = 64
-"""Records between two that are wanted which one read covers; beyond that the ledger is read twice."""
+"""The largest gap between two wanted records that one read covers; beyond it the ledger is read twice."""
 
 
 class Guard(Protocol):
-    """What accepts a ledger before something is appended to it."""
+    """Checks a ledger before events are appended to it."""
 
     async def check(self, partitions: Collection[int], opening: object) -> None:
         """Raise `LedgerMismatch` if nothing may be appended to one of `partitions` of the present `opening`."""
@@ -80,7 +80,7 @@ class Batch(msgspec.Struct, frozen=True):
     appended: Sequence[int] | None = None
     """When each record was first appended, in milliseconds since 1970; 0, or None for all, if that is not known."""
     sealed: Sequence[tuple[int, bytes]] | None = None
-    """The records as they are stored, if some of them are sealed: `records` has what they say. None: as `records`."""
+    """The records as they are stored, if some of them are sealed: `records` has them opened. None: as `records`."""
 
     @property
     def stored(self) -> Sequence[tuple[int, bytes]]:
@@ -88,7 +88,7 @@ class Batch(msgspec.Struct, frozen=True):
         return self.records if self.sealed is None else self.sealed
 
     def cut(self, begin: int, end: int) -> "Batch":
-        """The batch of some consecutive records, which are named by their indices, with the holes behind them."""
+        """The batch of some consecutive records, which are named by their indices, with the gaps after them."""
         if begin == 0 and end == len(self.records):
             return self
         return Batch(
@@ -121,7 +121,7 @@ class StorageFault(NamedTuple):
     remedy: str
     """What to do, in one sentence."""
     severe: bool
-    """Whether the guarantees do not hold any more. If not, it is a warning."""
+    """Whether a guarantee is broken. If not, it is a warning."""
 
     def __str__(self) -> str:
         return f"{self.problem}. {self.remedy}"
@@ -130,8 +130,8 @@ class StorageFault(NamedTuple):
 Times = Sequence[int] | None
 """When events of another ledger were first appended there, in milliseconds since 1970; None: they are new.
 
-0 says that it is not known. A time that is later than now counts as now, so that nobody can have an `at` of the future
-taken for a time that has come.
+0 says that it is not known. A time later than now counts as now, so that an `at` in the future
+cannot pass as a past time.
 """
 
 
@@ -159,12 +159,12 @@ class Ledger(ABC):
     def opening(self) -> object:
         """A value that changes whenever other storage may have replaced the one that was read before.
 
-        Always the same for a ledger that does not notice that, or that refuses the other storage itself.
+        Constant for a ledger that does not notice a replacement, or that refuses the other storage itself.
         """
         return None
 
     async def exists(self) -> bool:
-        """Whether there is storage of it. A ledger that does not exist is created by the first call that needs it."""
+        """Whether its storage exists. A ledger that does not exist is created by the first call that needs it."""
         return True
 
     @abstractmethod
@@ -227,7 +227,7 @@ class Ledger(ABC):
         """
 
     async def encoded(self, events: Sequence[Event], appended: Times = None) -> list[tuple[bytes, int]]:
-        """What `append` stores of the events of one call: their bytes, sealed where the policy says so, and when each
+        """What `append` stores for the events of one call: their bytes, sealed where the policy says so, and when each
         was first appended, in milliseconds since 1970.
 
         Raises `InvalidEvent`, whose path begins with the index of the event if there are several, `RecallogError` for
@@ -261,7 +261,7 @@ class Ledger(ABC):
     async def repair(self) -> None:  # noqa: B027 - most ledgers have nothing that follows from their records
         """Compute again what follows from the records. Changes no record.
 
-        After an interruption the storage is as before, or as right as afterwards; a later call continues. Raises
+        After an interruption the storage is as before the call or as after it; a later call continues. Raises
         `StorageCorrupt` if the records do not allow it.
         """
 
@@ -302,10 +302,10 @@ def parts_of(batch: Batch, records: int | None, size_bytes: int | None = None) -
 
 
 def check_repeat(event: Event, data: bytes, first: bytes, position: Position | None, opened: Opener = bytes) -> None:
-    """Raise `IdConflict` unless `event`, stored as `data`, repeats the record `first` of the same id.
+    """Raise `IdConflict` unless `event`, stored as `data`, repeats the record `first` with the same id.
 
-    `position` is that of the first record; None if it is in the same call. `opened` opens both if they are
-    sealed. An event repeats one that was erased, or whose key is missing, whatever it contains.
+    `position` is the position of the first record; None if it is in the same call. `opened` opens both if they are
+    sealed. An event always repeats one that was erased or whose key is missing.
     """
     if first == data:
         return
@@ -335,7 +335,7 @@ def check_repeat(event: Event, data: bytes, first: bytes, position: Position | N
 
 
 def spans_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The ranges in which records at some offsets are read, each as its first offset and its end.
+    """The ranges to read for records at some offsets, each as its first offset and its end.
 
     Records that are close to each other are read together with those between them.
     """

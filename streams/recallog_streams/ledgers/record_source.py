@@ -29,7 +29,8 @@ class RecordSource(ABC):
     async def poll(self, partitions: Collection[int], wait_seconds: float) -> Sequence[Batch]:
         """At most one batch of each of `partitions`; it begins where the previous batch of its partition ended.
 
-        They are of the ledger that was there at `start`. If another one replaces it, there are no records any more.
+        They come from the ledger that was there at `start`. If another ledger replaces it, there are no further
+        records.
 
         `seek` must have been called for all `partitions`. Returns after about `wait_seconds` if there are no records or
         no partitions. Raises `StorageUnavailable` if the source must be stopped and started again.

@@ -40,7 +40,7 @@ def event_checksum(offset: int, space: int, id_: str, value: bytes, appended: in
 
 
 def is_intact_record(offset: int, space: Any, id_: Any, value: Any, crc: object, appended: Any) -> bool:
-    """Whether a record has its checksum. In a damaged file the columns can be of any type."""
+    """Whether a record matches its checksum. In a damaged file the columns can be of any type."""
     try:
         return event_checksum(offset, space, id_, value, appended) == crc
     except (TypeError, AttributeError):
@@ -60,7 +60,8 @@ def space_checksum(number: int, name: str) -> int:
 
 
 def end_of(connection: sqlite3.Connection) -> int:
-    """The offset after the last record. Where that cannot be read, the indexes know it: other records can be."""
+    """The offset after the last record. If it cannot be read, the indexes provide it, since other records may be
+    readable."""
     sql = "SELECT coalesce(max(+offset) + 1, 0) FROM events INDEXED BY {}"
     try:
         (end,) = connection.execute("SELECT coalesce(max(offset) + 1, 0) FROM events").fetchone()

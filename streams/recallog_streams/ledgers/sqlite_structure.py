@@ -1,7 +1,7 @@
-"""What the file of the SQLite ledger has beside its records: indexes, the table of spaces, free pages, the schema.
+"""What the file of the SQLite ledger has besides its records: indexes, the table of spaces, free pages, the schema.
 
-All of it follows from the records, or from this code. `find_problems` compares it with them, and `recompute` makes it
-again without changing a record: new trees are built beside the damaged ones, and the schema is pointed to them.
+All of it follows from the records, or from this code. `find_problems` compares it with them, and `recompute` rebuilds
+it without changing a record: new trees are built next to the damaged ones, and the schema then refers to the new ones.
 """
 
 import sqlite3
@@ -37,7 +37,7 @@ _REPAIRED = {
 """By the name of a tree: the temporary name of the one that replaces it."""
 _ALL_RECORDS = "SELECT offset, space, id, value, crc, appended FROM events NOT INDEXED"
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, TypeError)
-"""What reading a damaged tree raises; the last where columns have other types than they were written with."""
+"""The errors of reading a damaged tree; the last one if columns have other types than they were written with."""
 
 
 class _Named(msgspec.Struct):
@@ -45,7 +45,7 @@ class _Named(msgspec.Struct):
 
 
 def find_problems(connection: sqlite3.Connection, schema: str) -> list[PartProblem]:
-    """What is wrong, by part. The records are looked at only as far as their tree is concerned, not their values."""
+    """What is wrong, by part. Of the records, only their tree is examined, not their values."""
     found = [
         PartProblem(Part.SCHEMA, f"the definition of {name} was changed")
         for name in integrity.schema_problems(connection, schema)
@@ -67,7 +67,7 @@ def find_problems(connection: sqlite3.Connection, schema: str) -> list[PartProbl
 
 
 def _damage(error: Exception) -> Exception:
-    """An error that a damaged tree raises. Raises it if it is one of the disk, which says nothing about the file."""
+    """The error of a damaged tree. Raises an error of the disk, which says nothing about the file."""
     if isinstance(error, sqlite3.DatabaseError) and not is_unsound(error):
         raise error
     return error
@@ -86,7 +86,7 @@ def _damaged_records(connection: sqlite3.Connection) -> frozenset[int] | None:
 def _index_problem(connection: sqlite3.Connection, name: str, index: _Index, damaged: frozenset[int] | None) -> str:
     """What is wrong with an index; "" if it has the entries of its table in order.
 
-    Rows that are `damaged` are left out: it is not the index that is wrong about them. If they are not known (None),
+    Rows that are `damaged` are left out: they are not a fault of the index. If they are not known (None),
     only the order is checked.
     """
     known = damaged or frozenset()
@@ -114,7 +114,7 @@ def _index_problem(connection: sqlite3.Connection, name: str, index: _Index, dam
 
 
 def _spaces_problem(connection: sqlite3.Connection) -> str:
-    """What is wrong with the table of spaces; "" if it has the name that the records of each space say."""
+    """What is wrong with the table of spaces; "" if it has the names in the records of each space."""
     found: dict[int, str] = {}
     try:
         for number, name, crc in connection.execute("SELECT number, name, crc FROM spaces NOT INDEXED"):
@@ -139,7 +139,7 @@ def _spaces_problem(connection: sqlite3.Connection) -> str:
 
 
 def _search_problem(connection: sqlite3.Connection) -> str:
-    """What is wrong with the tree of the records; "" if a search in it finds each record that reading all finds."""
+    """What is wrong with the tree of the records; "" if a search finds every record that a full read finds."""
     try:
         for (offset,) in connection.execute("SELECT offset FROM events NOT INDEXED").fetchall():
             if connection.execute("SELECT 1 FROM events WHERE offset = ?", (offset,)).fetchone() is None:
@@ -150,10 +150,10 @@ def _search_problem(connection: sqlite3.Connection) -> str:
 
 
 def recompute(connection: sqlite3.Connection, schema: str) -> None:
-    """Build everything but the records again, in the transaction of the caller, and point the schema to it.
+    """Rebuild everything except the records, in the transaction of the caller, and make the schema refer to it.
 
-    The connection must be closed after the commit, since it knows the former schema. The pages of the former trees
-    belong to nothing then, until the file is written anew (VACUUM).
+    The connection must be closed after the commit, since it knows the former schema. The pages of the former
+    trees are then unused until the file is rewritten (VACUUM).
 
     Raises `Damaged` if a record is damaged: an index may be all that still knows its id.
     """

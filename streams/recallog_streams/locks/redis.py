@@ -72,5 +72,5 @@ async def _attempt(lock: "redis.asyncio.lock.Lock") -> bool:
 async def _renew(lock: "redis.asyncio.lock.Lock") -> None:
     while True:
         await asyncio.sleep(_HELD_SECONDS / 3)
-        with suppress(RedisConnectionError, RedisTimeoutError):  # it may answer the next time, before the lock expires
+        with suppress(RedisConnectionError, RedisTimeoutError):  # it may answer before the lock expires
             await lock.reacquire()

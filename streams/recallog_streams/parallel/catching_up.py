@@ -1,4 +1,4 @@
-"""Catching up with much of a ledger: in several processes, and with pauses in which others have the machine."""
+"""Catching up with a large part of a ledger: in several processes, and with pauses for other programs."""
 
 import asyncio
 import logging
@@ -45,9 +45,9 @@ class ParallelCatchUp:
     """Catches up as `Projector.catch_up` does, and verifies.
 
     Where a ledger numbers its spaces, workers fold the records of different spaces. This process reads the ledger,
-    extends its chain and commits what all workers have folded of a batch in one step, while they fold the next batch.
-    Where other processes can open the ledger, workers catch up with different partitions. In both cases the rows, and
-    what an interruption leaves, are those of one process.
+    extends its chain and commits the folds of all workers for a batch in one step, while they fold the next batch.
+    Where other processes can open the ledger, workers catch up with different partitions. In both cases the rows, also
+    after an interruption, are the same as with one process.
 
     The workers of partitions end with the block of `running`.
     """
@@ -66,7 +66,7 @@ class ParallelCatchUp:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["ParallelCatchUp"]:
-        """Itself. Workers that it starts in the block end with it."""
+        """Returns itself. Workers that it starts in the block end with the block."""
         async with AsyncExitStack() as self._running:
             yield self
 
@@ -178,9 +178,9 @@ class ParallelCatchUp:
 
 def _report(error: WorkersUnusable) -> None:
     if isinstance(error, WorkerLost):
-        _log.warning("%s; the fold goes on in one process", error)
+        _log.warning("%s; the fold continues in one process", error)
     else:
-        _log.info("the fold goes on in one process: %s", error)
+        _log.info("the fold continues in one process: %s", error)
 
 
 async def _catch_up(generation: Generation, until: int, throttle: float, opened: Opened, progress: Progress) -> None:
@@ -195,7 +195,7 @@ async def _verify(generation: Generation, throttle: float, opened: Opened, progr
 
 @dataclass(slots=True)
 class _Run:
-    """Batches that workers fold one after the other, as long as nobody else moves the checkpoint."""
+    """Batches that workers fold one after the other, while no other process moves the checkpoint."""
 
     projector: Projector
     generation: Generation
@@ -206,7 +206,7 @@ class _Run:
     """The offset after the batch that is folded."""
 
     async def process_from(self, checkpoint: Checkpoint, pause: Callable[[float], Awaitable[None]]) -> None:
-        """Raises `Moved`, and as `Workers.fold`; the batch before is committed then."""
+        """Raises `Moved`, and the errors of `Workers.fold`; the previous batch is then committed."""
         commit = asyncio.create_task(_nothing_to_commit(checkpoint))
         batches = self.projector.ledger.read(self.generation.partition, checkpoint.offset + 1, self.until)
         try:

@@ -19,7 +19,7 @@ HEADER = struct.Struct(">Q")
 
 
 class Begin(msgspec.Struct, tag=True):
-    """To a worker that has started, and is to fold the records of some spaces."""
+    """To a started worker that will fold the records of some spaces."""
 
     path: Sequence[str]
     """Where it finds modules: those of the program that has started it."""
@@ -31,7 +31,7 @@ class Begin(msgspec.Struct, tag=True):
 
 
 class BeginCalls(msgspec.Struct, tag=True):
-    """To a worker that has started, and is to work on whole partitions."""
+    """To a started worker that will work on whole partitions."""
 
     path: Sequence[str]
     open: bytes
@@ -50,9 +50,9 @@ class Cached(Enum):
     """What is known of the rows before a batch."""
 
     KEPT = "kept"
-    """They are those after the batch before."""
+    """They are the rows after the previous batch."""
     NONE = "none"
-    """No row is known: what the worker has in memory is not valid."""
+    """No row is known: the worker's rows in memory are not valid."""
     COMPLETE = "complete"
     """No row exists."""
 
@@ -89,11 +89,11 @@ class Folded(msgspec.Struct, tag=True):
 
 
 class TooManyChanges(msgspec.Struct, tag=True):
-    """From a worker: its part has more than `changes_max` changes. What it has in memory is not valid."""
+    """From a worker: its part has more than `changes_max` changes. Its rows in memory are not valid."""
 
 
 class Refused(msgspec.Struct, tag=True):
-    """From a worker: it cannot fold its part, and does not go on."""
+    """From a worker: it cannot fold its part, and stops."""
 
     reason: str
 

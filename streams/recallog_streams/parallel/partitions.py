@@ -37,7 +37,7 @@ class PartitionWorkers:
         self._workers = workers
 
     async def call(self, work: Work[Result], progress: Progress | None) -> Result:
-        """What `work` returns in the process that has the fewest calls. Raises `WorkersUnusable`, also for errors."""
+        """The result of `work` in the process with the fewest calls. Raises `WorkersUnusable`, also for errors."""
         running = [each for each in self._workers if each.lost is None]
         if not running:
             raise WorkersUnusable("all worker processes have ended")

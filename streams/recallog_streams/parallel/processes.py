@@ -17,7 +17,7 @@ _BUFFER_BYTES = 16 * 1024 * 1024
 
 
 class WorkersUnusable(Exception):
-    """Workers cannot fold these records, or not any more."""
+    """Workers cannot, or can no longer, fold these records."""
 
 
 class WorkerLost(WorkersUnusable):
@@ -34,7 +34,7 @@ class WorkerProcess:
     async def start(cls) -> "WorkerProcess":
         ours, theirs = socket.socketpair()
         with theirs:
-            # Its standard output is not that of a command, whatever a projection prints.
+            # Its standard output is separate: a projection may print to it.
             process = subprocess.Popen(
                 [sys.executable, "-m", "recallog_streams.parallel.worker", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -74,7 +74,7 @@ class WorkerProcess:
 
     def close(self) -> None:
         self._writer.close()
-        self._process.kill()  # what it has not committed, another process does again
+        self._process.kill()  # another process repeats what it has not committed
         self._process.wait()
 
 

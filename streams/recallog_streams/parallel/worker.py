@@ -52,7 +52,7 @@ class RowOfOthers(BaseException):
 
 
 class OwnRows(Rows):
-    """Rows of the spaces of one worker alone."""
+    """Rows only of the spaces of one worker."""
 
     def __init__(self, tables: Iterable[Table[Any] | Log[Any]], *, strict: bool = True, complete: bool = False) -> None:
         super().__init__(tables, strict=strict, complete=complete)
@@ -102,7 +102,7 @@ class Worker:
             message = self._answer(message)
 
     def _answer(self, part: Part) -> ToWorker | None:
-        """Fold a part and send what came of it. Returns the next message."""
+        """Fold a part and send the result. Returns the next message."""
         answer: FromWorker
         try:
             answer = self._folded(part)
@@ -151,7 +151,7 @@ def _ready(fold: Fold) -> Ready:
 
 
 def _run(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of work that waits for nothing but the pipe, which blocks."""
+    """The result of work that waits only for the pipe, which blocks."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -167,7 +167,7 @@ class _Calls:
         self._opened, self._writer = opened, writer
 
     async def run(self, reader: asyncio.StreamReader) -> None:
-        """Do what is called for until the socket is closed."""
+        """Execute calls until the socket is closed."""
         self._send(_ready(self._opened.projector.fold))
         running = set[asyncio.Task[None]]()
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -203,7 +203,7 @@ def main() -> None:
     """The program of a worker; its argument is the number of the socket's file descriptor."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
     collect_rarely()
-    # When the parent has ended, nothing can be sent, and nothing is to be done.
+    # When the parent has ended, nothing can be sent, and there is nothing to do.
     with suppress(ConnectionError), socket.socket(fileno=int(sys.argv[1])) as connection:
         pipe = Pipe(connection.makefile("rwb"))
         begin = pipe.receive()

@@ -1,4 +1,4 @@
-"""The workers of one generation, as the process that commits sees them."""
+"""The workers of one generation, as seen by the process that commits."""
 
 import asyncio
 import sys
@@ -51,7 +51,7 @@ class Workers:
             each.cached = Cached.COMPLETE if complete else Cached.NONE
 
     async def fold(self, batch: Batch, fetch: Fetch) -> Changes:
-        """The changes of a batch. `fetch` gets rows as they are before it.
+        """The changes of a batch. `fetch` gets rows as they are before the batch.
 
         Raises `BatchTooLarge` or `WorkersUnusable`, or what `fetch` raises; `forget` must be called then. All workers
         have folded their parts by then, or wait for rows.
@@ -131,7 +131,7 @@ class _Sums:
 
 
 class _Worker:
-    """One process, and what it knows of the rows before the next batch."""
+    """One process, and its known rows before the next batch."""
 
     def __init__(self, process: WorkerProcess) -> None:
         self._process = process

@@ -32,7 +32,7 @@ _GUIDES: Mapping[str, tuple[str, str]] = {
 
 
 def pages(facade: type[Facade]) -> Mapping[str, str]:
-    """File name to text: a page for the facade, and one for each of those that it has."""
+    """File name to text: a page for the facade, and one for each of its inner facades."""
     others = {f"{group}.md": _page(f"{MAIN}.{group}", each, facade) for group, each in facade.facades.items()}
     return {f"{MAIN}.md": _page(MAIN, facade, facade, _constructor(facade)), **others}
 

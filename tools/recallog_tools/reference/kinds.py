@@ -34,7 +34,7 @@ is not listed here is private, has importance {DEFAULT_IMPORTANCE}, and its text
 - *Importance*, from 0 to 1, is one term of [salience](../glossary.md#salience).
 - *Readers*: events of a shared kind are seen by all agents of their space, if they have no `audience`; private ones by
   their agent and audience. `space.configured` changes which kinds a space shares: see [privacy](../privacy.md).
-  Bookkeeping is no memory of any agent.
+  Bookkeeping is not a memory of any agent.
 - *Entries* are what an agent keeps on purpose. They are in no window, salience, scene or count of reflections.
 - *Section* is where a prompt shows events of the kind besides YOUR MEMORY.
 - *Content* names the payload fields that are texts, values or names that people choose. The others are structure: ids,

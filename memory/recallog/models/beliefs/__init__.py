@@ -1,4 +1,4 @@
-"""Beliefs: what an agent comes to hold true, written by reflections that fall due."""
+"""Beliefs of agents, written by reflections that fall due."""
 
 from recallog_schemas.lazy_exports import lazy_exports
 

@@ -1,4 +1,4 @@
-"""What writes beliefs: the reflector of a program, or of the settings."""
+"""Selects the writer of beliefs: the reflector of the program, or of the settings."""
 
 from recallog.models.beliefs.reflector import Reflector
 from recallog.reactors.asker import Asker

@@ -1,4 +1,4 @@
-"""Which reflections are due: those of agents whose count of events has reached their threshold."""
+"""Due reflections: agents whose count of events has reached their threshold."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
@@ -26,7 +26,7 @@ async def pending(reading: ReadSession, spaces: Sequence[str] | None = None) -> 
     """The due reflections of some spaces, or of all of a partition, by space and agent.
 
     Costs one row for each space in which agents reflect, and one row and two totals for each agent that is due; agents
-    that are not due cost nothing, but for those that are read together with others.
+    that are not due cost nothing, unless they are read together with others.
     """
     due = await _due_anywhere(reading) if spaces is None else await _due_in(reading, spaces)
     for agents in _parts(due):
@@ -49,7 +49,7 @@ async def _due_anywhere(reading: ReadSession) -> list[tuple[str, str]]:
 
 
 async def _due_in(reading: ReadSession, spaces: Sequence[str]) -> list[tuple[str, str]]:
-    """As `_due_anywhere`, of some spaces: it reads no other rows than theirs, in a call for each that reflects."""
+    """As `_due_anywhere`, for some spaces: it reads only their rows, in one call for each space that reflects."""
     found = set[tuple[str, str]]()
     for space, beyond in (await _beyond(reading, spaces)).items():
         async with aclosing(reading.scan(due.COUNT.name, space, first_items=_DUE_ROWS_FIRST)) as rows:

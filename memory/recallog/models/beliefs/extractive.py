@@ -24,7 +24,7 @@ class Extractive(Reflector):
         things = "last thing" if len(request.evidence) == 1 else f"last {len(request.evidence)} things"
         if chosen:
             quotes = "; ".join(f'"{_quote(evidence)}" ({_source(evidence, request.agent)})' for evidence in chosen)
-            belief = f"What stands out of the {things} I know: {quotes}."
+            belief = f"What is notable in the {things} I know: {quotes}."
         else:
             chosen = request.evidence[-QUOTES_MAX:]
             belief = f"Nothing of the {things} I know can be put into words."

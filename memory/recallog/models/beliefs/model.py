@@ -1,4 +1,4 @@
-"""The memory model of beliefs: reflections fall due, and are answered by what an agent comes to hold true."""
+"""The memory model of beliefs: reflections fall due, and are answered with beliefs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Beliefs(FacadePart):
-    """What agents come to hold true, and when they are to reflect."""
+    """What agents have come to believe, and when a reflection is due."""
 
     @operation(example="recallog reflection village widow")
     async def reflection(self, space: parameters.Space, agent: parameters.Agent, **at: Unpack[At]) -> "ReflectionView":

@@ -1,4 +1,4 @@
-"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+"""The parameters of the operations of this model; see `recallog.operations.parameters`."""
 
 from typing import Annotated
 

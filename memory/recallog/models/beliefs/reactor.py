@@ -44,7 +44,7 @@ class ReflectionReactor(Reactor):
         return [due.answer(answer.belief, answer.based_on, session=due.on[-1].event.session if due.on else None)]
 
     async def _request(self, due: ReflectionView, read: set[int]) -> ReflectionRequest:
-        """What the reflector is asked; `read` gets the offsets of what that is made from."""
+        """The request to the reflector; `read` receives the offsets of its events."""
         settings: AgentSettingsView = await self._access.memory.agent_settings(due.space, due.agent)
         held: BeliefsView = await self._access.memory.beliefs(due.space, due.agent)
         beliefs = held.beliefs[-beliefs_limits.PROMPT_BELIEFS :]

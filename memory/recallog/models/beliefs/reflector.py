@@ -50,7 +50,7 @@ class ReflectionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionAnswer:
-    """A belief, and the ids of the evidence that it rests on."""
+    """A belief, and the ids of its evidence."""
 
     belief: str
     based_on: Sequence[str]
@@ -78,7 +78,7 @@ class Reflector(ABC):
 async def ask(
     reflector: Reflector, request: ReflectionRequest, *, attempts: int = 3, sleep: Sleep = asyncio.sleep
 ) -> ReflectionAnswer:
-    """The checked answer of `reflector`, with up to `attempts` attempts where its failures are temporary.
+    """The checked answer of `reflector`, with up to `attempts` attempts if its failures are temporary.
 
     See `asking.repeated`, also for what it raises.
     """

@@ -1,4 +1,4 @@
-"""Recording of consensus, dissent, and what supersedes what."""
+"""Recording of consensus, dissent and succession."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,18 +18,17 @@ from recallog_schemas.models.consensus import limits as consensus_limits
 from recallog_schemas.models.consensus.views import ConsensusView, DissentView
 
 JUDGE = Judge(consensus.ConsensusProjection, consensus.REFUSALS, [settings.SPACES])
-"""Judges which consensus supersedes another."""
+"""The verdicts on succession."""
 _ENVELOPE = ("session", "audience")
 _WHY = {
-    consensus.UNKNOWN: "{agent} sees no consensus {unseen}. Find the ids of those that it sees: recallog consensus "
+    consensus.UNKNOWN: "{agent} sees no consensus {unseen}. Find the ids that it sees with: recallog consensus "
     "find-similar",
     consensus.OWN: "the consensus {id} cannot supersede itself",
-    consensus.ENDED: "the consensus {ended} is superseded already, and only two that hold can be linked. Find the one "
-    "that holds: recallog consensus find-similar",
-    consensus.HIDDEN: "not all agents that see {id} see {by}: a successor is seen by all of them. Record it for the "
-    "same audience, or for all agents of the space",
-    consensus.FULL: f"{{by}} supersedes {consensus_limits.CONSENSUS_SUPERSEDED_MAX} already, the most that one may "
-    "supersede",
+    consensus.ENDED: "the consensus {ended} is already superseded, and only current ones can be linked. Find the "
+    "current one: recallog consensus find-similar",
+    consensus.HIDDEN: "not all agents that see {id} see {by}, and a successor needs at least these readers. Record it "
+    "for the same audience, or for all agents of the space",
+    consensus.FULL: f"{{by}} supersedes {consensus_limits.CONSENSUS_SUPERSEDED_MAX} already, the maximum",
 }
 
 
@@ -46,7 +45,7 @@ async def record(
 
 
 async def supersede(access: MemoryAccess, space: str, agent: str, id_: str, by: str) -> ConsensusView:
-    """Let a consensus supersede another one, and answer that one. If it does already, nothing is written.
+    """Let a consensus supersede another one, and return the superseded one. If it already does, nothing is written.
 
     Raises `Refused`; nothing has changed then.
     """
@@ -112,7 +111,7 @@ async def _refused(access: MemoryAccess, event: Event, id_: str, by: str, reason
 
 
 def _unseen(agent: str, rows: Mapping[str, ConsensusRow], *ids: str) -> str:
-    """Those of some ids that name no consensus which the agent sees."""
+    """The given ids that name no consensus which the agent sees."""
     seen = {id_ for id_, row in rows.items() if consensus.may_read(agent, row.readers)}
     return ", ".join(id_ for id_ in dict.fromkeys(ids) if id_ not in seen)
 

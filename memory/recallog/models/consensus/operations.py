@@ -43,7 +43,7 @@ class Consensus(FacadePart):
     """What agents agreed on, and their dissents: `memory.consensus`.
 
     Both are events that all agents of the space see, unless they have an audience. Topics are compared by their words:
-    those with the same words, in any order and case, are one topic.
+    topics with the same words, in any order and case, are one topic.
     """
 
     attribute = "consensus"
@@ -68,14 +68,14 @@ class Consensus(FacadePart):
         event_id: parameters.NewEventId = None,
         **options: Unpack[ConsensusOptions],
     ) -> "ConsensusView":
-        """Record what a debate concluded, and answer it once the views have it.
+        """Record the conclusion of a debate, and return the consensus once the views have it.
 
         Unless `strength` is given, it follows from the share of the participating agents that agree: all unanimous,
         more than 80 % strong, 60 % moderate, 50 % weak, fewer split. If another consensus supersedes the one in
         `supersedes` at the same moment, this one is recorded without that link.
 
-        Raises `Refused` if the agent sees no such consensus, if it is superseded already, or if some who see it would
-        not see this one; nothing has changed then.
+        Raises `Refused` if the agent sees no such consensus, if it is already superseded, or if some agents that see
+        it would not see this one; nothing has changed then.
         """
         given = {
             "topic": topic,
@@ -127,10 +127,10 @@ class Consensus(FacadePart):
         consensus_id: ConsensusId,
         by: Successor,
     ) -> "ConsensusView":
-        """Let a consensus replace another one, and answer the one that is replaced. Both stay, linked both ways.
+        """Let a consensus replace another one, and return the replaced one. Both stay, linked both ways.
 
-        Raises `Refused` if the agent does not see both, if one of them is superseded by another one already, or if some
-        who see the one do not see the other; nothing has changed then.
+        Raises `Refused` if the agent does not see both, if one of them is already superseded, or if some agents
+        that see the first do not see the second; nothing has changed then.
         """
         return await consensus.commands.supersede(self._access, space, agent, consensus_id, by)
 
@@ -149,7 +149,7 @@ class Consensus(FacadePart):
         min_confidence: MinConfidence = 0.0,
         **at: Unpack[At],
     ) -> "ConsensusFound":
-        """The consensuses that an agent may see on similar topics, the most similar ones first.
+        """The consensuses that an agent may see on similar topics, most similar first.
 
         The similarity is the share of common words among all words of both topics. It is above 0.1, and 1 for a topic
         with the same words. Superseded ones are found too: `superseded_by` names their successors.
@@ -189,8 +189,8 @@ class Consensus(FacadePart):
         limit: DissentLimit = limits.PAGE_ITEMS,
         **at: Unpack[At],
     ) -> "DissentsView":
-        """The dissents on a topic that an agent may see, those with the highest confidence first.
+        """The dissents on a topic that an agent may see, highest confidence first.
 
-        These are the dissents that name the topic, and those that name a consensus on it which the agent may see.
+        These are the dissents that name the topic, or a consensus on it which the agent may see.
         """
         return await self._access.of_agent(space, agent, at, consensus.queries.dissents, topic, type, limit)

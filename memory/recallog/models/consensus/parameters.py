@@ -25,7 +25,7 @@ def _optional_topic(text: str | None) -> str | None:
     return None if text is None else _topic(text)
 
 
-Topic = Annotated[str, Field(min_length=1, description="What is debated."), AfterValidator(_topic), IN_BODY]
+Topic = Annotated[str, Field(min_length=1, description="The topic of the debate."), AfterValidator(_topic), IN_BODY]
 HashedTopic = Annotated[
     str,
     Field(min_length=1, description="The topic, or its hash: 16 hexadecimal digits, as answers have it."),
@@ -33,7 +33,7 @@ HashedTopic = Annotated[
     IN_BODY,
 ]
 Conclusion = Annotated[str, Field(pattern=NOT_BLANK, description="What the agents agree on.")]
-Certainty = Annotated[float, Field(ge=0, le=1, description="From 0 to 1: how certain it is.")]
+Certainty = Annotated[float, Field(ge=0, le=1, description="Confidence, from 0 to 1.")]
 Participating = Annotated[
     Sequence[str], Field(max_length=consensus_limits.CONSENSUS_AGENTS_MAX, description="Agents that took part.")
 ]
@@ -47,15 +47,15 @@ Successor = Annotated[
     IN_NFC,
 ]
 Objection = Annotated[str, Field(pattern=NOT_BLANK, description="The objection.")]
-DissentType = Annotated[payloads.DissentType, Field(description="What sort of objection it is.")]
+DissentType = Annotated[payloads.DissentType, Field(description="Type of the objection.")]
 OneDissentType = Annotated[
-    payloads.DissentType | None, Field(description="Only objections of this sort; default: all.")
+    payloads.DissentType | None, Field(description="Only objections of this type; default: all.")
 ]
-ConsensusLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many, the most similar ones.")]
+ConsensusLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of most similar results.")]
 DissentLimit = Annotated[
-    int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many, those with the highest confidence.")
+    int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of results with the highest confidence.")
 ]
-MinConfidence = Annotated[float, Field(ge=0, le=1, description="Least confidence.")]
+MinConfidence = Annotated[float, Field(ge=0, le=1, description="Minimum confidence.")]
 
 
 class _DebateOptions(TypedDict, total=False):
@@ -85,7 +85,7 @@ class ConsensusOptions(_DebateOptions, total=False):
     ]
     key_claims: Annotated[
         Sequence[str] | None,
-        Field(max_length=consensus_limits.CONSENSUS_CLAIMS_MAX, description="Claims that it rests on."),
+        Field(max_length=consensus_limits.CONSENSUS_CLAIMS_MAX, description="Claims that support it."),
     ]
     cruxes: Annotated[
         Sequence[str] | None,
@@ -96,9 +96,9 @@ class ConsensusOptions(_DebateOptions, total=False):
     ]
     tags: Annotated[
         Sequence[str] | None,
-        Field(max_length=consensus_limits.CONSENSUS_TAGS_MAX, description="Words by which it is grouped."),
+        Field(max_length=consensus_limits.CONSENSUS_TAGS_MAX, description="Tags that group it."),
     ]
-    rounds: Annotated[int | None, Field(ge=0, le=limits.INTEGER_MAX, description="How many rounds the debate had.")]
+    rounds: Annotated[int | None, Field(ge=0, le=limits.INTEGER_MAX, description="Number of rounds of the debate.")]
     supersedes: Annotated[
         str | None,
         identified("Id of the consensus that it replaces."),
@@ -120,5 +120,5 @@ class DissentOptions(_DebateOptions, total=False):
         AfterValidator(_optional_topic),
     ]
     reasoning: Annotated[str | None, Field(description="Why.")]
-    rebuttal: Annotated[str | None, Field(description="What was answered.")]
-    acknowledged: Annotated[bool | None, Field(description="Whether the others took note of it.")]
+    rebuttal: Annotated[str | None, Field(description="The reply to the objection.")]
+    acknowledged: Annotated[bool | None, Field(description="Whether the others acknowledged it.")]

@@ -25,7 +25,7 @@ from recallog_schemas.models.consensus.views import (
 )
 
 SIMILAR_BEYOND = 0.1
-"""The similarity of topics that is not similar any more. That of the memory model, section 1.2."""
+"""Topics up to this similarity are not similar (memory model, section 1.2)."""
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 _HASH = re.compile("[0-9a-f]{16}")
@@ -42,7 +42,7 @@ def hash_of(topic: str) -> str:
 async def find_similar(reading: AgentReading, topic: str, limit: int, min_confidence: float) -> ConsensusFound:
     """The consensuses that `agent` may see whose topics are most similar.
 
-    Those on an equal topic are all considered; of others, for each word the newest `limits.CONSENSUS_COMPARED`.
+    All consensuses on an equal topic are considered; of others, the newest `limits.CONSENSUS_COMPARED` for each word.
     """
 
     space, agent = reading.space, reading.agent
@@ -77,7 +77,7 @@ async def find_similar(reading: AgentReading, topic: str, limit: int, min_confid
 
 
 async def page(reading: AgentReading, limit: int, cursor: str | None) -> ConsensusPage:
-    """The consensuses that `agent` may see behind the id `cursor`, the greatest id first."""
+    """The consensuses that `agent` may see after the id `cursor`, the greatest id first."""
     space, agent = reading.space, reading.agent
 
     async def read(session: AgentReading) -> ConsensusPage:
@@ -195,8 +195,8 @@ def _dissent_view(
 
 
 def _newest_before(offset: int, on_topic: Sequence[_Keyed]) -> str | None:
-    """The consensus that a dissent by topic is about: of those on its topic, in the order of the ledger, the last one
-    before it, or else the first one after it."""
+    """The consensus that a dissent by topic is about: the last one on its topic before it in the ledger,
+    or else the first one after it."""
     before = [mention.id for key, mention in on_topic if key < view.key_of(offset)]
     if before:
         return before[-1]
@@ -206,8 +206,8 @@ def _newest_before(offset: int, on_topic: Sequence[_Keyed]) -> str | None:
 async def _shown(
     session: ReadSession, space: str, agent: str, rows: Mapping[str, ConsensusRow]
 ) -> dict[str, ConsensusView]:
-    """The views of consensuses that `agent` may see, with those of the superseded ones that it may see. Who sees a
-    consensus sees its successor."""
+    """The views of consensuses that `agent` may see, with those of the superseded ones that it may see. Readers of
+    a consensus also see its successor."""
     linked = {id_ for row in rows.values() for id_ in row.supersedes}
     others = await rows_of(session, space, sorted(linked))
     seen = {id_ for id_, row in others.items() if view.may_read(agent, row.readers)}
@@ -259,7 +259,7 @@ class _Scan(Generic[Row]):
     owner: str
     newest_first: bool = True
     after: str | None = None
-    """The key behind which they begin."""
+    """The key after which they begin."""
 
 
 async def _rows(

@@ -1,4 +1,4 @@
-"""Conversations: messages of sessions with models, compacted where they grow long."""
+"""Conversations: messages of sessions with models, compacted when they grow long."""
 
 from recallog_schemas.lazy_exports import lazy_exports
 

@@ -1,4 +1,4 @@
-"""What summarises conversations: the summarizer of a program, or of the settings."""
+"""Selects the writer of summaries: the summarizer of the program, or of the settings."""
 
 from recallog.models.conversations.summarizer import Summarizer
 from recallog.reactors.asker import Asker

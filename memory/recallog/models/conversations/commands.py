@@ -31,9 +31,9 @@ from recallog_schemas.models.conversations.views import CompactionView, Messages
 from recallog_schemas.roles import ASSISTANT, USER
 
 JUDGE = Judge(projection.Conversations, tables.REFUSALS)
-"""Judges removals and compactions."""
+"""The verdicts on removals and compactions."""
 _TRIES = 50
-"""How often `pop` looks for further messages, because others have taken out those that it has found."""
+"""How often `pop` looks for further messages after other calls have removed the ones that it found."""
 _SALTS = 3
 """How many ids a message may have: foreign events may have the others."""
 _APPENDED = 1_000
@@ -42,7 +42,7 @@ _APPENDED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A message that is to be added."""
+    """A message to add."""
 
     message: Mapping[str, Any]
     path: str
@@ -64,7 +64,7 @@ class _Compared:
 
 @dataclass(frozen=True, slots=True)
 class _Present:
-    """What of the conversation is known when messages are added."""
+    """What is known about the conversation when messages are added."""
 
     ever: int
     """How many messages were ever added."""
@@ -78,7 +78,7 @@ class _Present:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Messages that are to be added to a conversation."""
+    """Messages to add to a conversation."""
 
     messages: Sequence[Mapping[str, Any]]
     continues: bool
@@ -91,7 +91,7 @@ class Addition:
 async def add(
     access: MemoryAccess, conversation: ConversationKey, addition: Addition, after: Position | None
 ) -> MessagesAdded:
-    """Add those messages to a conversation that it does not have. `after` is the position of an earlier adding.
+    """Add the messages that a conversation does not have. `after` is the position of an earlier call.
 
     Raises `InvalidArgument`, and `EventTooLarge` for a message of more than 16 MiB.
     """
@@ -177,7 +177,7 @@ def _events(
 
 
 def _subject_of(message: Mapping[str, Any]) -> str | None:
-    """The person whose data a message is, if nobody says so: the user that it names as its author."""
+    """The default person whose data a message contains: the user that it names as its author."""
     return nonempty(message.get("name")) if message.get("role") == USER else None
 
 
@@ -213,7 +213,7 @@ async def _present(
 
 
 def _salted(salt: int) -> tuple[str, ...]:
-    """What the id of a message follows from besides, where foreign events have its first ids."""
+    """A further part of the key of a message id, if foreign events have its first ids."""
     return (f"salt {salt}",) if salt else ()
 
 
@@ -281,7 +281,7 @@ async def _some(
 
 
 def _overlap(end: Sequence[str], begins: Sequence[str]) -> int:
-    """How many of the last elements of `end` are the first ones of `begins`: the most that are."""
+    """The length of the longest prefix of `begins` that `end` ends with."""
     lengths = range(min(len(end), len(begins)), 0, -1)
     return next((length for length in lengths if list(end[len(end) - length :]) == list(begins[:length])), 0)
 
@@ -319,7 +319,7 @@ async def _calls_in(
 async def remove(
     access: MemoryAccess, conversation: ConversationKey, ids: Sequence[str], after: Position | None
 ) -> "Removed":
-    """Take messages out of a conversation, by the ids of their events or their own. Others are left out."""
+    """Remove messages from a conversation, by the ids of their events or their own. Other ids are ignored."""
     wanted = {*ids, *_of_own_ids(conversation, ids)}
 
     async def chosen(session: AgentReading) -> list[MessageRow]:
@@ -331,7 +331,7 @@ async def remove(
 async def pop(
     access: MemoryAccess, conversation: ConversationKey, newest: int | None, after: Position | None
 ) -> "Removed":
-    """Take the newest messages out of a conversation; None: all of them.
+    """Remove the newest messages from a conversation; None: all of them.
 
     Of several callers, the first in the ledger has a message, and the others have the messages before it.
     """

@@ -25,7 +25,7 @@ EXTRACTIVE = "extractive"
 """The author of a summary that was made without a model."""
 
 Summarise = Callable[[Sequence[Message]], str]
-"""From the messages that are to be replaced, oldest first, to a summary. A former summary is the first of them."""
+"""From the messages to replace, oldest first, to a summary. A former summary is the first of them."""
 
 _SENTENCES = "\n\nSaid word for word:\n"
 _QUESTION = "\n\nNot answered yet:\n"
@@ -69,16 +69,16 @@ class Plan:
     former: Summary | None
     """The summary of the compaction before."""
     head: Sequence[Message]
-    """The messages that are replaced; none: nothing is to be compacted."""
+    """The messages that are replaced; none: there is nothing to compact."""
     kept: Sequence[Message]
 
     @property
     def summarised(self) -> Sequence[Message]:
-        """What a summary is made of: the former summary, if there is one, and the messages that are replaced."""
+        """The input of a summary: the former summary, if there is one, and the messages that are replaced."""
         return self.head if self.former is None else [message_of(self.former.text), *self.head]
 
     def without(self, newest: int) -> "Plan":
-        """The plan that leaves the newest messages of those that it replaces."""
+        """A plan that replaces fewer messages: it leaves the newest ones."""
         end = len(self.head) - newest
         return replace(self, head=self.head[:end], kept=[*self.head[end:], *self.kept])
 
@@ -118,8 +118,8 @@ def compact(
 ) -> Compacted:
     """Replace the beginning of a conversation by a message of the system that begins with `[compacted]`.
 
-    Nothing happens up to `max_messages` messages (at least 8) of `max_chars` characters together (at least 4,000), nor
-    if no more than `keep` (at least 4) would be left anyway. `summarise` makes the summary; without it, and if it
+    Nothing happens up to `max_messages` messages (at least 8) with `max_chars` characters together (at
+    least 4,000), and up to `keep` messages (at least 4). `summarise` makes the summary; without it, and if it
     raises an exception, that quotes the last 12 of the replaced messages, 160 characters each and 700 in all. Nothing
     is stored: `Memory.conversation` does that.
     """
@@ -213,8 +213,8 @@ def _snippet(message: Message) -> str:
 
 
 def _binding(planned: Plan) -> list[str]:
-    """The sentences with must, never or always that are replaced, each once, oldest first. Results of tools bind
-    nobody."""
+    """The sentences with must, never or always that are replaced, each once, oldest first. Results of tools are
+    not included."""
     former = planned.former.sentences if planned.former is not None else ()
     said = (text_of(each) for each in planned.head if not rendering.answers_calls(each))
     sentences = (sentence.strip() for text in said for sentence in _SENTENCE_END.split(text))

@@ -60,12 +60,12 @@ class Conversation(FacadePart):
         turn: conversations_parameters.MessageTurn = None,
         subject: conversations_parameters.MessageSubject = None,
     ) -> "MessagesAdded":
-        """Add messages to a conversation. What it has already is not added again.
+        """Add messages to a conversation. Messages that it already has are not added again.
 
         A message with an `id` is added once. Messages without one are compared with the conversation: if both begin
         alike, or if the messages begin as the conversation ends, only the rest is new. So a program may pass its whole
-        history each time, or the newest messages alone, and may repeat a call. With `continues` messages without an id
-        are always new, also where they repeat what was said before.
+        history each time, or only the newest messages, and may repeat a call. With `continues`, messages
+        without an id are always new, even if they repeat earlier ones.
 
         Raises `EventTooLarge` for a message of more than 16 MiB.
         """
@@ -95,10 +95,10 @@ class Conversation(FacadePart):
         before: conversations_parameters.MessageBefore = None,
         **at: Unpack[At],
     ) -> "ConversationView":
-        """The messages of a conversation as they were added: what a model can be sent.
+        """The messages of a conversation as they were added, ready to be sent to a model.
 
-        Where it was compacted, a message of the system with the summary stands for its beginning. What was published or
-        ingested with the session is a message too: what a user and the agent said, and calls of tools.
+        If it was compacted, a system message with the summary replaces its beginning. Published and ingested
+        events of the session are messages too: what a user and the agent said, and calls of tools.
         """
         conversation = conversations.ConversationKey(space, agent, session)
         return await self._access.of_agent(
@@ -124,8 +124,8 @@ class Conversation(FacadePart):
         """Replace the beginning of a conversation by a summary, if it has more than `max_messages` messages, or more
         than `max_chars` characters, and more than `keep` messages.
 
-        Only messages since the last compaction count. `RECALLOG_MODEL` names what writes the summary: by default
-        the last 12 of the replaced messages are quoted, else a model is asked, to which they are sent; if it fails,
+        Only messages since the last compaction count. By default, the summary quotes the last 12 of the
+        replaced messages. If `RECALLOG_MODEL` names a model, the messages are sent to it; if it fails,
         they are quoted. Sentences with must, never or always, and a question without an answer, follow word for word.
         """
         from recallog_projections.models.conversations.thresholds import Thresholds
@@ -156,10 +156,10 @@ class Conversation(FacadePart):
         *,
         erase: parameters.ErasesToo = False,
     ) -> "MessagesRemoved":
-        """Take messages out of a conversation, by the ids of their events or their own.
+        """Remove messages from a conversation, by the ids of their events or their own.
 
-        They stay in the ledger, and other queries find them: only the conversation has them no longer. If it has none
-        of them, nothing is written. With `erase` nobody can read them any more, see `Memory.erase`.
+        They stay in the ledger, and other queries find them. If the conversation has none of them,
+        nothing is written. With `erase`, they become unreadable everywhere, see `Memory.erase`.
         """
         conversation = conversations.ConversationKey(space, agent, session)
         removed = await conversations.commands.remove(self._access, conversation, ids, await self._newest(space))
@@ -180,7 +180,7 @@ class Conversation(FacadePart):
         count: conversations_parameters.PoppedMessages = 1,
         erase: parameters.ErasesToo = False,
     ) -> "MessagesRemoved":
-        """Take the newest messages out of a conversation, and answer them. With `erase` as `remove`."""
+        """Remove the newest messages from a conversation, and return them. `erase` works as in `remove`."""
         conversation = conversations.ConversationKey(space, agent, session)
         removed = await conversations.commands.pop(self._access, conversation, count, await self._newest(space))
         return await self._removed(space, agent, removed, erase=erase)
@@ -200,8 +200,8 @@ class Conversation(FacadePart):
         *,
         erase: parameters.ErasesToo = False,
     ) -> "MessagesRemoved":
-        """Take all messages out of a conversation, its summary and what that stands for too, and answer them. With
-        `erase` as `remove`."""
+        """Remove all messages from a conversation, including its summary and the summarised messages, and return them.
+        `erase` works as in `remove`."""
         conversation = conversations.ConversationKey(space, agent, session)
         removed = await conversations.commands.pop(self._access, conversation, None, await self._newest(space))
         return await self._removed(space, agent, removed, erase=erase)
@@ -220,7 +220,7 @@ class Conversation(FacadePart):
         turn: parameters.WrittenTurn = 0,
         event_id: parameters.NewEventId = None,
     ) -> "Recorded":
-        """Say that an agent has finished its turn of a session, by an event `turn.ended`.
+        """End a turn of an agent in a session, by an event `turn.ended`.
 
         Reactors then draw facts from the turn, if the agent is set to `extract_facts`, and write its daily log.
         """
@@ -234,7 +234,7 @@ class Conversation(FacadePart):
         return self._written.get(self._access.components.ledger.partition_of(space))
 
     async def _removed(self, space: str, agent: str, removed: "Removed", *, erase: bool) -> "MessagesRemoved":
-        """The answer about messages that were taken out, which are erased if they are to be."""
+        """The answer about removed messages, which are also erased on request."""
         answer = await self._noted(removed.answer)
         if not erase or not removed.events:
             return answer

@@ -1,4 +1,4 @@
-"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+"""The parameters of the operations of this model; see `recallog.operations.parameters`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
@@ -38,7 +38,7 @@ def _message(value: object) -> Mapping[str, Any]:
     raise PydanticCustomError("message", "should be messages, each an object with a role")
 
 
-ConversationSession = Annotated[str, identified("Session whose messages they are."), IN_NFC]
+ConversationSession = Annotated[str, identified("Session of the messages."), IN_NFC]
 Messages = Annotated[
     Sequence[Mapping[str, Any]] | Mapping[str, Any] | str,
     PlainValidator(_messages),
@@ -62,9 +62,7 @@ Messages = Annotated[
     ),
     FROM_FILE,
 ]
-Continues = Annotated[
-    bool, Field(description="Messages without an id are new, also if they repeat what was said before.")
-]
+Continues = Annotated[bool, Field(description="Treat messages without an id as new, even if they repeat earlier ones.")]
 MessageTurn = Annotated[
     int | None,
     Field(
@@ -74,37 +72,37 @@ MessageTurn = Annotated[
     ),
 ]
 MessageSubject = Annotated[
-    str | None, identified("The person whose data they are; default: of a message of a user the name in it."), IN_NFC
+    str | None, identified("The person whose data the messages contain; default: the name in a user's message."), IN_NFC
 ]
-Whole = Annotated[bool, Field(description="With what a compaction has replaced, and without its summary.")]
+Whole = Annotated[bool, Field(description="Include compacted messages, and leave out the summary.")]
 MessageBefore = Annotated[
     str | None, Field(description="Only messages before the one with this id: the first of `ids` of an answer.")
 ]
 CompactMessages = Annotated[
     int,
     clamped(conversations_limits.COMPACT_MESSAGES_LEAST, limits.INTEGER_MAX),
-    Field(description="More messages are compacted."),
+    Field(description="Compact if there are more messages than this."),
 ]
 CompactChars = Annotated[
     int,
     clamped(conversations_limits.COMPACT_CHARS_LEAST, limits.INTEGER_MAX),
-    Field(description="More characters are compacted."),
+    Field(description="Compact if there are more characters than this."),
 ]
 CompactKept = Annotated[
     int,
     clamped(conversations_limits.COMPACT_KEPT_LEAST, limits.INTEGER_MAX),
-    Field(description="Newest messages that stay."),
+    Field(description="Number of newest messages to keep."),
 ]
 MessageIds = Annotated[
     Sequence[str],
     Field(
         min_length=1,
         max_length=conversations_limits.MESSAGES_MAX,
-        description="Ids of messages, of their events or their own.",
+        description="Ids of messages, or of their events.",
     ),
     IN_NFC,
 ]
-PoppedMessages = Annotated[int, Field(ge=1, le=conversations_limits.MESSAGES_MAX, description="How many messages.")]
+PoppedMessages = Annotated[int, Field(ge=1, le=conversations_limits.MESSAGES_MAX, description="Number of messages.")]
 
 
 def message_list(given: object) -> Sequence[Mapping[str, Any]]:

@@ -71,7 +71,7 @@ async def planned(reading: AgentReading, conversation: ConversationKey, threshol
         found = await _shown(session, conversation, compacted)
         later = None if compacted is None else sum(each.offset > compacted.offset for each in found)
         plan = compaction.plan([each.message for each in found], thresholds, later)
-        # What was published or ingested stays, if no added message is behind it: a compaction names an added one.
+        # Published and ingested messages stay if no added message follows: a compaction refers to an added message.
         behind = next((count for count in range(len(plan.head)) if _last(found, plan, count).added), len(plan.head))
         plan = plan.without(behind)
         state = snapshot.row(tables.STATES, *conversation) or tables.ConversationRow()
@@ -91,7 +91,7 @@ async def planned(reading: AgentReading, conversation: ConversationKey, threshol
 
 
 def _last(found: Sequence[Shown], plan: Plan, fewer: int) -> Shown:
-    """The last message that is replaced if that many fewer are."""
+    """The last message to replace when `fewer` messages are kept."""
     return found[len(found) - len(plan.kept) - fewer - 1]
 
 

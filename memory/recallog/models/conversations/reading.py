@@ -29,7 +29,7 @@ class Shown:
     added: bool
     """Whether it was added as a message."""
     subject: str | None
-    """The person whose data it is."""
+    """The person whose data it contains."""
 
 
 async def rows_of(

@@ -40,7 +40,7 @@ class Summarizer(ABC):
 async def ask(
     summarizer: Summarizer, messages: Sequence[Message], *, attempts: int = 3, sleep: Sleep = asyncio.sleep
 ) -> str:
-    """The checked summary of `summarizer`, with up to `attempts` attempts where its failures are temporary.
+    """The checked summary of `summarizer`, with up to `attempts` attempts if its failures are temporary.
 
     See `asking.repeated`, also for what it raises.
     """

@@ -1,4 +1,4 @@
-"""What draws facts from texts and answers from facts: those of a program, or of the settings."""
+"""Selects the extractor and the synthesizer: of the program, or of the settings."""
 
 from recallog.models.facts.extractor import FactExtractor
 from recallog.models.facts.synthesizer import ExtractiveSynthesizer, Synthesizer

@@ -68,7 +68,7 @@ async def _named(session: ReadSession, space: str, graphs: Sequence[str], query:
 
 
 async def _matching(session: ReadSession, space: str, graphs: Iterable[str], asked: Sequence[str]) -> list[str]:
-    """The entities that have all words of one of those in the query; the exact ones first."""
+    """The entities that have all words of an entity in the query; exact matches first."""
     found = dict.fromkeys(asked)
     for graph in graphs:
         for key in asked:

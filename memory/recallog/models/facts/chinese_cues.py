@@ -30,19 +30,19 @@ OWN = re.compile(
     "我(?:的)?(?P<what>名字|生日|工作|专业|爱好|职业|家乡|老家|家|妈妈|母亲|妈|爸爸|父亲|爸|哥哥|姐姐|弟弟|妹妹|爷爷|奶奶|外公|外婆"
     "|儿子|女儿|孩子|丈夫|老公|妻子|老婆|男朋友|女朋友|男友|女友|朋友|同事|老师|导师|室友|狗|猫|公司|学校)(?P<rest>.+)"
 )
-"""What belongs to the speaker, and what is said about it."""
+"""A thing of the speaker, and a statement about it."""
 
 OPENERS = re.compile(
     "(?:其实|而且|另外|还有|所以|因为|但是|但|不过|对了|哦|嗯|啊|哈哈|是的|对|好的|当时|后来|以前|之前|小时候|从小)"
     "[，, ]*"
 )
-"""Words before the subject that a fact goes without."""
+"""Words before the subject that a fact omits."""
 UNCLEAR = re.compile("[你您他她它这那咱哪]|我们|什么|怎么|为何|为什么|多少|几[个时点]|如此|一样|自己说|东西")
 """Words whose meaning depends on what was said before, or on who is addressed."""
 HEDGES = re.compile(
     "如果|要是|还是|假如|可能|也许|大概|好像|似乎|应该|或许|恐怕|说不定|吗|呢|吧|么$|是不是|会不会|不知道|不记得|忘|开玩笑|觉得|以为"
 )
-"""Words of what is not certain."""
+"""Words of uncertainty."""
 NOT_A_FACT = re.compile(
     "是(?:的|啊|吗|说|想|在|真|认真|不|要|会|这|那|因为|为了|怕|来|去|时候|有|没|很|谁|个|一个人)"
     "|有一?(?:点|些|次|天|种|件|个问题)|叫.{0,2}$"

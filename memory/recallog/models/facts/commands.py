@@ -53,7 +53,7 @@ class Question:
 async def reflect(recall: Recall, retain: Retain, given: Synthesizer, question: Question) -> Synthesis:
     """Answer a question from facts and experiences.
 
-    Also where the space shares its entries, the answer is for the agent alone: it may quote private ones.
+    Even if the space shares its entries, the answer is only for the agent: it may quote private entries.
     """
     space, agent = question.space, question.agent
     found = await recall(

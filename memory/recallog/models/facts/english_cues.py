@@ -56,31 +56,31 @@ NOT_OWNED = _words("not_owned")
 NOT_MINE = _words("not_mine")
 """What "My … is" says nothing lasting with."""
 NOT_A_NAME = _words("not_a_name")
-"""Words that begin with a capital letter at the beginning of a sentence, and are no names."""
+"""Words that begin with a capital letter at the beginning of a sentence without being names."""
 
 NOT_SAID_OF = _words("not_said_of")
-"""Words behind "My … is" that say nothing lasting."""
+"""Words after "My … is" that say nothing lasting."""
 KIN = _words("kin")
 """Words for relatives."""
 FILLERS = _words("fillers")
-"""Adverbs that a fact goes without."""
+"""Adverbs that a fact omits."""
 CLAUSE_STARTS = _words("clause_starts")
-"""Words behind a comma that begin a clause of their own."""
+"""Words after a comma that begin a clause of their own."""
 CLOSERS = _words("closers")
-"""Words at the end that a fact goes without."""
+"""Words at the end that a fact omits."""
 ADVERBS = _words("adverbs")
-"""Adverbs that may stand before the verb."""
+"""Adverbs that may come before the verb."""
 OPENERS = _words("openers")
-"""Words before the subject that a fact goes without."""
+"""Words before the subject that a fact omits."""
 TIMES = _words("times")
-"""What "this" and "that" may stand before: no reference to what was said."""
+"""What "this" and "that" may precede without a reference to what was said."""
 
 UNCLEAR = _words("unclear")
 """Words whose meaning depends on what was said before, or on who is addressed."""
 DANGLING = _words("dangling")
-"""Words with which no whole clause ends."""
+"""Words that cannot end a clause."""
 HEDGES = _words("hedges")
-"""Words of what is not certain, or only felt."""
+"""Words of uncertainty or feeling."""
 
 OWN_WORDS = {"my": "their", "me": "them", "myself": "themselves", "mine": "theirs", "our": "their", "us": "them"}
-"""Words of the first person behind the verb, and what a fact says instead."""
+"""Words of the first person after the verb, and what a fact says instead."""

@@ -25,7 +25,7 @@ _FILLER = re.compile(
     r"(?: you)?(?: \d+)?(?: now| next| so far| already)?[.!]?"
     r"|.*(?:已经?|正在|完成).*(?:步骤?|任务)(?:\d*)了?[。.]?"
 )
-"""What only tells how far somebody's work is, such as "assistant has finished step 5.": nothing that lasts."""
+"""Reports of progress, such as "assistant has finished step 5.", which are not lasting facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Utterance:
     agent: str
     """Who said or wrote it: "I" in the text."""
     id: str | None = None
-    """The id of its event; None for a text that is no event."""
+    """The id of its event; None if the text is not an event."""
     kind: str | None = None
     """The kind of its event."""
     at: datetime | None = None
@@ -49,14 +49,14 @@ class ExtractionRequest:
 
     space: str
     agent: str
-    """The agent that is to keep the facts."""
+    """The agent that keeps the facts."""
     utterances: Sequence[Utterance]
     """Oldest first, at most `limits.EXTRACTED_EVENTS`, with at most `limits.EXTRACTED_CHARS` characters together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact, in a sentence that can be understood without what was said before it."""
+    """One fact, in a sentence that can be understood alone."""
 
     text: str
     entity: str | None = None
@@ -82,7 +82,7 @@ class FactExtractor(ABC):
 
     @abstractmethod
     async def extract(self, request: ExtractionRequest) -> Sequence[Fact]:
-        """The facts in the texts of `request`, best none than wrong ones.
+        """The facts in the texts of `request`; if in doubt, none.
 
         Raises `ModelFailed` if this request failed, and `ModelMisconfigured` if every request will fail. `ask`
         repeats a request after a temporary failure, and treats any other exception as one.
@@ -96,7 +96,7 @@ class FactExtractor(ABC):
 async def ask(
     extractor: FactExtractor, request: ExtractionRequest, *, attempts: int = 3, sleep: Sleep = asyncio.sleep
 ) -> Sequence[Fact]:
-    """The checked facts of `extractor`, with up to `attempts` attempts where its failures are temporary.
+    """The checked facts of `extractor`, with up to `attempts` attempts if its failures are temporary.
 
     See `asking.repeated`, also for what it raises. Without a text the extractor is not asked.
     """

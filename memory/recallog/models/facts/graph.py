@@ -24,7 +24,7 @@ from recallog_schemas.models.long_term import limits as long_term_limits
 
 
 class GraphQuery(NamedTuple):
-    """Which part of the graph is wanted."""
+    """The wanted part of the graph."""
 
     type: str | None
     """Only the entries of this type that the agent keeps; None: all that it may read."""

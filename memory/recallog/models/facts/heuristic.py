@@ -93,7 +93,7 @@ class HeuristicExtractor(FactExtractor):
 
 
 def _names(request: ExtractionRequest) -> frozenset[str]:
-    """What is known to be a name: the speakers, and words with a capital letter inside a sentence."""
+    """The known names: the speakers, and words with a capital letter inside a sentence."""
     inside = {word for said in request.utterances for word in _CAPITAL.findall(said.text)}
     return frozenset(inside | {said.agent for said in request.utterances})
 
@@ -118,7 +118,7 @@ def _sentences(text: str) -> Iterator[str]:
     """The sentences of a text that are neither questions nor items of lists, without code and brackets."""
     for line in _ACTIONS.sub(" ", _CODE.sub("\n", text)).replace("\u2019", "'").splitlines():
         if not _LISTED.match(line):
-            # Long white space takes the patterns long.
+            # The patterns are slow on long white space.
             for sentence in _SENTENCE.findall(" ".join(line.split())):
                 if not re.search("[?？]", sentence):
                     yield sentence.strip()
@@ -196,7 +196,7 @@ def _is_clear(words: Sequence[str]) -> bool:
 
 
 def _of_speaker(words: Sequence[str], said: Utterance) -> _Clause | None:
-    """A clause of the first person as a fact about its speaker; None if it is none."""
+    """A clause of the first person as a fact about its speaker; None if it does not state one."""
     first, rest = _SPELLINGS.get(words[0], words[0]), list(words[1:])
     joined = {"I'm": "am", "I've": "have", "I'd": ""}.get(first)
     if not joined and (first != "I" or not rest):
@@ -214,7 +214,7 @@ def _of_speaker(words: Sequence[str], said: Utterance) -> _Clause | None:
 
 
 def _predicate(rest: Sequence[str]) -> tuple[list[str], str] | None:
-    """The words behind "I" in the third person, and the category; None if they say nothing that lasts."""
+    """The words after "I" in the third person, and the category; None if they say nothing that lasts."""
     if len(rest) < 2:
         return None
     verb, after = rest[0].lower(), [word.lower() for word in rest[1:]]
@@ -305,7 +305,7 @@ def _third(verb: str) -> str:
 
 
 def _conjoined(words: Sequence[str]) -> list[str]:
-    """Words behind a verb of the present: one that follows "and" is put into the third person too."""
+    """Words after a verb of the present: one that follows "and" is put into the third person too."""
     return [
         _third(word) if index and words[index - 1] == "and" and word in english.PRESENT else word
         for index, word in enumerate(words)
@@ -349,7 +349,7 @@ def _possessive(name: str) -> str:
 
 
 def _of_name(words: Sequence[str], said: Utterance, names: frozenset[str]) -> _Clause | None:
-    """A clause about a name: one that begins with words in capitals, behind which a verb of the tables follows."""
+    """A clause about a name: words in capitals at the beginning, then a verb of the tables."""
     text = " ".join(words)
     name = _NAME.match(text)
     if name is None or name[0].endswith("'s"):

@@ -59,7 +59,7 @@ def _data(request: ExtractionRequest) -> Iterator[dict[str, Any]]:
 
 
 def _facts(items: Sequence[Any]) -> Iterator[Fact]:
-    """The facts of a reply. Items without content are left out, and fields that are not what they should be."""
+    """The facts of a reply. Items without content and invalid fields are left out."""
     for item in items:
         if isinstance(item, dict) and isinstance(item.get("content"), str):
             sources = item.get("sources")

@@ -41,10 +41,10 @@ class LongTerm(Entries):
         source: facts_parameters.FactSource = None,
         **options: Unpack[ExtractOptions],
     ) -> "ExtractedFacts":
-        """Draw the facts from a text, and retain each as an entry of the agent, whose words they are.
+        """Draw the facts from a text, and retain each as an entry of the agent, who is the speaker.
 
-        `RECALLOG_MODEL` names what draws them: by default a rule for English and Chinese, else a model, to which
-        the text is sent. If it fails, nothing is retained, and `failed` of the answer says why. With
+        By default a rule for English and Chinese draws them; if `RECALLOG_MODEL` names a model,
+        the text is sent to it. If it fails, nothing is retained, and `failed` of the answer says why. With
         `agent.configured {extract_facts: true}` a reactor does this for each turn of the agent that ends.
 
         Raises `ModelMisconfigured`.
@@ -71,10 +71,10 @@ class LongTerm(Entries):
         store: facts_parameters.StoreAnswer = False,
         after: parameters.After = None,
     ) -> "Synthesis":
-        """Answer a question from the 10 facts and experiences that an agent may read and that fit it best.
+        """Answer a question from the 10 best-matching facts and experiences that an agent may read.
 
-        `RECALLOG_MODEL` names what answers: by default their first sentences are quoted, else a model is asked,
-        to which they are sent. If none fits, the answer is "No memories to reflect on." Nothing is written unless
+        By default the answer quotes their first sentences; if `RECALLOG_MODEL` names a model,
+        they are sent to it. If none matches, the answer is "No memories to reflect on." Nothing is written unless
         `store` keeps the answer as an insight that is made from them.
 
         Raises `ModelFailed`, and `ModelMisconfigured`.
@@ -116,7 +116,8 @@ class LongTerm(Entries):
         limit: facts_parameters.AboutLimit = limits.PAGE_ITEMS,
         **at: Unpack[At],
     ) -> "EntityFound":
-        """The entries that name an entity and that an agent may read, newest first, and what they name besides it.
+        """The entries that name an entity and that an agent may read, newest first, and the other entities that they
+        name.
 
         The views retain the newest 256 entries of each entity, and its 64 strongest links.
         """

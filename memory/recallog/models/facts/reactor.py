@@ -17,13 +17,13 @@ from recallog_schemas.views import Remembered
 
 
 class Extraction(Reactor):
-    """Answers `extraction.due` with one `memory.retained` for each new fact, at no cost: nobody asked for it.
+    """Answers `extraction.due` with one `memory.retained` for each new fact, at no cost, since no caller requested it.
 
-    Also where the space shares its entries, facts are for the agent alone, unless others said all of the turn to
-    everybody: what a model says about its sources is not trusted with that.
+    Even if the space shares its entries, facts are only for the agent, unless others said all of the turn
+    to everybody: a model's own statement of sources is not trusted for that.
 
-    If the extractor fails after its retries, the trigger is closed with `reaction.failed`. A turn of which something
-    was written before a crash is closed with that: a model is not asked twice.
+    If the extractor fails after its retries, the trigger is closed with `reaction.failed`. If a crash interrupts an
+    answer, the trigger is closed with the written part: a model is not called twice.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({EXTRACTION})

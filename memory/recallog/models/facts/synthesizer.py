@@ -65,7 +65,7 @@ async def ask(
     attempts: int = 3,
     sleep: Sleep = asyncio.sleep,
 ) -> str:
-    """The checked answer of `synthesizer`, with up to `attempts` attempts where its failures are temporary.
+    """The checked answer of `synthesizer`, with up to `attempts` attempts if its failures are temporary.
 
     See `asking.repeated`, also for what it raises. Without a hit the answer is `NOTHING`.
     """

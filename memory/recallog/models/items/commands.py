@@ -1,4 +1,4 @@
-"""Changes of items: each is published, and its answer says what the views made of it."""
+"""Changes of items: each is published, and its answer has the verdict of the views."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ from recallog_streams import erasing
 from recallog_streams.ledgers.ledger import Ledger
 
 _WHY = {
-    items.FULL: f"{{namespace}} has as many keys as it may have, {limits.WORKING_BLOCKS_MAX} in working memory and "
+    items.FULL: f"{{namespace}} is full, with {limits.WORKING_BLOCKS_MAX} keys in working memory or "
     f"{items_limits.SCRATCHPAD_KEYS_MAX} in a scratchpad; delete one first",
     items.UNKNOWN: "there is no item {path}",
-    items.NOT_TEXT: "{path} holds no text, and a text can be added to a text only; use put",
-    items.NOT_QUEUE: "{path} is no queue: only a list in a scratchpad can be drained",
+    items.NOT_TEXT: "{path} is not a text, and only a text can be extended; use put",
+    items.NOT_QUEUE: "{path} is not a queue: only a list in a scratchpad can be drained",
     items.TOO_LARGE: f"the value of {{path}} would exceed {limits.ITEM_VALUE_BYTES_MAX:,} bytes, or "
     f"{items_limits.SCRATCHPAD_CHARS_MAX:,} characters in a scratchpad; keep it in parts",
 }
 
 JUDGE = Judge(Items, items.REFUSALS)
-"""Judges changes of items, of all namespaces."""
+"""The verdicts on changes of items in all namespaces."""
 
 RESERVED_KEYS = frozenset({items.PENDING, "session_facts", "__taskspace_hint__", "__taskspace_label_hint__"})
-"""Keys of scratchpads that are not for an agent's own notes: the system writes them, by events of its own."""
+"""Keys of scratchpads that are reserved for the system, which writes them by its own events."""
 RESERVED_PREFIXES = ("subagent_result::", "delegation_result::")
 
 
@@ -87,7 +87,7 @@ def event(address: Address, kind: str, event_id: str | None = None, **fields: An
 
 
 async def change(access: MemoryAccess, address: Address, kind: str, event_id: str | None, **fields: Any) -> ItemChange:
-    """Publish one change, and answer what it did. With an id it may have been published before.
+    """Publish one change, and return its result. With an id, it may have been published before.
 
     Raises `InvalidArgument`, also for a reserved key, `Conflict` and `Refused`.
     """
@@ -125,7 +125,7 @@ async def _changes_of(ledger: Ledger, address: Address) -> list[str]:
 
 
 def _check_keys(address: Address, keys: Mapping[str, str]) -> None:
-    """Raise `InvalidArgument` for the first of some keys, by the argument that has it, which is reserved."""
+    """Raise `InvalidArgument` for the first reserved key, naming the argument that has it."""
     for argument, key in keys.items():
         is_reserved = key in RESERVED_KEYS or key.startswith(RESERVED_PREFIXES)
         if is_reserved and items.session_of(address.namespace) is not None:
@@ -139,7 +139,7 @@ def _check_keys(address: Address, keys: Mapping[str, str]) -> None:
 async def _refused(
     access: MemoryAccess, address: Address, changed: Event, reason: str, position: Position | None
 ) -> ItemChange:
-    """The answer to a change that was refused, or would be. Only that there is nothing to delete is no error."""
+    """The answer to a change that was refused, or would be. Deleting what does not exist is not an error."""
     if reason == items.UNKNOWN and changed.kind == "item.deleted":
         return ItemChange(changed=False, id=changed.id if position else None, position=position, item=None)
     raise await refusal(access, address, changed, reason)
@@ -153,8 +153,8 @@ async def refusal(access: MemoryAccess, address: Address, changed: Event, reason
     found = await access.of_agent(address.space, address.agent, At(), queries.get, address.namespace, address.key)
     base = changed.payload.get("base")
     now = f"has version {found.item.version} (SHA-256 {found.item.sha256})" if found.item else "does not exist"
-    expected = "that there is none" if base == 0 else f"version {base}" if isinstance(base, int) else f"SHA-256 {base}"
+    expected = "its absence" if base == 0 else f"version {base}" if isinstance(base, int) else f"SHA-256 {base}"
     return Conflict(
-        f"{address.path} {now}, but the change relies on {expected}. Read it again, and make the change anew",
+        f"{address.path} {now}, but the change relies on {expected}. Read it again, and repeat the change",
         version=found.item.version if found.item else 0,
     )

@@ -43,7 +43,7 @@ class Items(FacadePart):
         base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
-        """Give an item a value, whether it exists or not, and answer the item once the views have it.
+        """Set the value of an item, whether it exists or not, and return the item once the views have it.
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
@@ -85,7 +85,7 @@ class Items(FacadePart):
         base: items_parameters.Base = None,
         event_id: parameters.NewEventId = None,
     ) -> "ItemChange":
-        """Add a text to the end of an item's text, or to a queue; without such an item the text begins one.
+        """Add a text to the end of an item's text, or to a queue; creates the item if there is none.
 
         Raises `Conflict` and `Refused`; nothing has changed then.
         """
@@ -136,7 +136,7 @@ class Items(FacadePart):
     ) -> "ItemChange":
         """Delete an item. If there is none, nothing is written, and `changed` of the answer is false.
 
-        The ledger still has its values, and so has the past of the views. With `erase` nobody can read them any more,
+        The ledger and past views keep its values. With `erase`, they become unreadable everywhere,
         see `Memory.erase`.
 
         Raises `Conflict`; nothing has changed then.
@@ -161,7 +161,7 @@ class Items(FacadePart):
         cursor: parameters.Cursor = None,
         **at: Unpack[At],
     ) -> "ItemsPage":
-        """A page of the items of an agent, of all or of those in a namespace and below it.
+        """A page of the items of an agent, of all, or in a namespace and below it.
 
         `cursor` takes the `next` of a page and selects the page after it.
         """

@@ -1,4 +1,4 @@
-"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+"""The parameters of the operations of this model; see `recallog.operations.parameters`."""
 
 import re
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ ItemNamespace = Annotated[
 BelowNamespace = Annotated[
     Sequence[str] | str | None,
     PlainValidator(optional(_namespace)),
-    Field(description="Only this namespace and those below it; a text is split at /. Default: all."),
+    Field(description="Only this namespace and namespaces below it; a text is split at /. Default: all."),
     WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES, {"type": "null"}]}),
 ]
 ItemKey = Annotated[str, item_name("Name of the item in its namespace."), IN_NFC]
@@ -65,7 +65,7 @@ Base = Annotated[
         {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SHA256_PATTERN}, {"type": "null"}]}
     ),
 ]
-NewestFirst = Annotated[bool, Field(description="Those that changed last first; default: by namespace and key.")]
+NewestFirst = Annotated[bool, Field(description="Most recently changed first; default: by namespace and key.")]
 
 
 def names(given: Sequence[str] | str) -> Sequence[str]:

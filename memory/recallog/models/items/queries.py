@@ -15,7 +15,7 @@ from recallog_schemas.models.items.views import ItemFound, ItemsPage, ItemView
 from recallog_schemas.timestamps import moment_of
 
 _FIELDS_BYTES = 512
-"""About so many bytes of an item in an answer are not its value."""
+"""The approximate bytes of an item in an answer besides its value."""
 
 
 async def get(reading: AgentReading, namespace: Sequence[str], key: str) -> ItemFound:
@@ -31,7 +31,7 @@ async def get(reading: AgentReading, namespace: Sequence[str], key: str) -> Item
 async def page(
     reading: AgentReading, namespace: Sequence[str], limit: int, cursor: str | None, *, newest_first: bool
 ) -> ItemsPage:
-    """The items of an agent in `namespace` and below it, behind `cursor`. Raises `InvalidArgument` for a cursor of
+    """The items of an agent in `namespace` and below it, after `cursor`. Raises `InvalidArgument` for a cursor of
     other pages."""
     space, agent = reading.space, reading.agent
     prefix = items.newest_prefix(namespace) if newest_first else items.prefix_of(namespace)

@@ -1,9 +1,9 @@
-"""Counts of the reads of entries: collected in the process that asks, and published as `memory.accessed` in batches.
+"""Counts of the reads of entries: collected in the querying process, and published as `memory.accessed` in batches.
 
-A read counts where a query is about entries: `long_term.lessons`, `tiers.retrieve`, `recall` and `search` for entries,
-and the section RECALLED of `context`. Nothing counts as of the past, for an agent that has never acted, or where the
-memory cannot be written. A process that ends without closing its memory loses the counts of its last second, and
-nothing else.
+A read counts if the query is about entries: `long_term.lessons`, `tiers.retrieve`, `recall` and `search` for entries,
+and the section RECALLED of `context`. Queries of the past do not count, nor do queries for an agent that has never
+acted, or with a memory that cannot be written. A process that ends without closing its memory loses only the counts of
+its last second.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ class _Reads:
     hits: int = 0
     misses: int = 0
     now: datetime | None = None
-    """The time that its newest query gave; None: that of the space."""
+    """The time that its newest query gave; None: the time of the space."""
 
 
 class AccessCounter:
     """Collects the reads of one memory, and publishes them.
 
     It publishes after `limits.ACCESSED_SECONDS`, after `limits.ACCESSED_IDS_MAX` ids, before the memory's next publish,
-    and when the memory is closed. Its errors never reach a caller: they lose the counts.
+    and when the memory is closed. Its errors are never raised to a caller: the counts are lost.
     """
 
     def __init__(self, access: "MemoryAccess") -> None:
@@ -78,7 +78,7 @@ class AccessCounter:
             self._set_timer()
 
     async def flush(self) -> None:
-        """Publish what was counted so far."""
+        """Publish the counts so far."""
         self._stop_timer()
         collected, self._reads = self._reads, {}
         if not collected:
@@ -93,7 +93,7 @@ class AccessCounter:
             _log.debug("reads of entries were not counted: %s", error)
 
     async def close(self) -> None:
-        """Publish what was counted, and stop. It waits a limited time: the counts are not worth more."""
+        """Publish the counts, and stop. It waits only for a limited time."""
         this = asyncio.get_running_loop()
         under_way = [task for task in self._flushes if task.get_loop() is this]
         try:
@@ -104,7 +104,7 @@ class AccessCounter:
             _log.debug("reads of entries were not counted: the memory could not be written in time")
 
     async def _events(self, space: str, collected: Mapping[tuple[str, str], _Reads]) -> list[Event]:
-        """The events of one space: none of agents that have never acted there, which a read does not make known."""
+        """The events of one space, without agents that have never acted there: reading does not make an agent known."""
         from recallog_projections.views import activity, clock  # a process that only delegates does not need them
 
         agents = [agent for each, agent in collected if each == space]
@@ -177,7 +177,7 @@ def _asks_for_entries(arguments: Mapping[str, Any]) -> bool:
 
 
 def _of_context(arguments: Mapping[str, Any], answer: Any) -> Sequence[str] | None:
-    """The entries that the prompt shows. One without entries was no lookup of them."""
+    """The entries that the prompt shows. A prompt without entries does not count as a lookup."""
     return answer.entries or None
 
 

@@ -1,4 +1,4 @@
-"""What models that are built on long-term memory add to entries."""
+"""Additions to entries by models that are built on long-term memory."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -8,10 +8,10 @@ from recallog_schemas import models
 
 
 class EntryAddition:
-    """What one model adds to entries. A model overrides what it needs."""
+    """The additions of one model to entries. A model overrides what it needs."""
 
     async def tiers_of(self, reading: ReadSession, rows: Sequence[EntryRow]) -> Mapping[int, str]:
-        """The tiers that live entries are in, by offset, of those that have one."""
+        """The tiers of live entries that have one, by offset."""
         return {}
 
     async def linked(
@@ -21,7 +21,7 @@ class EntryAddition:
         return ()
 
     async def count_links(self, session: ReadSession, space: str, agent: str) -> int:
-        """How many links there are between what the entries name that an agent keeps, or that a space shares."""
+        """The number of links between the entities named by an agent's entries, or by a space's shared entries."""
         return 0
 
 
@@ -30,7 +30,7 @@ def _built_in() -> Sequence[EntryAddition]:
 
 
 async def tiers_of(reading: ReadSession, rows: Iterable[EntryRow]) -> Mapping[int, str]:
-    """The tiers that live entries are in, by offset, of those that have one."""
+    """The tiers of live entries that have one, by offset."""
     live, found = list(rows), dict[int, str]()
     for addition in _built_in():
         found |= await addition.tiers_of(reading, live)
@@ -38,7 +38,7 @@ async def tiers_of(reading: ReadSession, rows: Iterable[EntryRow]) -> Mapping[in
 
 
 async def in_tiers(reading: ReadSession, rows: Sequence[EntryRow], tiers: Collection[str] | None) -> Sequence[EntryRow]:
-    """Those of some live entries that are in one of `tiers`; all of them if that is None."""
+    """The given live entries that are in one of `tiers`; all of them if that is None."""
     if tiers is None:
         return rows
     tier_of = await tiers_of(reading, rows)

@@ -2,9 +2,9 @@
 
 Vectors hardly see the detail in which two facts differ. So two texts agree only if each word of one is a word of the
 other, or a synonym in the tables of `vocabulary`: numbers, quantities, dates, identifiers, names, negations,
-comparatives and tenses are words like others. Their order is the same, but for a time or a phrase at the beginning that
-may stand at the end, a passive, "X is Y" and "Y is X", and two names around "and". In doubt two texts do not agree. The
-tables are of English and Chinese; words of other languages have no synonyms.
+comparatives and tenses are words like others. Their order is the same, except for a time or a phrase at the beginning
+that may come at the end, a passive, "X is Y" and "Y is X", and two names around "and". In doubt two texts do not agree.
+The tables are of English and Chinese; words of other languages have no synonyms.
 """
 
 import re
@@ -24,7 +24,7 @@ _REPORTING = re.compile("[说讲问]|告诉|认为|觉得|知道|希望|要求|�
 
 
 def agree(one: str, other: str) -> bool:
-    """Whether two texts say the same, as far as their words tell."""
+    """Whether two texts say the same, by their words."""
     if "\n" in one.strip() or "\n" in other.strip():
         return texts.form_of(one) == texts.form_of(other)
     ours, theirs = texts.normal_text(one), texts.normal_text(other)
@@ -39,7 +39,7 @@ def agree(one: str, other: str) -> bool:
 
 
 def _is_chinese(text: str) -> bool:
-    """Whether a text is compared by characters: Chinese, or Japanese."""
+    """Whether a text is compared by characters: Chinese or Japanese."""
     return HAN.search(text) is not None or KANA.search(text) is not None
 
 
@@ -66,7 +66,7 @@ _WORD = r"[^\s,;:!?\"“”„()]+(?:[:.][^\s,;:!?\"“”()]+)*"
 
 
 def _names_agree(one: str, other: str) -> bool:
-    """Whether no word is a name in one text and none in the other."""
+    """Whether both texts use the same words as names."""
     ours, theirs = _inner_capitals(one), _inner_capitals(other)
     return all(theirs.get(word, form) == form for word, form in ours.items())
 

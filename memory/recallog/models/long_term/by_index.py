@@ -52,7 +52,7 @@ class EntriesByIndex:
 
     @property
     def degraded(self) -> Sequence[str]:
-        """What the failures mean for the answer."""
+        """The consequences of the failures for the answer."""
         said = {
             SEMANTIC: "the channel semantic was left out",
             KEYWORD: f"the channel keyword compared only the newest {long_term_limits.RECALL_ENTRIES:,} entries",

@@ -1,4 +1,4 @@
-"""Entries in recall: the rows of the views alone say what they are and who may read them.
+"""Entries in recall: only the rows of the views decide what they are and who may read them.
 
 The index finds entries by the form that it has processed. What it found is compared with the rows: an entry that has
 ended, or that the agent may not read, is dropped, and one with a newer text is compared by words.

@@ -1,4 +1,4 @@
-"""Changes of entries: each is published, and its answer says what the views made of it."""
+"""Changes of entries: each is published, and its answer has the verdict of the views."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -60,13 +60,13 @@ _WHY = {
     tables.RETRACTED: "the entry {id} is retracted, and cannot be changed any more; retain a new one",
     tables.ARCHIVED: "the entry {id} is archived; restore it first, or retain a new one",
     tables.ERASED: "the entry {id} is erased; retain a new one",
-    tables.DUPLICATE: "{id} is no entry: its text was one already",
-    tables.REFUSED: "{id} is no entry: it was refused",
+    tables.DUPLICATE: "{id} is not an entry: another entry has its text",
+    tables.REFUSED: "{id} is not an entry: it was refused",
     tables.SOURCE_ERASED: "the entry {id} was made from one that is erased; retain a new one without it",
-    tables.DEPENDENTS: "a source of {id} has as many dependents as it may have; forget or retract one of them first",
+    tables.DEPENDENTS: "a source of {id} has the maximum number of dependents; forget or retract one of them first",
 }
 JUDGE = Judge(make_entries, tables.REFUSALS, [settings.SPACES])
-"""Judges what retains and changes entries."""
+"""The verdicts on events that retain and change entries."""
 _NOT_OWNED = frozenset({tables.UNKNOWN, tables.NOT_OWNER})
 _PAYLOAD_OF_OPTION = {"based_on": "sources"}
 _ENVELOPE = ("at", "subject", "session", "audience")
@@ -77,10 +77,10 @@ _ENVELOPE = ("at", "subject", "session", "audience")
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the views would make of a text now."""
+    """The verdict of the views on a text now."""
 
     answer: Retained | None
-    """The answer if nothing is to be written."""
+    """The answer if there is nothing to write."""
     nearest: NearestEntry | None = None
     """The entry that is most similar to the one that would be stored."""
     supersedes: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class _Look:
 
 
 async def retain(access: MemoryAccess, event: Event) -> Retained:
-    """Publish an entry, and answer what became of it. Raises `Refused` for one pinned entry too many."""
+    """Publish an entry, and return the outcome. Raises `Refused` for one pinned entry too many."""
     look = await _look(access, event, compares=access.components.index is not None)
     if look.answer is not None:
         return look.answer
@@ -125,14 +125,14 @@ def experience_event(
 
 
 async def record_experience(access: MemoryAccess, event: Event) -> Retained:
-    """Publish an experience, and answer what became of it."""
+    """Publish an experience, and return the outcome."""
     return _retained(event, *await _published(access, event), None)
 
 
 async def compare(
     access: MemoryAccess, space: str, agent: str, text: str, entry_type: str, options: RetainOptions
 ) -> Comparison:
-    """What `retain` would answer now."""
+    """The answer that `retain` would give now."""
     event = entry_event(space, agent, text, entry_type, None, options)
     look = await _look(access, event, compares=access.components.index is not None)
     if look.answer is None:
@@ -146,7 +146,7 @@ async def would_store(access: MemoryAccess, event: Event) -> bool:
 
 
 async def _look(access: MemoryAccess, event: Event, *, compares: bool) -> _Look:
-    """What the views would make of an event now; with `compares` also the nearest entry, if the index answers."""
+    """The verdict of the views on an event now; with `compares`, also the nearest entry, if the index answers."""
     return await access.of_agent(event.space, event.agent, At(), _look_at, event, compares=compares)
 
 
@@ -198,7 +198,7 @@ async def _nearest(reading: AgentReading, row: EntryRow) -> NearestEntry | None:
 
 
 def _rejected(text: str, gate: QualitySettings) -> str | None:
-    """Why the quality gate does not let a text pass; None if it does."""
+    """Why the quality gate rejects a text; None if it accepts it."""
     prefix = _PREFIX.match(text)
     if prefix is not None and prefix[1].lower() == _ACTION:
         return _ACTION
@@ -256,13 +256,13 @@ async def update(
 
 
 async def retract(access: MemoryAccess, space: str, agent: str, entry_id: str, reason: str | None) -> EntriesChange:
-    """Take an entry back. Raises `Refused` if the agent does not own it."""
+    """Retract an entry. Raises `Refused` if the agent does not own it."""
     payload: dict[str, Any] = {"entry": entry_id} if reason is None else {"entry": entry_id, "reason": reason}
     return await _change_owned(access, _event(space, agent, "retracted", payload))
 
 
 _DONE = {"archived": tables.ARCHIVED, "restored": tables.LIVE}
-"""By the change: what an entry is that needs it no longer."""
+"""By change: the state of an entry that no longer needs it."""
 
 
 async def change_one(
@@ -294,7 +294,7 @@ async def _superseded_by(reading: SpaceReading, ids: Sequence[str]) -> tuple[str
 async def grant(
     access: MemoryAccess, space: str, agent: str, units: float, reason: str | None, event_id: str | None
 ) -> EntryStats:
-    """Add units to the balance of an agent, or take them, and answer its numbers."""
+    """Add units to the balance of an agent, or subtract them, and return its numbers."""
     payload = {"units": units} if reason is None else {"units": units, "reason": reason}
     (position,) = await access.append([_event(space, agent, "metered", payload, event_id)])
     return await access.of_agent(space, agent, At(after=position), queries.stats)
@@ -303,7 +303,7 @@ async def grant(
 async def transfer(access: MemoryAccess, space: str, agent: str, ids: Sequence[str], to: str) -> EntriesChange:
     """Give entries to another agent. Raises `Refused` if the agent does not own one of them."""
     if to == agent:
-        raise InvalidArgument("to: is the agent that owns the entries already", path="to", rule="own")
+        raise InvalidArgument("to: already owns the entries", path="to", rule="own")
     return await _change_owned(
         access, _event(space, agent, "transferred", {"entries": list(dict.fromkeys(ids)), "to": to})
     )
@@ -343,8 +343,8 @@ async def _about(reading: AgentReading, subject: str) -> list[str]:
 
 
 async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
-    """Change the entries that an event names. Those that are not live any more are left out; of what the agent does
-    not own, nothing is changed. Raises `Refused` then."""
+    """Change the entries that an event names. Entries that are no longer live are left out. Raises `Refused`, and
+    changes nothing, if the agent does not own one of them."""
     (refused,) = await JUDGE.foresee(access, [event])
     for id_, reason in refused.items():
         if reason in _NOT_OWNED:
@@ -359,7 +359,7 @@ async def _change_owned(access: MemoryAccess, event: Event) -> EntriesChange:
 
 
 async def _change(access: MemoryAccess, events: Sequence[Event], *, look: bool) -> EntriesChange:
-    """Publish changes of the entries of one agent; with `look` only if the views would make the first one."""
+    """Publish changes of the entries of one agent; with `look`, only if the views would apply the first one."""
     ids = [id_ for event in events for id_ in changed_ids(event)]
     if look:
         (foreseen,) = await JUDGE.foresee(access, [events[0]])
@@ -396,7 +396,7 @@ async def _twin(reading: ReadSession, event: Event) -> str | None:
 
 def _refusal(event: Event, id_: str, reason: str, pinned: Sequence[str], twin: str | None = None) -> Refused:
     why = _WHY[reason].format(agent=event.agent, owner=event.agent, id=id_, pinned=", ".join(pinned), twin=twin)
-    # Whether an entry of others exists is not for this agent to know.
+    # This agent may not learn whether an entry of others exists.
     return Refused(why, reason=tables.NOT_OWNER if reason in _NOT_OWNED else reason)
 
 
@@ -419,7 +419,7 @@ async def seed(access: MemoryAccess, space: str, agent: str, given: Sequence[str
     return Seeded(ids=tuple(events), written=len(missing), position=verdict.position)
 
 
-# Events, and what the views would make of them
+# Events, and the verdicts of the views on them
 
 
 def _event(

@@ -184,7 +184,7 @@ def _kept_first(one: EntryRow, other: EntryRow) -> tuple[EntryRow, EntryRow]:
 
 async def _merging(reading: SpaceReading, pairs: Sequence[NearDuplicate], envelope: Mapping[str, Any]) -> list[Event]:
     """The events that archive one entry of each pair, and give the other one the stronger priority of both, if both are
-    live and have their texts still. A pin is free before it is given anew."""
+    live and have their texts still. A pin is free before it is given again."""
     texts_of = {each.kept: each.kept_text for each in pairs} | {each.archived: each.archived_text for each in pairs}
     found = await entries_by_id(reading, reading.space, texts_of)
     live = (each.row for each in found.values() if each.row is not None and each.ref.status == tables.LIVE)

@@ -18,10 +18,10 @@ async def found(present: ReadSession, space: str) -> dict[str, Erasure]:
 
 
 async def events(past: ReadSession, present: ReadSession, space: str) -> Sequence[Event]:
-    """The events that erase in a past what is erased at present.
+    """The events that erase in a past what is erased now.
 
-    As of a time, an entry may stand that is a duplicate of an erased one at present: events that happened later had not
-    been reached, among them the one that it repeats.
+    As of a time, an entry can remain whose duplicate is erased now: the past ends before later events, and
+    one of them may be the entry that it repeats.
     """
     erased = await found(present, space)
     if not erased:

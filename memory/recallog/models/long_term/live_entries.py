@@ -40,7 +40,7 @@ async def at(
 async def page_of(
     session: ReadSession, space: str, agent: str, wanted: Wanted, after: str | None, limit: int
 ) -> Page[EntryRow]:
-    """The wanted live entries of an agent, newest first, behind the key `after`.
+    """The wanted live entries of an agent, newest first, after the key `after`.
 
     With a tier or a filter it is filled from as many pages of rows as needed. Then a page follows only if it has an
     entry.

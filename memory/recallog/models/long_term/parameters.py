@@ -1,4 +1,4 @@
-"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+"""The parameters of the operations of this model; see `recallog.operations.parameters`."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
@@ -31,14 +31,14 @@ def _name(description: str) -> Any:
 
 
 KeptText = Annotated[str, Field(pattern=NOT_BLANK, description="The text to keep."), IN_BODY]
-ActionType = Annotated[str, _name("What sort of action it was.")]
+ActionType = Annotated[str, _name("Type of the action.")]
 ExperienceSummary = Annotated[str, Field(pattern=NOT_BLANK, description="What was done.")]
 Type = Annotated[
     str,
     Field(
         pattern=_ENTRY_TYPE_PATTERN,
         max_length=limits.ENTRY_TYPE_CHARS_MAX,
-        description="What sort of entry it is: fact, lesson, insight, strategy, info, note, or another word.",
+        description="Type of the entry: fact, lesson, insight, strategy, info, note, or another word.",
     ),
 ]
 OneType = Annotated[
@@ -62,9 +62,9 @@ ForgottenIds = Annotated[
 ]
 ForgottenSubject = Annotated[str | None, identified("All entries about this person instead."), IN_NFC]
 Receiver = Annotated[str, NAME, Field(description="Name of the agent that receives them.")]
-ChangeReason = Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; it stays on record.")]
+ChangeReason = Annotated[str | None, Field(max_length=limits.REASON_CHARS_MAX, description="Why; kept on record.")]
 Units = Annotated[
-    float, Field(allow_inf_nan=False, description="How many units: positive for a grant, negative for a use.")
+    float, Field(allow_inf_nan=False, description="Number of units: positive for a grant, negative for a use.")
 ]
 NewEntryId = Annotated[
     str | None,
@@ -73,11 +73,11 @@ NewEntryId = Annotated[
     MAKES_REPEATABLE,
 ]
 EntryOrder = Annotated[Literal["newest", "priority"], Field(description="Newest first, or by priority.")]
-EntriesLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many entries a page has.")]
-LessonsLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many lessons.")]
+EntriesLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of entries per page.")]
+LessonsLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="Number of lessons.")]
 SeedTexts = Annotated[
     Sequence[str] | None,
-    Field(max_length=limits.ENTRIES_IDS_MAX, description="What to begin with; default: five lessons."),
+    Field(max_length=limits.ENTRIES_IDS_MAX, description="The first lessons; default: five built-in ones."),
     AfterValidator(_texts),
 ]
 ComparedIds = Annotated[
@@ -90,8 +90,8 @@ OnlyProposed = Annotated[
     Field(max_length=limits.EVENT_IDS_MAX, description="Ids of proposed entries to archive; default: all of them."),
     IN_NFC,
 ]
-AuditLimit = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT, description="How many changes, the newest ones.")]
-ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="How many erasures a page has.")]
+AuditLimit = Annotated[int, Field(ge=1, le=limits.LOG_EVENTS_KEPT, description="Number of newest changes.")]
+ErasuresLimit = Annotated[int, Field(ge=1, le=limits.PAGE_ITEMS_MAX, description="Number of erasures per page.")]
 
 
 class EntryFields(TypedDict, total=False):
@@ -100,11 +100,11 @@ class EntryFields(TypedDict, total=False):
     entity: Annotated[str | None, _name("Whom or what it is about.")]
     category: Annotated[str | None, _name("A word that groups entries.")]
     source: Annotated[
-        str | None, Field(max_length=long_term_limits.SOURCE_CHARS_MAX, description="Where it comes from, in words.")
+        str | None, Field(max_length=long_term_limits.SOURCE_CHARS_MAX, description="Where it comes from.")
     ]
     topic: Annotated[str | None, _name("The subject matter.")]
-    importance: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how much it weighs (0.5).")]
-    confidence: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1: how certain it is (1).")]
+    importance: Annotated[float | None, Field(ge=0, le=1, description="Importance, from 0 to 1 (0.5).")]
+    confidence: Annotated[float | None, Field(ge=0, le=1, description="Confidence, from 0 to 1 (1).")]
     priority: Annotated[
         Priority | None, Field(description="How strongly it is preferred (normal). At most 5 of an agent are pinned.")
     ]
@@ -139,7 +139,7 @@ class ExtractOptions(Provenance, total=False):
 class ExperienceOptions(Provenance, total=False):
     """What came of an experience, and how it was made."""
 
-    outcome: Annotated[str | None, Field(description="What came of it.")]
+    outcome: Annotated[str | None, Field(description="The outcome.")]
     score: Annotated[float | None, Field(allow_inf_nan=False, description="How well it went.")]
     agent_role: Annotated[str | None, _name("The role in which the agent acted.")]
     model: Annotated[

@@ -20,7 +20,7 @@ def rows(space: str) -> Sequence[RowKey]:
 async def find(
     reading: ReadSession, snapshot: Snapshot, space: str, agent: str, ids: Sequence[str]
 ) -> Mapping[str, RememberedEvent | None]:
-    """By id, of those that stand for entries: the entry as a memory at the offset of the event that retained it; None
+    """By id, for hits that stand for entries: the entry as a memory at the offset of the event that retained it; None
     if `agent` may not read it."""
     if not entry_presence.has_entries(snapshot, space):
         return {}

@@ -176,7 +176,7 @@ async def _wanted(session: ReadSession, query: RecallQuery, rows: Iterable[Entry
 
 
 def _wants(query: RecallQuery, row: EntryRow) -> bool:
-    """Whether an entry passes the filters, those of time travel too, but for that of tiers."""
+    """Whether an entry passes the filters, including time travel, except for the filter of tiers."""
     return (
         not row.captured  # it is found as its event
         and (query.kinds is None or row.kind in query.kinds)

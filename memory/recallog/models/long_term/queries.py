@@ -97,8 +97,8 @@ async def newest(reading: AgentReading, query: ListQuery) -> EntriesPage:
 async def by_priority(reading: AgentReading, query: ListQuery) -> EntriesPage:
     """The newest `limits.RECALL_ENTRIES` live entries of an agent: pinned ones first, then by their place and boost.
 
-    The i-th of n in the order of retaining has i/n, and the boost of its priority. Pages behind the first rank the
-    entries that there were then, without those that were retained meanwhile. Raises `InvalidArgument` for a cursor of
+    The i-th of n in the order of retaining has i/n, and the boost of its priority. Pages after the first rank
+    the entries that existed at the first page, without later ones. Raises `InvalidArgument` for a cursor of
     other pages.
     """
     found = re.fullmatch("([0-9]{1,4})-([0-9]{1,19})", query.cursor or "")

@@ -14,7 +14,7 @@ REASON = "source_erased"
 class Retraction(Reactor):
     """Answers `retraction.due` with one `memory.retracted` for each dependent of the retracted entry.
 
-    The view of entries applies them whoever owns the entries, since it knows that one of their sources is lost.
+    The view of entries applies them regardless of the owner, since it knows that one of their sources is lost.
     """
 
     kinds: ClassVar[frozenset[str]] = frozenset({RETRACTION})

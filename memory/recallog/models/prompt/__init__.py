@@ -1,4 +1,4 @@
-"""The prompt of an agent: what it is, knows and remembers, fitted to a budget."""
+"""The prompt of an agent: its identity, knowledge and memories, within a budget."""
 
 from recallog_schemas.lazy_exports import lazy_exports
 

@@ -114,7 +114,7 @@ def _of_entry(agent: str, entry: FoundEntry, sections: Sequence[str]) -> _Verdic
     if ref.owner != agent and entry.readable_by(agent) is None:
         return _Verdict("not_visible", f"it is an entry of another agent, which {agent} may not read")
     if ref.status == tables.DUPLICATE:
-        return _Verdict("entry", f"it is no entry of its own: {ref.of} has the same text, or nearly the same")
+        return _Verdict("entry", f"it has no entry of its own: {ref.of} has the same text, or nearly the same")
     if row is None or ref.status != tables.LIVE:
         return _Verdict("entry", f"it is {ref.status}" + (f": {ref.reason}" if ref.reason else ""))
     return _Verdict("entry", "it is kept on purpose: in no window and without salience, and found by recall")
@@ -181,7 +181,7 @@ def _by_salience(ranking: Ranking, rank: int | None, newer: int | None, sections
         scored = len(ranking.memories)
         older = "more" if newer is None else f"{newer:,}"
         return _Verdict(
-            "outscored", f"only the newest {scored:,} events are scored, and of those it may see {older} are newer"
+            "outscored", f"only the newest {scored:,} events are scored, and {older} newer ones are visible to it"
         )
     of = f"it ranks {rank:,} of {len(ranking.memories):,} by salience"
     if rank <= ranking.top_k:
@@ -201,7 +201,7 @@ async def _absent(snapshot: Snapshot, reading: AgentReading, found: Position | N
     space, agent, as_of = reading.space, reading.agent, reading.as_of
     data = await record_at(reading.ledger, found.partition, found.offset) if found is not None else None
     if found is None or data is None or found.offset > snapshot.processed:
-        return _Verdict("unknown", f"there is no event of this id in {space}")
+        return _Verdict("unknown", f"there is no event with this id in {space}")
     letter = snapshot.row(dead_letters.TABLE, "", "", dead_letters.key_of(found.offset))
     if letter is not None:
         return _Verdict(
@@ -209,7 +209,7 @@ async def _absent(snapshot: Snapshot, reading: AgentReading, found: Position | N
         )
     event = codec.decode(data)
     if isinstance(as_of, datetime) and event.at > as_of:
-        return _Verdict("unknown", f"there was no event of this id in {space} then: it happened later")
+        return _Verdict("unknown", f"there was no event with this id in {space} then: it happened later")
     role = kinds.kind_of(event.kind).role
     if role == kinds.BOOKKEEPING:
         return _Verdict(role, f"{event.kind} is a bookkeeping kind, which no agent remembers")
@@ -220,7 +220,7 @@ async def _absent(snapshot: Snapshot, reading: AgentReading, found: Position | N
         return _Verdict(
             "not_kept",
             f"the views keep what {agent} may see from {Position(found.partition, kept_from)} on, and it is older. "
-            f"Ask as of {found} to see whether it was remembered then",
+            f"Query as of {found} to see whether it was remembered then",
         )
     return _Verdict(
         "not_visible", f"it is neither by {agent} nor addressed to {agent}, and was not shared when it was published"

@@ -1,4 +1,4 @@
-"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+"""The parameters of the operations of this model; see `recallog.operations.parameters`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, cast
@@ -41,15 +41,15 @@ def _component(value: object) -> Mapping[str, str]:
 
 BudgetTokens = Annotated[
     int | None,
-    Field(ge=1, description="Most tokens of the prompt: long lines are cut, others left out."),
+    Field(ge=1, description="Maximum number of tokens of the prompt: long lines are cut, others left out."),
 ]
 RecallSession = Annotated[
     str | None,
-    identified("Session whose newest messages automatic recall asks with; default: that of the newest one."),
+    identified("Session whose newest messages are the query of automatic recall; default: the newest session."),
     IN_NFC,
 ]
 SceneText = Annotated[str | None, Field(description="Text of the scene; default: the space's scene."), IN_BODY]
-MemoryQuery = Annotated[str | None, Field(description="Text that memories are chosen by; default: the scene.")]
+MemoryQuery = Annotated[str | None, Field(description="Text to select memories by; default: the scene.")]
 Components = Annotated[
     Sequence[Mapping[str, str] | str],
     PlainValidator(_components),

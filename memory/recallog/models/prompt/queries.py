@@ -108,7 +108,7 @@ class Composition:
     own: AgentSettings
     prompt: Prompt
     recalled: Sequence[RecallHit]
-    """What stands under RECALLED."""
+    """The lines under RECALLED."""
     salience_query: SalienceQuery
     related: Related | None
     """The relevance of events to the query; None if the agent's memory is not chosen by salience."""

@@ -61,7 +61,7 @@ class Automatic:
     session: str | None
     """The session that they are of."""
     since: int
-    """The offset behind which the conversation has its messages: what is before it was compacted."""
+    """The offset after which the conversation has its messages: earlier ones were compacted."""
 
     def tells(self, event: Event, offset: int) -> bool:
         """Whether the conversation itself has an event, as a message that was not compacted."""
@@ -84,7 +84,7 @@ async def automatic(reading: AgentReading, snapshot: Snapshot, session: str | No
     said = [
         codec.decode(memory.data)
         for memory in reversed(snapshot.memories(space, agent))
-        if _USER_SAID in memory.data  # before it is decoded: most events are none
+        if _USER_SAID in memory.data  # before it is decoded: most events are not entries
     ]
     said = [event for event in said if event.kind == rendering.USER_SAID and event.session is not None]
     chosen = session if session is not None else next((event.session for event in said), None)
@@ -209,7 +209,7 @@ def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str
 
 
 def line(hit: RecallHit, reader: str, *, dated: bool, auto: bool = False) -> Line:
-    """A hit as a line; of automatic recall a snippet behind "- ".
+    """A hit as a line; for automatic recall a snippet after "- ".
 
     An entry whose priority is not normal shows it: `[turn 003][memory.retained][critical] …`.
     """

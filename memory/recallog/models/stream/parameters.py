@@ -1,4 +1,4 @@
-"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+"""The parameters of the operations of this model; see `recallog.operations.parameters`."""
 
 from typing import Annotated
 
@@ -16,12 +16,8 @@ StreamQuery = Annotated[
     ),
     IN_BODY,
 ]
-StreamLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="How many memories, the best ones.")]
-InsightsLimit = Annotated[
-    int, Field(ge=1, le=stream_limits.INSIGHTS_KEPT, description="How many insights, the newest ones.")
-]
+StreamLimit = Annotated[int, Field(ge=1, le=limits.RECALL_HITS_MAX, description="Number of best-matching memories.")]
+InsightsLimit = Annotated[int, Field(ge=1, le=stream_limits.INSIGHTS_KEPT, description="Number of newest insights.")]
 SpanStart = Annotated[OptionalTime, Field(description="Beginning of the span; default: that of the stream.")]
-SpanEnd = Annotated[
-    OptionalTime, Field(description="End of the span, which does not belong to it; default: that of the stream.")
-]
+SpanEnd = Annotated[OptionalTime, Field(description="End of the span, exclusive; default: that of the stream.")]
 StoreSummary = Annotated[bool, Field(description="Keep the summary as an entry of the agent.")]

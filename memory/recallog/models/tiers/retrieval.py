@@ -61,9 +61,9 @@ class Wanted:
 async def similar(reading: AgentReading, text: str, wanted: Wanted) -> list[EntryInTier]:
     """The live entries that are wanted, that the agent may read, and that are similar to `text`.
 
-    Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them, and of those
-    that have come to a tier since then the ones that are among the `_BEHIND` most similar entries of all. A text that
-    the model cannot read is similar to none. Raises `IndexUnavailable`.
+    Entries that the index has not processed are compared too, the newest `limits.SIMILAR_ENTRIES` of them, and entries
+    that entered one of `tiers` after that position, if they are among the `_BEHIND` most similar entries of all. A text
+    that the model cannot read is similar to none. Raises `IndexUnavailable`.
     """
     least, order, limit = wanted.least, wanted.order, wanted.limit
     opened: IndexSnapshot = await reading.searcher.open_index(reading.partition)

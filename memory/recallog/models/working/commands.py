@@ -32,8 +32,8 @@ def address(space: str, agent: str, label: str, session: str | None) -> Address:
 async def write_document(access: MemoryAccess, space: str, agent: str, text: str, base: str | None) -> DocumentChange:
     """Publish the difference between the document and `text` at once.
 
-    Raises `InvalidArgument` for a text that is no document or was cut, `Refused`, and with `base` `Conflict` if another
-    change came first.
+    Raises `InvalidArgument` for a text that is not a document or was cut, `Refused`, and with `base` `Conflict` if
+    another change came first.
     """
     contents = _contents(text)
 
@@ -86,7 +86,7 @@ async def drain(access: MemoryAccess, space: str, agent: str, session: str, key:
         verdict = await changes.JUDGE.publish(access, [event])
         if not verdict.reasons[0]:
             return Drained(values=tuple(found.item.value), position=verdict.position)
-    raise Refused(f"others take what is in {queue.path} all the time; try again later", reason=items.CONFLICT)
+    raise Refused(f"other callers keep taking the values of {queue.path}; try again later", reason=items.CONFLICT)
 
 
 def _contents(text: str) -> dict[str, object]:

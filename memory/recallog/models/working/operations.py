@@ -75,8 +75,8 @@ class Working(FacadePart):
     ) -> "ItemChange":
         """Add a text to the end of a block, or with `session` of a key of its scratchpad; without one it begins one.
 
-        Raises `Conflict`, and `Refused` for a content that is no text, and for one block or key too many; nothing has
-        changed then.
+        Raises `Conflict`, and `Refused` if the content is not a text or there are too many blocks or keys; nothing
+        has changed then.
         """
         address = working.commands.address(space, agent, label, session)
         return await items.commands.change(self._access, address, "appended", event_id, text=text, base=base)

@@ -1,4 +1,4 @@
-"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+"""The parameters of the operations of this model; see `recallog.operations.parameters`."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -16,8 +16,8 @@ Keys = Annotated[Sequence[str] | None, Field(description="Only these keys; defau
 Content = Annotated[
     Any, Field(description=f"The content: any JSON of at most {limits.ITEM_VALUE_BYTES_MAX:,} bytes, usually a text.")
 ]
-PadSession = Annotated[str, identified("Session that the scratchpad is of."), IN_NFC]
-OnePadSession = Annotated[str | None, identified("Session whose scratchpad is meant; default: working memory."), IN_NFC]
+PadSession = Annotated[str, identified("Session of the scratchpad."), IN_NFC]
+OnePadSession = Annotated[str | None, identified("Session of the scratchpad; default: working memory."), IN_NFC]
 DocumentText = Annotated[str, Field(description="The document: a JSON object of labels and contents.")]
 DocumentBase = Annotated[
     str | None,

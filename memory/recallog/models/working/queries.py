@@ -21,7 +21,7 @@ from recallog_schemas.views import indented, one_line
 
 _HEADING = "## Working Memory"
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
-"""What ends a line for some readers, and is no control character of JSON."""
+"""What ends a line for some readers without being a control character of JSON."""
 
 
 async def blocks(reading: AgentReading, labels: Sequence[str] | None, session: str | None) -> BlocksView:
@@ -106,7 +106,7 @@ def settings_of(own: AgentSettings | None) -> WorkingSettings:
 
 
 def rows(space: str, agent: str, labels: Sequence[str]) -> list[RowKey]:
-    """The rows that the section needs, but for the agent's settings: `labels` are the blocks that it shows."""
+    """The rows that the section needs, except the agent's settings: `labels` are the blocks that it shows."""
     return [RowKey(items.NAMESPACES.name, space, agent, items.prefix_of(WORKING)), *block_rows(space, agent, labels)]
 
 

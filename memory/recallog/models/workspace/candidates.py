@@ -54,7 +54,7 @@ class ChunkCandidates(CandidateSource):
             return Found(idf=idf)
         candidates: list[Candidate] = []
         chunks: list[PlainText] = []
-        beyond, words = -1, query_terms(query.text, ())  # a document may name an agent, and is no memory of it
+        beyond, words = -1, query_terms(query.text, ())  # a document may name an agent without being a memory of it
         if index is not None:
             by_meaning = await by_index.find(index, query.in_space_apart(), words)
             candidates, chunks = await _present(asked, by_meaning.candidates)
@@ -70,7 +70,7 @@ class ChunkCandidates(CandidateSource):
             newer = by_words.candidates(compared, generation, asked.cache, words.terms, idf)
             candidates += newer.candidates
             chunks += others
-            idf = {**newer.idf, **idf}  # of memories, names of agents are no terms
+            idf = {**newer.idf, **idf}  # of memories, names of agents are not terms
         return Found(candidates, chunks, idf)
 
     def shown(self, text: PlainText) -> Shown:

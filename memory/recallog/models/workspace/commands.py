@@ -34,7 +34,7 @@ _PART_DOCUMENTS = 64
 _WHY = {
     "behind": "the document has changed since, and the file has not; export it, or overwrite the document",
     "deleted": "the document was deleted since; delete the file too, or overwrite, which brings the document back",
-    "conflict": "the document and the file have both changed since; bring them together, and overwrite one of them",
+    "conflict": "the document and the file have both changed since; merge them, and overwrite one of them",
     "file": "the file has changed since, and the document has not; import it, or overwrite the file",
     "foreign": "there is another file of this name, which was never imported or exported; import it, or overwrite it",
 }
@@ -119,7 +119,7 @@ async def export_folder(
         return (await of_agent(reading, snapshot))["known"]
 
     if folder.exists() and not folder.is_dir():
-        raise InvalidArgument(f"folder: {folder} is no folder", path="folder", rule="folder")
+        raise InvalidArgument(f"folder: {folder} is not a folder", path="folder", rule="folder")
     state = await asyncio.to_thread(State.read, folder, space, agent)
     report = _Report()
     async for key, row in _documents(access, space, agent):
@@ -133,7 +133,7 @@ def _export(folder: Path, key: str, row: ItemRow, state: State, report: _Report,
     text = items.value_of(row)
     try:
         if not isinstance(text, str):
-            raise Unfit("not_text", "its value is no text")
+            raise Unfit("not_text", "its value is not a text")
         file, before = folders.digest_of(folder, key), state.documents.get(key)
         decision = deciding.on_export(file, row.sha256, before)
         if decision == "same":

@@ -21,7 +21,7 @@ class _Cues(NamedTuple):
 
 
 _LETTER = "[^\\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-"""A letter, a digit or "_", but no Chinese or Japanese character: these stand beside words without spaces."""
+"""A letter, a digit or "_", but no Chinese or Japanese character: these are next to words without spaces."""
 
 
 def _words(*words: str) -> re.Pattern[str]:
@@ -58,7 +58,7 @@ def line_of(speaker: Speaker, text: str, language: CueLanguage = "cue") -> str |
 
 
 def _quoted(speaker: Speaker, text: str) -> str:
-    """What a line quotes of a message, and where its cue has to stand; "" if the message is too short."""
+    """What a line quotes of a message; the cue must be in it; "" if the message is too short."""
     text = text.strip()
     if speaker == "user":
         text = text.splitlines()[0] if len(text) > workspace_limits.DAILY_REQUEST_CHARS else ""

@@ -32,7 +32,7 @@ class Session(NamedTuple):
 
 
 async def session_of(reading: AgentReading, conversation: ConversationKey, since: int, until: int) -> Session:
-    """What a daily log is written from: of a conversation, what was said behind one offset and before another.
+    """What a daily log is written from: of a conversation, what was said between two offsets.
 
     Messages that were taken out of the conversation are left out.
     """

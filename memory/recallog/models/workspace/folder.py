@@ -1,8 +1,8 @@
 """The folder of a workspace: the files that are documents, and where a document may be written.
 
 A document is a regular file with a text in UTF-8; its key is its path below the folder, with `/` between the names.
-What is hidden (a name begins with a dot) is no document in either direction, so that no key reaches `.git` or `.ssh`,
-and a symbolic link is neither read nor written through.
+What is hidden (a name begins with a dot) is not a document in either direction, so that no key reaches `.git` or
+`.ssh`, and a symbolic link is neither read nor written through.
 """
 
 import hashlib
@@ -29,11 +29,11 @@ STATE = ".recallog-workspace.json"
 HIDDEN = "hidden"
 
 _FOREIGN = frozenset("\0\\")
-"""Characters that are no part of a name on every system."""
+"""Characters that some systems do not allow in a name."""
 
 
 class Unfit(Exception):
-    """A file is no document, or a document can be no file."""
+    """A file is not a document, or a document cannot be a file."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(reason)
@@ -57,7 +57,7 @@ def left_out(key: str, unfit: Unfit) -> FileLeftOut:
 def files(folder: Path) -> Found:
     """The files of a folder. Raises `InvalidArgument` if there is no such folder, or if it has too many files."""
     if not folder.is_dir():
-        what = "is no folder" if folder.exists() else "does not exist"
+        what = "is not a folder" if folder.exists() else "does not exist"
         raise InvalidArgument(f"folder: {folder} {what}", path="folder", rule="folder")
     found = Found()
     for key, unfit in _walked(folder, ""):
@@ -88,7 +88,7 @@ def text_of(folder: Path, key: str) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise Unfit("not_utf8", f"is no text in UTF-8: byte {error.start:,} begins no character") from None
+        raise Unfit("not_utf8", f"is not text in UTF-8: byte {error.start:,} begins no character") from None
     if (size := value_bytes(text)) > limits.ITEM_VALUE_BYTES_MAX:
         raise Unfit(
             "too_large",
@@ -183,9 +183,9 @@ def _unfit_name(key: str) -> Unfit | None:
     if not is_text(key) or not _FOREIGN.isdisjoint(key):
         return Unfit("name", "its name has characters that not every system can write")
     if not all(names):
-        return Unfit("name", "its name is no path of a file: a part of it is empty")
+        return Unfit("name", "its name is not the path of a file: a part of it is empty")
     if any(set(name) == {"."} for name in names):
-        return Unfit("name", "its name is no path of a file: it leads out of the folder")
+        return Unfit("name", "its name is not the path of a file: it leads out of the folder")
     if any(name.startswith(".") for name in names):
         return Unfit(HIDDEN, "is hidden: its name begins with a dot")
     if len(key) > limits.ITEM_NAME_CHARS_MAX:
@@ -197,7 +197,7 @@ def _unfit_entry(entry: "os.DirEntry[str]") -> Unfit | None:
     if entry.is_symlink():
         return _LINK
     if not (entry.is_dir() or entry.is_file()):
-        return Unfit("no_file", "is no regular file")
+        return Unfit("no_file", "is not a regular file")
     return None
 
 

@@ -80,9 +80,9 @@ class Workspace(FacadePart):
     ) -> "WorkspaceExport":
         """Write the documents of an agent's workspace to a folder of this machine, byte by byte as they are.
 
-        Left out, and named in the answer, are documents whose key is no safe path below the folder, whose value is no
-        text, and those whose file has changed since the folder was last imported or exported, unless `overwrite` is
-        set. A file without a document stays.
+        Left out, and named in the answer, are documents whose key is not a safe path below the folder, whose value
+        is not a text, and those whose file has changed since the folder was last imported or exported, unless
+        `overwrite` is set. A file without a document stays.
 
         Raises `InvalidArgument` if the folder is a file.
         """

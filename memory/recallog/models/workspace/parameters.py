@@ -1,4 +1,4 @@
-"""The parameters of the operations of this model alone; see `recallog.operations.parameters`."""
+"""The parameters of the operations of this model; see `recallog.operations.parameters`."""
 
 from os import PathLike
 from typing import Annotated
@@ -15,4 +15,4 @@ DocumentSearch = Annotated[
 WorkspaceFolder = Annotated[
     str | PathLike[str] | None, Field(description="A folder; default: that of the setting `workspace`.")
 ]
-Overwrite = Annotated[bool, Field(description="Also what has changed on the other side since the last time.")]
+Overwrite = Annotated[bool, Field(description="Overwrite the other side even if it has changed since the last time.")]

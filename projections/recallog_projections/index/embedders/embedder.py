@@ -71,8 +71,8 @@ class Embedder(ABC):
     @abstractmethod
     def embed(self, passages: Sequence[Passage]) -> list[Embedding]:
         """One embedding per passage, in order. Of a text that is too long for the model, the other text at its
-        beginning is cut first, from the left, and then its own text at the end. The prefix of a model is no part of the
-        passage.
+        beginning is cut first, from the left, and then its own text at the end. The prefix of a model is not part
+        of the passage.
 
         A passage has the same vector whatever the other passages are, except for rounding (cosine > 0.999). Raises
         `EmbedderUnavailable`, which is retryable.

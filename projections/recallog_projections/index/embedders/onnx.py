@@ -243,7 +243,7 @@ def located(
 
 
 def context_cut(passage: Passage, tokens: Sequence[Located], room: int) -> int:
-    """The character at which a passage must begin so that of its `tokens` at most `room` remain.
+    """The character at which a passage must begin for at most `room` of its `tokens` to remain.
 
     Only the text before its own can be cut: if its own text has more, the answer is where that begins.
     """

@@ -42,7 +42,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class NoneOf:
-    """The field is none of `values`."""
+    """The field has no value of `values`."""
 
     field: KeywordField
     values: list[str]

@@ -138,7 +138,7 @@ class EdgeEngine(Engine):
 
     Every method may raise `IndexUnavailable`: another process has the collection open, or the disk is full. A shard
     that cannot be opened because of damaged files is set aside: its collection is then lost (`IndexLost`). A call that
-    fails is repeated with files that are opened anew; if it fails again, `IndexDamaged` is raised. Points survive
+    fails is repeated with files that are opened again; if it fails again, `IndexDamaged` is raised. Points survive
     `kill -9` and, since `upsert` syncs the write-ahead log, a power cut.
     """
 
@@ -331,7 +331,7 @@ class EdgeEngine(Engine):
         if not has_room(self._folder, bytes_min):
             raise IndexUnavailable(
                 f"the disk is full: less than {bytes_min >> 20} MiB are free for the semantic index in {self._folder}. "
-                "Free some space, and the index goes on by itself"
+                "Free some space, and the index continues"
             )
 
     def _close(self) -> None:

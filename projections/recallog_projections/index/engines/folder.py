@@ -24,7 +24,7 @@ def disk_bytes(folder: Path) -> int:
 
 
 def collections_in(folder: Path) -> set[str]:
-    """The names of the collections in a folder, also of those that another process has open."""
+    """The names of the collections in a folder, including collections that another process has open."""
     try:
         entries = [*folder.iterdir()]
     except FileNotFoundError:

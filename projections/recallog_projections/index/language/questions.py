@@ -35,7 +35,7 @@ def is_question(text: str) -> bool:
     """
     bare = _without_brackets(text)
     if not bare and not text.rstrip().endswith("]"):
-        bare = text  # all of it is in brackets, and it is no image
+        bare = text  # all of it is in brackets, and it is not an image
     end = _end(bare)
     if end.endswith(tuple(_MARKS)) or _GREEK.search(bare):
         return True

@@ -86,7 +86,7 @@ def is_persian(text: str) -> bool:
 
 
 def content(word: Word, language: str) -> Iterable[Word]:
-    """The parts of a word that are no function words: all of it, nothing, or the runs between function words."""
+    """The parts of a word that are not function words: all of it, nothing, or the runs between function words."""
     if word.script in (CJK, SYLLABIC):
         return _between_function_words(word)
     return () if word.folded in _stop_words(word, language) else (word,)

@@ -1,12 +1,12 @@
 """Consensus view: what agents agreed on, found by the words of its topic, and the dissents of each topic.
 
 Two topics are equal if they have the same words, and similar by the share of words that they have in common. One
-consensus supersedes another if both still hold, if the agent of the event sees both, and if all who see the other one
-see it too; otherwise the event changes nothing. That is decided in the order of the ledger: no consensus has two
-successors, and no chain of them is a circle.
+consensus supersedes another if both are current, if the agent of the event sees both, and if all readers of the other
+one also see it; otherwise the event changes nothing. This is decided in the order of the ledger, so a consensus has at
+most one successor, and chains cannot be circles.
 
-A dissent is listed under the topic that it names, and under that of the consensus that it names. Which consensus a
-dissent by topic is about is determined when it is read, since that depends on what the reader may see.
+A dissent is listed under the topic that it names, and under the topic of the consensus that it names. A query
+determines which consensus a dissent by topic is about, since that depends on what the reader may see.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ UNKNOWN = "unknown"  # there is no such consensus, or the agent may not see it
 OWN = "own"  # a consensus cannot supersede itself
 ENDED = "superseded"  # one of the two is superseded already
 HIDDEN = "hidden"  # not all agents that see the one see its successor
-FULL = "full"  # it supersedes as many as it may
+FULL = "full"  # it already supersedes the maximum
 
 
 class ConsensusRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -47,7 +47,7 @@ class ConsensusRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     data: bytes
     """Its event in the ledger."""
     supersedes: tuple[str, ...] = ()
-    """The ids of those that it supersedes."""
+    """The ids of the consensuses that it supersedes."""
     superseded_by: str | None = None
     """The id of the one that supersedes it."""
 
@@ -94,7 +94,7 @@ DISSENTS = Table("consensus.dissents", DissentRow, write_only=True)
 NAMED = Table("consensus.named", Named)
 """At (space, "", id of a consensus that was not recorded then)."""
 REFUSALS = log_of_refusals("consensus.refusals")
-"""Events by which one consensus does not supersede another; what else they say is recorded."""
+"""Events that claim a succession in vain; everything else in them is recorded."""
 
 
 class ConsensusProjection:
@@ -171,7 +171,8 @@ def _ordered(number: float) -> int:
 
 
 def word_owner(word: str) -> str:
-    """The owner of the rows of a word in `WORDS`. Words that share one are told apart by the words of the consensus."""
+    """The owner of the rows of a word in `WORDS`. Words that share an owner are distinguished by the words of the
+    consensus."""
     return hashlib.blake2b(word.encode(), digest_size=8).hexdigest()
 
 

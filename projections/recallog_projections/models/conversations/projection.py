@@ -1,4 +1,4 @@
-"""The fold of messages, removals and compactions into conversations, and when one has to be compacted."""
+"""The fold of messages, removals and compactions into conversations, and when one must be compacted."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ class Conversations:
 
     A conversation is due to be compacted when more than 20 messages were added to it, or more than 48,000 characters in
     more than 8; after a compaction, only later messages count. After three failures in a row it rests for ten minutes
-    of the events' time. What was published or ingested with a session is in its conversation and not counted.
+    of the events' time. Published and ingested events of a session are in its conversation, but do not count.
     """
 
     name: ClassVar[str] = "conversations"
@@ -189,8 +189,8 @@ def _trigger(event: Event, owner: str) -> Trigger:
 
 
 def _remove(rows: Rows, record: Record) -> str | None:
-    """Take a message out of the conversation of the event's agent, or return why it is not. Of a message that was not
-    added nothing is known but that it is taken out."""
+    """Remove a message from the conversation of the event's agent, or return why not. For a message
+    that was not added, only the removal is stored."""
     event = record.event
     id_ = event.payload["id"]
     ref = rows.get(REFS, event.space, "", id_)
@@ -218,7 +218,7 @@ def _remove(rows: Rows, record: Record) -> str | None:
 
 
 def _compact(rows: Rows, record: Record) -> str | None:
-    """Let a summary stand for the beginning of a conversation, or return why it does not."""
+    """Let a summary replace the beginning of a conversation, or return why not."""
     event = record.event
     session, count = event.payload["session"], event.payload["count"]
     at = (event.space, event.agent, session)

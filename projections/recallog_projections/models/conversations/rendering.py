@@ -49,7 +49,7 @@ Message = Mapping[str, Any]
 
 _TEXT = {USER_SAID: "text", AGENT_SAID: "text", TOOL_USED: "result"}
 _TEXT_IN: Mapping[str | None, str | None] = {ITEM: "output", UI: None}
-"""Where a message of some form has the text of its event; else in its content."""
+"""The field with the text of a message, for forms that have it outside of `content`."""
 _OWN_ID = "id"
 _PARTS_MAX = conversations_limits.MESSAGE_BYTES_MAX // conversations_limits.MESSAGE_PART_CHARS + 1
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -138,8 +138,8 @@ def messages_of(event: Event, reader: str) -> list[dict[str, Any]]:
 
 
 def role_of(event: Event) -> str:
-    """The role of a message that was added, in the conversation of its author. What others may address to an agent has
-    the role of its kind: nobody instructs the model of another one."""
+    """The role of a message that was added, in the conversation of its author. Messages from others have the role
+    of their kind: no agent may instruct the model of another one."""
     role = event.payload["message"].get("role")
     if event.kind == ADDED:
         if event.payload.get("form") == ITEM:

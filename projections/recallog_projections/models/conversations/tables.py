@@ -57,19 +57,19 @@ class ConversationRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     live: int = 0
     """How many are neither removed nor compacted."""
     count: int = 0
-    """How many came since the last compaction."""
+    """How many were added since the last compaction."""
     chars: int = 0
-    """The characters of those."""
+    """Their number of characters."""
     turn: int = 0
     """Their highest turn."""
     begun: bool = False
-    """Whether one of them is no instruction."""
+    """Whether one of them is not an instruction."""
     failures: int = 0
     """How many compactions in a row have failed."""
     rests_until: int = 0
     """Until when it is not compacted after failures, in microseconds since 1970."""
     due: str = ""
-    """The id of the trigger of its compaction, as long as that stands."""
+    """The id of the trigger of its compaction, while that is valid."""
     due_at: int = -1
     """The offset of the event that made it due."""
     removals: int = 0
@@ -86,7 +86,7 @@ class NewestRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The newest messages of a conversation, which no chunk holds yet."""
 
     said: int = 0
-    """How much users and agents have said in it; what a space shares counts for the owner "" alone."""
+    """The number of texts of users and agents in it; shared ones count only for the owner ""."""
     chunks: int = 0
     """How many chunks hold the messages before."""
     messages: tuple[MessageRow, ...] = ()
@@ -107,7 +107,7 @@ class CompactionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     at: int
     """In microseconds since 1970."""
     subject: str | None = None
-    """The person whose data it is."""
+    """The person whose data it contains."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -131,7 +131,7 @@ STATES = Table("conversations.states", ConversationRow)
 COMPACTIONS = Table("conversations.compactions", CompactionRow)
 """At a `ConversationKey`."""
 DUE = Table("conversations.due", SessionRow)
-"""The sessions whose compaction stands, at (space, agent, id of the trigger)."""
+"""The sessions that have a compaction, at (space, agent, id of the trigger)."""
 PARTS = Table("conversations.parts", EventRef)
 """At (space, agent that wrote it, `part_key`): of several with one number the first."""
 REMOVED = Table("conversations.removed", EventRef)

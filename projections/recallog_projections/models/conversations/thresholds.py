@@ -1,4 +1,4 @@
-"""When a conversation is to be compacted."""
+"""When a conversation must be compacted."""
 
 from dataclasses import dataclass
 
@@ -25,8 +25,8 @@ class Thresholds:
         )
 
     def exceeded(self, messages: int, chars: int, live: int) -> bool:
-        """Whether a conversation of `live` messages is to be compacted, of which `messages` with `chars` characters
-        count."""
+        """Whether a conversation of `live` messages must be compacted; `messages` of them, with `chars`
+        characters, count."""
         return live > self.keep and (messages > self.messages or chars > self.chars)
 
 

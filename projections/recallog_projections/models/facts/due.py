@@ -1,4 +1,4 @@
-"""What the end of a turn makes due: the extraction of facts from what the agent could see in it."""
+"""Work that the end of a turn makes due: the extraction of facts from what the agent could see in it."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -24,7 +24,7 @@ TURNS = Table("due.turns", Turn)
 
 
 class Turns:
-    """Fold of the ends of turns. If the agent is set to it, facts are to be extracted from the turn, which began after
+    """Fold of the ends of turns. If the agent's settings say so, facts are due from the turn, which began after
     the turn before it in the session."""
 
     name: ClassVar[str] = "turns"

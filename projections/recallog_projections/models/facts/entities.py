@@ -72,7 +72,7 @@ def entities(text: str, stated: str | None = None) -> tuple[str, ...]:
 
 
 def possible(query: str) -> tuple[str, ...]:
-    """The keys that a query may mean which marks no name: "what does acme prefer", 阿尔法和谁合作.
+    """The keys that a query without a marked name may mean: "what does acme prefer", 阿尔法和谁合作.
 
     These are its words, and up to `_POSSIBLE_WORDS_MAX` in sequence, without those that are function words alone; of
     scripts that write no spaces, all parts of 2 to `_POSSIBLE_LETTERS_MAX` of the first letters.
@@ -129,7 +129,7 @@ def _words(name: str) -> list[str]:
 
 
 def _is_name(phrase: str) -> bool:
-    """Whether a quoted phrase can be a name, and not something that somebody says."""
+    """Whether a quoted phrase can be a name, and not speech."""
     if len(phrase) > _PHRASE_CHARS_MAX or _SPEECH.search(phrase) is not None:
         return False
     words = _words(phrase)
@@ -174,7 +174,7 @@ def _name(run: list[str], text: str, start: int) -> Iterator[str]:
 
 
 def _leads(word: str) -> bool:
-    """Whether it belongs to no name behind it."""
+    """Whether it belongs to no name that follows."""
     lower = word.lower()
     return lower in ACRONYMS or (lower in FUNCTION_WORDS and (len(word) == 1 or not word.isupper()))
 

@@ -14,7 +14,7 @@ def _words(name: str) -> frozenset[str]:
 
 
 FUNCTION_WORDS = _words("english") | _words("german") | _words("romance")
-"""Dropped in front of a name, wherever it stands."""
+"""Dropped in front of a name, wherever the name is."""
 COMMON_WORDS = _words("common")
 """Words that begin sentences of conversations and notes. One that stands alone at the beginning of a sentence is no
 name."""

@@ -18,7 +18,7 @@ from recallog_schemas.errors import InvariantViolation
 from recallog_schemas.models.facts import limits as facts_limits
 
 TOOL_USAGE = "tool_usage"
-"""The type of entries that are in no graph: a call of a tool names whatever the tool handles."""
+"""The type of entries that are in no graph, because a call of a tool names all its data."""
 
 _NEW = Entity(0, (), ())
 _NEVER = -1
@@ -46,7 +46,7 @@ class Graph:
 
 
 class Place(NamedTuple):
-    """Where a live entry stands in the graphs."""
+    """Where a live entry is in the graphs."""
 
     space: str
     fact: Fact

@@ -16,7 +16,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     offset: int
     """The offset of the event that retained it."""
     owner: str
-    """Its owner, under whom its row stands."""
+    """Its owner, who is in the key of its row."""
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -32,8 +32,8 @@ class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Entity(msgspec.Struct, frozen=True, array_like=True):
     """One entity of one graph.
 
-    It equals that of a fold of the entries that are live now. Where an entry or a link has been left out because others
-    are newer or stronger, it does not come back when those go: then the entity has fewer facts or links than it could.
+    It equals that of a fold of the entries that are live now. An entry or a link that was left out because others
+    are newer or stronger does not come back when these go: the entity then has fewer facts or links than it could.
     """
 
     total: int
@@ -46,7 +46,7 @@ class Entity(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EntitySize(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a row of an entity begins with: it is decoded without the rest."""
+    """The beginning of an entity's row, which can be decoded without the rest."""
 
     total: int
 

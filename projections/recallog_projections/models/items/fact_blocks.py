@@ -1,4 +1,4 @@
-"""Blocks of facts: what one makes of the text of an item, and how the document of a day stays short.
+"""Blocks of facts: how one is added to the text of an item, and how the document of a day stays short.
 
 A document is an item of the namespace `workspace`; its key is its path. Pure functions of texts and dates. Characters
 are those of Python: code points.
@@ -13,7 +13,7 @@ from recallog_schemas.models.items import limits as items_limits
 WORKSPACE = ("workspace",)
 """The namespace of documents."""
 MEMORY = "MEMORY.md"
-"""The document of what is worth to be known always."""
+"""The document of facts that are always worth knowing."""
 
 _DAILY = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
 _BULLET = "- "
@@ -33,7 +33,7 @@ def daily_key(day: date) -> str:
 
 
 def with_block(namespace: Sequence[str], key: str, before: str | None, lines: str, day: date) -> str:
-    """The text of an item with a block of facts behind it.
+    """The text of an item, followed by a block of facts.
 
     `before` is its text, None if it does not exist; `lines` are the facts, without a line break at the end; `day` is
     the date of the event that brings them. A daily document gets a heading and the lines, and is compacted;

@@ -1,12 +1,12 @@
 """Items view: the values that an agent keeps under a namespace and a key, and the changes that were refused.
 
-A change that relies on a state of the item (`base`) is refused where the item has moved on. The rules are decided in
+A change that relies on a state of the item (`base`) is refused if the item has changed since. The rules are decided in
 the order of the ledger and never by an exception: a refused change alters nothing and is noted in the log of its agent.
 
 Two namespaces have rules of their own. The blocks of `working` and the keys of each `session/<id>` (a scratchpad) are
 few, and a row lists them. In a session texts are cut, and a list is a queue: a text that is appended becomes its last
-element, and it keeps its newest elements. What a block of facts makes of a document of `workspace` is in
-`fact_blocks`.
+element, and it keeps its newest elements. `fact_blocks` adds blocks of facts to documents of
+`workspace`.
 """
 
 import hashlib
@@ -33,9 +33,9 @@ CUT_MARK = "[...truncated]"
 
 # Reasons of refusals.
 CONFLICT = "conflict"  # the item is not in the state that the change relies on
-UNKNOWN = "unknown"  # there is no such item, and this change begins none
-FULL = "full"  # the namespace has as many keys as it may have
-NOT_TEXT = "not_text"  # a text can be added to a text, or to a queue
+UNKNOWN = "unknown"  # there is no such item, and this change creates none
+FULL = "full"  # the namespace has the maximum number of keys
+NOT_TEXT = "not_text"  # a text can only be added to a text or a queue
 NOT_QUEUE = "not_queue"  # only a list in a scratchpad can be drained
 TOO_LARGE = "too_large"  # the value would exceed its limit, or that of a document for further facts
 
@@ -147,7 +147,7 @@ def session_namespace(session: str) -> tuple[str, str]:
 
 
 def session_of(namespace: Sequence[str]) -> str | None:
-    """The session that a namespace is the scratchpad of; None if it is none."""
+    """The session that a namespace is the scratchpad of; None if it is not a scratchpad."""
     return namespace[1] if len(namespace) == 2 and namespace[0] == SESSION else None
 
 
@@ -189,7 +189,7 @@ def _cut(value: Any) -> Any:
 
 
 class _Change:
-    """One change of an item. Whatever refuses it is raised before anything is written."""
+    """One change of an item. A refusal is raised before anything is written."""
 
     def __init__(self, rows: Rows, record: Record) -> None:
         self._rows = rows
@@ -235,7 +235,7 @@ class _Change:
         return _cut(value), ()
 
     def _appended(self, key: str, row: ItemRow | None, text: str) -> tuple[Any, Sequence[int]]:
-        """The value with `text` behind it; for a queue, with the version of each element."""
+        """The value, followed by `text`; for a queue, with the version of each element."""
         in_session = session_of(self._namespace) is not None
         before = value_of(row) if row is not None else [] if in_session and key == PENDING else ""
         if isinstance(before, str):

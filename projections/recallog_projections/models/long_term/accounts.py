@@ -8,7 +8,8 @@ from recallog_schemas import Record
 
 
 def apply(rows: Rows, record: Record) -> None:
-    """Add units to the balance, or take them. An agent has a balance from its first grant on; a use may overdraw it."""
+    """Add units to the balance, or subtract them. An agent has a balance from its first grant on; a use may overdraw
+    it."""
     event = record.event
     agent = linking.agent_of(rows, event.space, event.agent)
     units, eur = event.payload.get("units"), event.payload.get("eur")

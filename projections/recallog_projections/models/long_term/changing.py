@@ -1,8 +1,8 @@
 """The fold of changes of entries: updates, retractions, archivals, restorations, erasures and transfers.
 
 Only the owner of a live entry changes it, and only its owner erases it, or restores an archived one. There is one
-exception: a live entry one of whose sources is lost may be retracted by any agent, as the reactor does that continues
-an erasure. A change that is refused changes nothing and is noted in the log of its agent. A change of several entries
+exception: any agent may retract a live entry that has lost a source, because the reactor that continues an erasure
+does so. A change that is refused changes nothing and is noted in the log of its agent. A change of several entries
 is decided entry by entry.
 """
 
@@ -62,8 +62,8 @@ _ENDS: Mapping[str, tables.Status] = {"memory.retracted": tables.RETRACTED, "mem
 
 
 def _restore(rows: Rows, record: Record, ref: EntryRef) -> str | None:
-    """Make an archived entry live again, in its former form. What would refuse to retain it refuses to restore it, and
-    so does a pin too many."""
+    """Make an archived entry live again, in its former form. It is refused for the same reasons as retaining the text,
+    and if the agent has too many pins."""
     row = linking.ended(rows, record.event.space, ref)
     refusal = retaining.refusal(rows, row) or _conflict(rows, row, rules.rule_of(record.event))
     if refusal is None:
@@ -98,8 +98,8 @@ def _refusal(rows: Rows, before: EntryRow, after: EntryRow, rule: int) -> str | 
 
 
 def _conflict(rows: Rows, row: EntryRow, rule: int, *, was_pinned: bool = False, is_said: bool = True) -> str | None:
-    """Why an entry cannot be live in this form beside the others of its owner; None if it can. `is_said` says whether
-    the event gives it its text."""
+    """Why an entry cannot be live in this form among the others of its owner; None if it can. `is_said`:
+    whether the event sets its text."""
     if is_said and linking.twin(rows, row, rule) is not None:
         return tables.EQUAL
     if row.priority == linking.PINNED and not was_pinned and linking.has_all_pins(rows, row):
@@ -108,7 +108,7 @@ def _conflict(rows: Rows, row: EntryRow, rule: int, *, was_pinned: bool = False,
 
 
 def _updated(row: EntryRow, record: Record) -> EntryRow:
-    """The entry as `memory.updated` changes it: null takes a field back to its default."""
+    """The entry as `memory.updated` changes it: null resets a field to its default."""
     payload = record.event.payload
     changed: dict[str, Any] = {name: payload[name] for name in _LABELS if name in payload}
     if payload.get("text") is not None:
@@ -134,7 +134,8 @@ def _updated(row: EntryRow, record: Record) -> EntryRow:
 
 
 def _transferred(row: EntryRow, record: Record) -> EntryRow:
-    """The entry as its new owner receives it: with normal priority, and without the readers whom the former one chose.
+    """The entry as its new owner receives it: with normal priority, and without the readers that the former owner
+    chose.
 
     An entry that is shared with the space stays shared. A call of a tool becomes an entry like others: its new owner
     may not see the event.
@@ -200,7 +201,7 @@ def _lost_source(rows: Rows, space: str, ref: EntryRef) -> str | None:
 
 
 def _retract_dependent(rows: Rows, record: Record, dependent: str, source: str) -> None:
-    """Retract a live entry, whoever owns it, because `source` is erased."""
+    """Retract a live entry of any owner, because `source` is erased."""
     ref = linking.verdict(rows, record.event.space, dependent)
     row = linking.live(rows, record.event.space, ref)
     ended = msgspec.structs.replace(ref, status=tables.RETRACTED, reason=tables.SOURCE_ERASED, of=source)

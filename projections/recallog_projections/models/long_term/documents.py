@@ -43,7 +43,7 @@ ENDED = Table("index.ended", EndedForms)
 
 
 class EntryDocuments(DocumentMaker):
-    """Makes the documents of entries: whatever changes an entry changes its document."""
+    """Makes the documents of entries: each change of an entry changes its document."""
 
     version = 1
     kinds = Entries.kinds
@@ -98,7 +98,7 @@ def _end(rows: Rows, record: Record, id_: str, ended: EntryRow | None, most: int
 
 
 def document_of(row: EntryRow, written: int) -> Document:
-    """The document of an entry as the record at the offset `written` has left it."""
+    """The document of an entry after the record at the offset `written`."""
     event = reading.event_of(row)
     words = clean(row.text)
     return Document(

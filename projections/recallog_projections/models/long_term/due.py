@@ -1,4 +1,4 @@
-"""What entries make due: migrations when a session ends, what is left of the cascade of an erasure, and the search for
+"""Work that entries make due: migrations when a session ends, the rest of the cascade of an erasure, and the search for
 near-duplicates."""
 
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,10 @@ _ERASED = "memory.erased"
 
 
 class Migrations:
-    """When a session ends, what its agents want to keep of their working memory is to become entries.
+    """When a session ends, its agents keep marked texts of their working memory as entries.
 
-    The texts of the trigger are those to keep, each with the path where it stands in working memory. What an agent has
-    had as an entry is left out: it would be refused.
+    The trigger has these texts, each with its path in working memory. Texts that an agent has ever had
+    as an entry are left out: they would be refused.
     """
 
     name: ClassVar[str] = "migrations"
@@ -45,7 +45,7 @@ class Migrations:
 
 
 def _leaving(event: Event) -> Iterable[str]:
-    """The agents whose session the event ends: its own, and those that it is addressed to."""
+    """The agents whose session the event ends: its own agent, and its audience."""
     return dict.fromkeys((event.agent, *(event.audience or ())))
 
 
@@ -55,8 +55,8 @@ def _kept_key(space: str, agent: str, text: str) -> RowKey:
 
 
 class Retractions:
-    """The view of entries retracts the dependents of an erased entry, one level an event. If those have dependents of
-    their own, a trigger is due for each: its entries are those to retract."""
+    """The view of entries retracts the dependents of an erased entry, one level per event. If these have dependents of
+    their own, a trigger is due for each: its entries are the ones to retract."""
 
     name: ClassVar[str] = "retractions"
     version: ClassVar[int] = 1
@@ -91,7 +91,8 @@ def _retracted(rows: Rows, record: Record) -> list[str]:
 
 
 class Deduplications:
-    """If the agent is set to it, a new text is to be compared with its others. The entry of the trigger has it."""
+    """If the agent's settings say so, a new text is due for comparison with its other texts. The entry of the trigger
+    has it."""
 
     name: ClassVar[str] = "deduplications"
     version: ClassVar[int] = 1

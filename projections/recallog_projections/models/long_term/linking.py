@@ -2,7 +2,7 @@
 
 These are its place among the entries with similar texts, its readers, its place among the dependents of its sources,
 the count of its type, and its pin. Before an entry is added, its fold checks that it duplicates no other entry, and
-that its sources have room.
+that its sources can have another dependent.
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ def twin(rows: Rows, row: EntryRow, rule: int, dedup: str | None = None) -> str 
 
 
 def statements_key(row: EntryRow) -> RowKey | None:
-    """The key of the row that lists what an entry says; None if no later entry can correct it."""
+    """The key of the row with the statement of an entry; None if no later entry can correct it."""
     statement = _statement_of(row)
     return None if statement is None else _statements_key(row, statement)
 
@@ -106,7 +106,7 @@ def superseded_by(rows: Rows, row: EntryRow) -> tuple[str, ...]:
 
 
 def _superseded(rows: Rows, row: EntryRow) -> Mapping[str, Said]:
-    """The superseded among the entries that say something of what `row` is about: each with the one that followed."""
+    """The superseded entries on the subject of `row`, each with its successor."""
     key = statements_key(row)
     known = None if key is None else rows.get(tables.STATEMENTS, *key[1:])
     return {} if known is None else statements.superseded(known.entries)
@@ -117,7 +117,7 @@ def agent_of(rows: Rows, space: str, agent: str) -> AgentEntries:
 
 
 def has_all_pins(rows: Rows, row: EntryRow) -> bool:
-    """Whether the owner of an entry has pinned as many as it may."""
+    """Whether the owner of an entry has pinned the maximum."""
     return len(agent_of(rows, row.space, row.owner).pinned) >= long_term_limits.ENTRY_PINS_MAX
 
 
@@ -191,7 +191,7 @@ def end(rows: Rows, record: Record, row: EntryRow, ended: EntryRef) -> None:
 
 
 def restore(rows: Rows, record: Record, ref: EntryRef, row: EntryRow) -> None:
-    """Make an archived entry live again. In the index this is a form of its own: the former one has ended."""
+    """Make an archived entry live again. In the index this is a new form: the former one has ended."""
     rows.delete(tables.ENDED, row.space, row.owner, tables.key_of(row.offset))
     live = msgspec.structs.replace(row, since=record.offset, since_at=record.time)
     add(rows, live, rules.rule_of(record.event))
@@ -229,7 +229,7 @@ def _twins_key(row: EntryRow, form: TextForm) -> RowKey:
 
 
 def _twins_of(row: EntryRow) -> Mapping[RowKey, Twin]:
-    """What is listed of an entry: its text as it is, and in its normal form if that has another key."""
+    """The listed forms of an entry: its text as it is, and its normal form if that has another key."""
     written, normal = texts.form_of(row.text), texts.normal_form_of(row.text)
     forms = [(written, False)] if normal.key == written.key else [(normal, True), (written, False)]
     return {

@@ -1,7 +1,7 @@
 """The texts of working memory that an agent wants to keep when a session ends.
 
-A line qualifies that begins with LESSON, STRATEGY, INFO, INSIGHT or NOTE and a colon, in any case, with something
-behind it. Strings at any depth of a value are judged line by line. Keys that begin with `_` are skipped, with all below
+A line qualifies that begins with LESSON, STRATEGY, INFO, INSIGHT or NOTE and a colon, in any case, followed by
+a text. Strings at any depth of a value are judged line by line. Keys that begin with `_` are skipped, with all below
 them.
 """
 
@@ -22,7 +22,8 @@ KeptText = tuple[str, str]
 
 
 def texts_in(rows: Rows, space: str, agent: str, session: str | None) -> Iterator[KeptText]:
-    """What the agent wants to keep: from its blocks of working memory, then from its scratchpad of the session."""
+    """The texts that the agent wants to keep: from its blocks of working memory, then from its scratchpad of the
+    session."""
     for namespace, key in _items(rows, space, agent, session):
         row = rows.get(items.ROWS, space, agent, items.path_of(namespace, key))
         if row is not None:

@@ -1,7 +1,7 @@
 """Texts of English and Chinese with one form for each number, date, time, quantity and contraction, without articles.
 
-`normalise` belongs to rule 3 (`texts`): a text that it changes is compared in this form. What it returns never changes;
-another way to normalise is another rule. Where a form is ambiguous, such as 03/04/2024, it stays as it is.
+`normalise` belongs to rule 3 (`texts`): a text that it changes is compared in this form. Its results never change;
+another way to normalise is another rule. An ambiguous form, such as 03/04/2024, stays as it is.
 """
 
 import re
@@ -12,7 +12,7 @@ from functools import cache
 from recallog_projections.models.long_term import vocabulary
 
 _CHARS_MAX = 1_000
-"""A longer text is no single statement, and costs time."""
+"""A longer text is not a single statement, and costs time."""
 HAN = re.compile("[\u4e00-\u9fff]")
 KANA = re.compile("[\u3040-\u30ff]")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -22,7 +22,7 @@ _JOINED = r"(?:[kKMGT]i?[Bb]|°[CF]|[kMG]?Hz|[kM]?Wh?|m?Ah?|V|[ckm]?m2)"
 
 _Replacement = str | Callable[[re.Match[str]], str]
 _Rule = tuple[re.Pattern[str], _Replacement, frozenset[str]]
-"""A pattern, what it becomes, and the words and signs without any of which no text matches it; none: it may."""
+"""A pattern, its replacement, and words and signs of which a matching text has at least one; none: unknown."""
 _DIGIT_SIGN = "#"
 
 
@@ -107,7 +107,7 @@ def _ungrouped(found: re.Match[str]) -> str:
 
 
 def _counted(found: re.Match[str]) -> str:
-    """A number in words as digits; the words, if they are no number."""
+    """A number in words as digits; the words, if they are not a number."""
     ones, tens = (line.split() for line in vocabulary.lines("numbers"))
     ten, one, alone, half = found.groups()
     number = 20 + 10 * tens.index(ten.lower()) if ten else 0
@@ -141,7 +141,7 @@ def _time(found: re.Match[str], minutes: str | None, is_late: bool) -> str:
 
 
 def _measured(found: re.Match[str]) -> str:
-    """The unit; as it stands, if its capitals may say another one."""
+    """The unit; as written, if its capitals may name another unit."""
     unit = _units().get(found[1]) or (_units().get(found[1].lower()) if len(found[1]) > 3 else None)
     return found[0] if unit is None else unit if unit == "%" else f" {unit}"
 
@@ -181,7 +181,7 @@ def _chinese_time(found: re.Match[str]) -> str:
 
 
 def _value_of(numeral: str) -> str:
-    """The number up to 99, or the year, that a numeral says; else the numeral, such as "两三"."""
+    """The number up to 99, or the year, of a numeral; else the numeral, such as "两三"."""
     if len(numeral) >= 4 and all(char in _DIGITS for char in numeral):
         return "".join(str(_DIGITS[char]) for char in numeral)
     found = _UP_TO_99.fullmatch(numeral)

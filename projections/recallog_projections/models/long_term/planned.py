@@ -1,4 +1,4 @@
-"""The fold of what a plan archives: entries that were not read for too long, or that were too many in their tier."""
+"""The fold of a plan's archivals: of entries that were not read for too long, or exceeded the limit of their tier."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -11,14 +11,16 @@ from recallog_schemas import Event, Record
 
 
 class Plans(Protocol):
-    """What the view of tiers says about plans. It follows the view of entries, which therefore cannot import it."""
+    """What the view of tiers decides about plans. It is folded after the view of entries, which therefore cannot import
+    it."""
 
     def may_archive(self, rows: Rows, event: Event, planned: Mapping[str, Any]) -> bool:
         """Whether the plan in `event` may archive an entry; `planned` is its archival there."""
 
 
 def apply(rows: Rows, record: Record, plans: Plans) -> None:
-    """Archive those of the entries that the plan may still archive. Others stay, without a refusal: it is no error."""
+    """Archive those of the entries that the plan may still archive. Others stay; this is neither refused nor an
+    error."""
     event = record.event
     for id_, planned in _archivals(record).items():
         if plans.may_archive(rows, event, planned):
@@ -28,5 +30,5 @@ def apply(rows: Rows, record: Record, plans: Plans) -> None:
 
 
 def _archivals(record: Record) -> Mapping[str, Mapping[str, Any]]:
-    """What the part of a plan would archive, by the id of the entry."""
+    """The archivals in a part of a plan, by the id of the entry."""
     return {each["id"]: each for each in record.event.payload.get("archived", ())}

@@ -1,8 +1,8 @@
-"""The projection of entries, and the rules that hold among several events.
+"""The projection of entries, and the rules over several events.
 
 These are decided here, in the order of the ledger, and never by an exception: only its owner changes an entry, equal
-texts are kept once, at most five entries of an agent are pinned, and a balance covers the cost. Who publishes such an
-event reads the verdict by the event's id.
+texts are kept once, at most five entries of an agent are pinned, and a balance covers the cost. The publisher of such
+an event reads the verdict by the event's id.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ class Entries:
     tables = tables.ALL
 
     def __init__(self, plans: Plans | None = None) -> None:
-        """`plans` says which entries a plan may archive, from the rows of tiers, which must be folded along; without
-        it, plans archive nothing, and changes of tiers restore nothing."""
+        """`plans` decides which entries a plan may archive, from the rows of tiers, which must be folded in the same
+        group. Without it, plans archive nothing, and changes of tiers restore nothing."""
         self._plans = plans
 
     def ignores(self, rows: Rows, record: Record) -> bool:

@@ -16,7 +16,7 @@ since these calls are found as events."""
 
 
 def may_read(agent: str, row: EntryRow, status: Status = LIVE) -> bool:
-    """Whether `agent` may read the entry. One that is retracted or archived is readable to its owner alone."""
+    """Whether `agent` may read the entry. Only its owner may read a retracted or archived entry."""
     if agent == row.owner:
         return True
     return status == LIVE and (row.shared or agent in row.audience)

@@ -1,10 +1,10 @@
 """The fold of `memory.retained` and `experience.recorded`: whether the event becomes an entry, or duplicates one.
 
 The first of these that applies decides: a source that is erased, or has too many dependents; an entry that exceeds a
-row; a live entry whose text is equal by the rule of the event; for what the end of a session retains, an earlier entry
-with this text; the balance of its agent.
+row; a live entry whose text is equal by the rule of the event; an earlier entry with this text, for a text from the
+end of a session; the balance of its agent.
 
-By rule 1 alone, the nearest live entry decides before the balance, by the similarity that the event states. It counts
+By rule 1 only, the nearest live entry decides before the balance, by the similarity that the event states. It counts
 only if it has the same owner, type, readers and subject, and still the compared text.
 """
 
@@ -153,7 +153,7 @@ def refusal(rows: Rows, row: EntryRow) -> str | None:
 
 
 def _is_migrated(event: Event) -> bool:
-    """Whether no agent has retained the text, but the end of a session."""
+    """Whether the end of a session has retained the text, and not an agent."""
     trigger = triggers.answered_by(event)
     return trigger is not None and trigger.kind == MIGRATION
 
@@ -164,7 +164,7 @@ def _kept_key(event: Event) -> tuple[str, str, str]:
 
 
 def _nearest(event: Event) -> Mapping[str, Any] | None:
-    """What an event of rule 1 says about its nearest entry."""
+    """The nearest entry that an event of rule 1 states."""
     return event.payload.get("nearest") if rules.rule_of(event) == 1 else None
 
 
@@ -217,7 +217,7 @@ def _merged(near: EntryRow, row: EntryRow, payload: Mapping[str, Any]) -> EntryR
 
 
 def _cost(event: Event) -> float:
-    """What the entry costs its agent. What an experience cost says nothing about the price of recording it."""
+    """The price of the entry for its agent. The cost of an experience is not the price of recording it."""
     if event.kind == "experience.recorded":
         return 0.0
     cost = event.payload.get("cost")

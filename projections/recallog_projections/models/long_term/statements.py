@@ -1,8 +1,8 @@
-"""Statements: what a fact or lesson says of one subject and predicate, so that a later value can supersede it.
+"""Statements: the value that a fact or lesson gives to a subject and predicate, so that a later value can supersede it.
 
-The tables are of English and Chinese. A text that no pattern takes apart is about itself: only its negation says
-another thing of the same. A question, a guess, several sentences, and what happened once say nothing that a later text
-corrects: two payments are two facts.
+The tables are of English and Chinese. If no pattern matches a text, its subject is the text itself, and only
+its negation contradicts it. Questions, guesses, several sentences and single events are never corrected by a later
+text: two payments are two facts.
 """
 
 import re
@@ -29,26 +29,26 @@ _CHINESE_PAST = "[了过]|已"
 _CHINESE_UNSURE = "[?;]|如果|可能|也许|或者?|要是|。."
 _CHINESE_NEGATIVE = "并?不再?|还?没有?|尚?未|别"
 _INDEFINITE = r"(?i:(?:an?|some|one|every|each|all|no|many|most|few)\b)"
-"""A text that begins so is about nothing in particular: two dogs may have two names."""
+"""A text that begins with one of these is about nothing in particular: two dogs may have two names."""
 _DETAIL = r"[,和跟]| (?:with|since|and|as|for|near|at|in|on|but|because|until|from) "
-"""What follows may say more of the same value: "lives in Rome" and "lives in Rome with Ann" are both true."""
+"""The rest may say more about the same value: "lives in Rome" and "lives in Rome with Ann" are both true."""
 _HAN = "[\u4e00-\u9fff]"
 
 
 class Statement(NamedTuple):
-    """What a text says of what."""
+    """The statement of a text."""
 
     key: str
     """Digest of the subject and the predicate."""
     value: str
-    """Digest of what is said of them; "" for a text that no pattern takes apart."""
+    """Digest of the value; "" if no pattern matches the text."""
     negative: bool
     """Whether the text says that it is not so."""
 
 
 @cached_if_short
 def statement_of(text: str) -> Statement | None:
-    """The statement of a text; None if a later text can correct it in no way that is recognised."""
+    """The statement of a text; None if no recognised later text can correct it."""
     said = texts.normal_text(text).rstrip(".!。 ")
     is_chinese = re.search(_HAN, said) is not None
     unsure, negative = (_CHINESE_UNSURE, _CHINESE_NEGATIVE) if is_chinese else (_UNSURE, _NEGATIVE)
@@ -62,7 +62,7 @@ def statement_of(text: str) -> Statement | None:
 
 
 def _parts(said: str, *, is_chinese: bool) -> tuple[str, str]:
-    """The subject with the predicate, and the value; the whole text and "" if no pattern takes it apart."""
+    """The subject with the predicate, and the value; the whole text and "" if no pattern matches."""
     for pattern in _patterns("chinese_" if is_chinese else ""):
         found = pattern.fullmatch(said)
         if found is not None:
@@ -77,7 +77,7 @@ def _parts(said: str, *, is_chinese: bool) -> tuple[str, str]:
 
 @cache
 def _patterns(language: str) -> Sequence[re.Pattern[str]]:
-    """The patterns of what has one value at a time; `language` is "" or "chinese_"."""
+    """The patterns of properties with one value at a time; `language` is "" or "chinese_"."""
     from recallog_projections.models.long_term import vocabulary  # few commands need it
 
     attribute = "|".join(vocabulary.lines(f"{language}attributes"))
@@ -87,7 +87,7 @@ def _patterns(language: str) -> Sequence[re.Pattern[str]]:
 
 @cache
 def _past() -> str:
-    """A pattern of words of what happened at some time: it may have happened twice."""
+    """A pattern of words for single events, which may happen twice."""
     from recallog_projections.models.long_term import vocabulary
 
     return rf"(?i:\b(?:{'|'.join(sorted(vocabulary.words('past')))})\b)"

@@ -10,7 +10,7 @@ from recallog_schemas import limits
 from recallog_schemas.models.long_term.kinds import RETAINED
 
 Status = Literal["live", "duplicate", "refused", "retracted", "archived", "erased"]
-"""What became of an event that would retain an entry. "duplicate" and "refused" never were entries."""
+"""The status of an event that would retain an entry. "duplicate" and "refused" never were entries."""
 LIVE: Status = "live"
 DUPLICATE: Status = "duplicate"
 REFUSED: Status = "refused"
@@ -77,7 +77,7 @@ class EntryRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     since_at: int
     """When that event happened, in microseconds since 1970."""
     captured: bool = False
-    """Whether it is a call of a tool, which its event answers for too."""
+    """Whether it is a call of a tool, which is also found as its event."""
 
     @property
     def kind(self) -> str:
@@ -110,7 +110,7 @@ class EntryId(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Twin(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A live entry, and what of its text decides which other texts equal it: see `texts.TextForm`."""
+    """A live entry, and the properties of its text that decide which other texts equal it: see `texts.TextForm`."""
 
     id: str
     offset: int
@@ -122,13 +122,13 @@ class Twin(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Twins(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Live entries of which one may duplicate another, the oldest first."""
+    """Live entries that may be duplicates of each other, oldest first."""
 
     entries: tuple[Twin, ...]
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a live entry says of one subject and predicate: see `statements.Statement`."""
+    """The statement of a live entry: see `statements.Statement`."""
 
     id: str
     offset: int
@@ -141,13 +141,13 @@ class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Statements(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What live entries say of one subject and predicate, in the order in which it was said."""
+    """The statements of live entries about one subject and predicate, in the order in which they were made."""
 
     entries: tuple[Said, ...]
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An empty row: its address says all."""
+    """An empty row: its address is the information."""
 
 
 class Owner(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -217,8 +217,8 @@ ENDED = Table("entries.ended", EntryRow)
 IDS = Table("entries.ids", EntryRef)
 """At (space, "", id of the event)."""
 READERS = Table("entries.readers", Owner, write_only=True)
-"""Live entries that others than their owner may read, at (space, name of the reader, `key_of(offset)`). The reader ""
-stands for all agents of the space."""
+"""Live entries that agents other than their owner may read, at (space, name of the reader, `key_of(offset)`). The
+reader "" stands for all agents of the space."""
 DIGESTS = Table("entries.digests", Twins)
 """Live entries by their texts, at (space, owner, `texts.digest_key`). Of those with one key at most
 `long_term_limits.ENTRY_TWINS_MAX` are listed."""
@@ -226,7 +226,7 @@ STATEMENTS = Table("entries.statements", Statements)
 """Live facts and lessons by what they are about, at (space, owner, `linking.statements_key`). Of those with one key at
 most `long_term_limits.ENTRY_TWINS_MAX` are listed."""
 KEPT = Table("entries.kept", Mark)
-"""Texts that may stand in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
+"""Texts that may be in working memory (`migration.qualifies`), for which their agent has, or once had, an entry: at
 (space, owner, `texts.text_key`). The rows have no content, and stay when the entry changes or goes: a text that was
 corrected, retracted, given away or forgotten does not come back by itself."""
 TYPES = Table("entries.types", Live)

@@ -1,4 +1,4 @@
-"""Equal texts: the rules by which an entry is a duplicate of another one, and a migration of what was kept before.
+"""Equal texts: the rules by which an entry duplicates another one, and a migration repeats an earlier entry.
 
 A rule has a number, which the event states (`recallog_schemas.rules`). A rule never changes:
 entries of old ledgers are judged as they were. Rule 1 compares characters, after Unicode normalisation (NFC) and with
@@ -55,14 +55,15 @@ _END = r"(?<=[^\W\d_]{2})[.!。]+$|(?<=[" + _HAN + r"])[.!。]+$|(?<=[^\s.])[.�
 """The punctuation that may end a text: any after a word, one full stop after a number or a sign."""
 _STOPS = frozenset(".!?。")
 _UNIT_CHARS = 3
-"""A word of at most so many letters after a number may be its unit."""
+"""A word of at most this many letters after a number may be its unit."""
 _SHOUTED_WORDS = 3
-"""A text of at least so many words, all of them in capitals, says nothing by its capitals."""
+"""In a text of at least this many words, all in capitals, the capitals carry no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """What of a text decides which texts equal it. Texts with different keys are equal by no rule."""
+    """The properties of a text that decide which texts equal it. Texts with different keys are not equal by any
+    rule."""
 
     key: str
     """Digest of the text without anything that some rule ignores."""

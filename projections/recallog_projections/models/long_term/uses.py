@@ -1,4 +1,4 @@
-"""Uses view: how often entries were read in a way that counts, and how often agents found what they looked for.
+"""Uses view: the counted reads of entries, and the hits and misses of agents' lookups.
 
 The counts are in rows of their own, so that reading an entry rewrites none of its text.
 """

@@ -7,7 +7,8 @@ from recallog_schemas import models
 
 
 def make_entries() -> Entries:
-    """A plan archives what a model that is built on entries says, in its module `judging`; without one, nothing."""
+    """A model that is built on entries decides in its module `judging` what a plan archives; without such a model,
+    nothing."""
     return Entries(next(iter(models.import_parts("recallog_projections", "judging")), None))
 
 

@@ -29,7 +29,7 @@ class TiersInDocuments(DocumentMaker):
 
     def apply(self, rows: Rows, record: Record) -> int:
         written = [row for _, row in rows.written(entries.ROWS) if row is not None]
-        if record.event.kind in RETAINING:  # what it has just retained without a tier has none
+        if record.event.kind in RETAINING:  # an entry that the record has just retained without a tier has none
             written = [row for row in written if row.tier is not None]
         for row in {row.offset: row for row in (*written, *_in_other_tiers(rows))}.values():
             tier = rows.get(tables.ROWS, row.space, row.owner, entries.key_of(row.offset))

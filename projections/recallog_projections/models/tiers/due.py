@@ -1,4 +1,4 @@
-"""What plans make due: summaries of what they have archived."""
+"""Work that plans make due: summaries of archived entries."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -19,9 +19,9 @@ _SUMMARY = "summary"
 
 
 class Summaries:
-    """What a plan has archived is to be summarised, if it was more than one entry. When one of these is erased, which
-    retracts the summary, the others are to be summarised again. The entries of the trigger are those to summarise, in
-    the order of the plan."""
+    """A summary is due for the entries that a plan has archived, if there are several. When one of these is erased,
+    which retracts the summary, a new summary of the others is due. The entries of the trigger are those to summarise,
+    in the order of the plan."""
 
     name: ClassVar[str] = "summaries"
     version: ClassVar[int] = 1
@@ -50,7 +50,7 @@ def _of_plan(record: Record, ended: Iterable[EntryRow]) -> Iterable[Due]:
 
 
 def _again(rows: Rows, summary: EntryRow) -> Due | None:
-    """The summary of what is left of the archived entries of one that an erasure has retracted."""
+    """The new summary of the remaining archived entries, for a summary that an erasure has retracted."""
     space, left = summary.space, []
     for id_ in summary.sources:
         ref = rows.get(entries.IDS, space, "", id_)

@@ -1,9 +1,9 @@
-"""What a plan may still change: entries of its agent that nothing has touched since the planner read them.
+"""What a plan may still change: entries of its agent that have not changed since the planner read them.
 
-The planner names for each entry how many changes and reads it knew. These numbers count events of the space alone, so
-that a copy of the ledger has the same ones, wherever its events lie.
+The planner states for each entry how many changes and reads it knew. These numbers count only events of the
+space, so that a copy of the ledger has the same ones, in any partition.
 
-The view of entries asks this for what a plan archives (`entries.planned.Plans`), and the view of tiers for its moves.
+The view of entries uses this for archivals (`entries.planned.Plans`), and the view of tiers for its moves.
 """
 
 from collections.abc import Mapping

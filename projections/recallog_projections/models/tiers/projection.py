@@ -1,8 +1,9 @@
-"""The projection of tiers: which tier each entry is in, and what makes it move.
+"""The projection of tiers: the tier of each entry, and its moves.
 
-An entry that was retained with a tier has a row while it lives, and so has one that its owner has given a tier. One
-that is restored has its tier again, and ages anew. The fold decides nothing that depends on the time: a plan that has
-looked at the clock says in `memory.consolidated` what is to move, and the fold moves what nothing has touched since.
+An entry that was retained with a tier has a row while it lives, and so has one that its owner has given a tier. A
+restored entry has its tier again, and its age begins again. The fold decides nothing that depends on the time: a plan
+that has read the clock states the moves in `memory.consolidated`, and the fold moves the entries that have not changed
+since.
 """
 
 from collections.abc import Sequence
@@ -71,7 +72,7 @@ def _named(event: Event) -> Sequence[str]:
 
 
 def _loads_agent(event: Event) -> bool:
-    """Whether the row of the agent is needed in any case: not by what is kept without a tier, nor by calls of tools."""
+    """Whether the row of the agent is always needed: entries without a tier and calls of tools do not need it."""
     return event.kind != CAPTURING and (event.kind not in RETAINING or event.payload.get("tier") is not None)
 
 
@@ -164,12 +165,12 @@ def _counted(agent: AgentTiers, row: TierRow, more: int) -> AgentTiers:
         surprise=agent.surprise + more * row.surprise,
         **{row.tier: getattr(agent, row.tier) + more},
     )
-    # Without entries the sum is 0, and not what rounding has left.
+    # Without entries the sum is 0, without an error of rounding.
     return counted if counted.entries else msgspec.structs.replace(counted, surprise=0.0)
 
 
 def _arrived(before: AgentTiers, after: AgentTiers, tier: str, at: int, limits: TierSettings) -> AgentTiers:
-    """The row of an agent when an entry has come to a tier: if it has too many now, a plan is due."""
+    """The row of an agent when an entry has entered a tier: if it has too many now, a plan is due."""
     if not before.entries and before.planned_at is None:
         after = msgspec.structs.replace(after, since=at)
     if getattr(after, tier) > getattr(limits.max, tier):
@@ -216,7 +217,7 @@ def _plan(rows: Rows, record: Record) -> None:
 
 
 def _moved(rows: Rows, row: TierRow, to: str, at: int, plan: int | None) -> TierRow:
-    """The row of an entry in another tier: what counts since the last move begins anew."""
+    """The row of an entry in another tier: what is counted since the last move begins again."""
     use = rows.get(uses.ROWS, row.space, row.owner, entries.key_of(row.offset))
     return msgspec.structs.replace(
         row,
@@ -248,7 +249,7 @@ def _move_by_owner(rows: Rows, record: Record) -> None:
 
 def _begin(rows: Rows, record: Record, entry: EntryRow, to: str | None) -> None:
     """Give an entry the tier `to`. One that is restored has the tier that it had when it was archived, if `to` is None,
-    and ages anew, since it would be archived again otherwise."""
+    and its age begins again, since it would be archived again otherwise."""
     address, at = (entry.space, entry.owner, entries.key_of(entry.offset)), record.time
     ended = rows.get(tables.ENDED, *address)
     if ended is not None:
@@ -271,7 +272,7 @@ def _note(rows: Rows, event: Event, moves: Moves) -> None:
 
 
 def _learn(rows: Rows, record: Record) -> None:
-    """Count what came of using entries, for those that the reporting agent may read."""
+    """Count outcomes of entries that the reporting agent may read."""
     event, payload = record.event, record.event.payload
     confidence = payload.get("confidence")
     if confidence is not None and confidence < rules.CONFIDENCE_MIN:

@@ -70,7 +70,7 @@ def surprised(surprise: float, predicted: float, actual: float) -> float:
 
 
 def in_equal_parts(ids: Sequence[Item], most: int) -> list[Sequence[Item]]:
-    """`ids` in as few parts of at most `most` as possible, of about the same size: no part is a rest of one."""
+    """`ids` in as few parts of at most `most` as possible, of about the same size."""
     count = -(-len(ids) // most)
     bounds = [len(ids) * number // count for number in range(count + 1)] if count else [0]
     return [ids[first:end] for first, end in itertools.pairwise(bounds)]

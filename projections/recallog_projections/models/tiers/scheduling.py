@@ -1,4 +1,4 @@
-"""When the next plan of an agent is due: its row of `due.at`, and what the parts of a plan change about it."""
+"""When the next plan of an agent is due: its row of `due.at`, and its changes by the parts of a plan."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -72,8 +72,8 @@ def planned(state: AgentTiers, payload: Mapping[str, Any], at: int) -> AgentTier
 
 
 def closed(state: AgentTiers, ordinal: int, at: int, settings: TierSettings) -> AgentTiers:
-    """The row of an agent when the trigger of a plan is closed. If its last part is missing, the next one is due an
-    interval later, so that a reactor that fails is not asked again at once."""
+    """The row of an agent when the trigger of a plan is closed. If its last part is missing, the next plan is due
+    an interval later, so that a failing reactor is not called again at once."""
     if ordinal != state.plans:
         return state
     since = state.since if state.unfinished else max(at, due_at(state, settings) or 0)

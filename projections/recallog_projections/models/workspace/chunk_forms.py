@@ -1,6 +1,6 @@
 """The forms of the chunks of a document over time: which of them stay, begin and end when the document changes.
 
-A chunk is the same as long as its text is, wherever in the document it stands. Its lines are those of the present
+A chunk is the same as long as its text is, wherever it is in the document. Its lines are those of the present
 document, so they are not part of a form.
 """
 
@@ -32,7 +32,7 @@ class DocumentChunks(msgspec.Struct, frozen=True, array_like=True):
     present: tuple[ChunkForm, ...]
     """Those that it has, in its order."""
     ended: tuple[str, ...]
-    """The ids of the points of those that it had, oldest first, at most `workspace_limits.DOCUMENT_CHUNKS_ENDED`."""
+    """The ids of the points of chunks that it had, oldest first, at most `workspace_limits.DOCUMENT_CHUNKS_ENDED`."""
 
 
 class ChunkChanges(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 A chunk begins at a heading, and has at most 60 lines and, unless it is one line, 4,000 characters. A longer section is
 divided, at an empty line if possible. A heading with nothing below it belongs to the next chunk. Headings are those of
-Markdown (`#` to `######`), outside of fenced code; documents whose names say that they are no prose have none.
+Markdown (`#` to `######`), outside of fenced code; documents whose names say that they are not prose have none.
 
 The indexed text of a chunk begins with a line that says where it is from, the path and the headings above it, so that
 `## Retention` of a page about backups is found by both words. The result depends on path and text alone.
@@ -121,7 +121,7 @@ def _of_section(path: str, section: _Section) -> Iterator[Chunk]:
 
 
 def _end(lines: Sequence[str], start: int) -> int:
-    """Where the chunk from `start` on ends: behind the last empty line of its second half, else where it is full."""
+    """Where the chunk from `start` on ends: after the last empty line of its second half, else where it is full."""
     end, chars = start, 0
     while end < len(lines) and end - start < workspace_limits.DOCUMENT_CHUNK_LINES:
         chars += len(lines[end]) + 1

@@ -92,7 +92,7 @@ def _apply(rows: Rows, record: Record, path: str) -> int:
 
 
 def chunks_of(path: str, row: ItemRow | None) -> list[Chunk]:
-    """The chunks of the document with this row, at this path of rows; none of one that is no text."""
+    """The chunks of the document with this row, at this path of rows; none if its value is not a text."""
     value = None if row is None or row.index is False else items.value_of(row)
     return chunks(items.names_of(path)[1], without_surrogates(value)) if isinstance(value, str) else []
 

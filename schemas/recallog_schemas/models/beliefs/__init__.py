@@ -1,1 +1,1 @@
-"""Beliefs: what an agent comes to hold true, written by reflections that fall due."""
+"""Beliefs of agents, written by reflections that fall due."""

@@ -20,7 +20,7 @@ class Reflected(Payload):
     based_on: list[Annotated[str, IN_NFC]] = Field(default_factory=list)
     """The ids of the events that the belief rests on."""
     insights: Annotated[list[str], Field(max_length=beliefs_limits.INSIGHTS_MAX)] | None = None
-    """What it has understood besides, in sentences."""
+    """Further insights, in sentences."""
 
     @model_validator(mode="after")
     def _says_something(self) -> "Reflected":

@@ -19,7 +19,7 @@ class Belief(Remembered):
 class BeliefsView(OfAgent, Bounded):
     """The beliefs of an agent, oldest first; with a `reader`, only those that the reader may see.
 
-    Where not all have room, the older ones are left out.
+    If not all fit, the older ones are left out.
     """
 
     list_field: ClassVar[str] = "beliefs"
@@ -59,7 +59,8 @@ class ReflectionView(OfAgent, Bounded):
     events: int
     """The number of events that the agent could see since its last reflection."""
     since: Position | None
-    """The record that made the reflection due. None if none is due, or if the views have dropped that record."""
+    """The record that made the reflection due. None if no reflection is due, or if the views have dropped that
+    record."""
     last: Position | None
     """The agent's last reflection (or failed one), from which the count starts; None before the first."""
     turn: int

@@ -43,15 +43,15 @@ class ConsensusRecorded(Payload):
     dissenting: Agents | None = None
     """The agents that did not agree."""
     key_claims: Claims | None = None
-    """The claims that it rests on."""
+    """The claims that support it."""
     cruxes: Cruxes | None = None
     """What would change the conclusion."""
     domain: Label | None = None
     """The field that it belongs to."""
     tags: Tags | None = None
-    """Words by which it is grouped."""
+    """Tags that group it."""
     rounds: Count | None = None
-    """How many rounds the debate had."""
+    """Number of rounds of the debate."""
     supersedes: Id | None = None
     """The id of the consensus that it replaces."""
 
@@ -64,7 +64,7 @@ class DissentRecorded(Payload):
     topic: Topic | None = None
     """The topic whose consensus it objects to."""
     type: DissentType
-    """What sort of objection it is."""
+    """Type of the objection."""
     content: Words
     """The objection."""
     reasoning: str | None = None
@@ -72,9 +72,9 @@ class DissentRecorded(Payload):
     confidence: Share
     """From 0 to 1: how certain the agent is."""
     rebuttal: str | None = None
-    """What was answered."""
+    """The reply to the objection."""
     acknowledged: bool | None = None
-    """Whether the others took note of it."""
+    """Whether the others acknowledged it."""
 
     @model_validator(mode="after")
     def _objects_to_something(self) -> "DissentRecorded":
@@ -87,6 +87,6 @@ class ConsensusSuperseded(Payload):
     """A consensus was replaced."""
 
     consensus: Id
-    """The id of the consensus that no longer holds."""
+    """The id of the replaced consensus."""
     by: Id
-    """The id of the one that replaces it."""
+    """The id of the consensus that replaces it."""

@@ -31,19 +31,19 @@ class ConsensusView(View):
     dissenting: tuple[str, ...]
     """The agents that did not agree."""
     key_claims: tuple[str, ...]
-    """The claims that it rests on."""
+    """The claims that support it."""
     cruxes: tuple[str, ...]
     """What would change the conclusion."""
     domain: str | None
     """The field that it belongs to."""
     tags: tuple[str, ...]
-    """Words by which it is grouped."""
+    """Tags that group it."""
     rounds: int | None
-    """How many rounds the debate had."""
+    """Number of rounds of the debate."""
     supersedes: tuple[str, ...]
-    """The ids of those that it replaces, and that the reader may see."""
+    """The ids of the consensuses that it replaces and that the reader may see."""
     superseded_by: str | None
-    """The id of the one that replaces it. None: it holds."""
+    """The id of the consensus that replaces it. None: it is current."""
     agent: str
     """The agent that recorded it."""
     at: datetime
@@ -52,7 +52,7 @@ class ConsensusView(View):
     """The position of its event."""
 
     def format(self) -> str:
-        """Id, strength, topic and conclusion in one line, and by what it is superseded."""
+        """Id, strength, topic and conclusion in one line, and the id of its successor."""
         replaced = "" if self.superseded_by is None else f" (superseded by {self.superseded_by})"
         return one_line(f"{self.id} {self.strength} {self.topic}: {self.conclusion}{replaced}")
 
@@ -76,11 +76,11 @@ class ConsensusFound(OfAgent, Bounded):
     list_field: ClassVar[str] = "found"
 
     topic: str
-    """The topic that was asked for."""
+    """The requested topic."""
     topic_hash: str
     """Its hash."""
     found: tuple[SimilarConsensus, ...]
-    """The most similar ones first; of equally similar ones the newest."""
+    """Most similar first; equally similar ones newest first."""
 
     def format(self) -> str:
         """One line for each consensus; a sentence that says what to try if there are none."""
@@ -92,7 +92,7 @@ class ConsensusPage(OfAgent):
     """A page of the consensuses that an agent may see."""
 
     consensuses: tuple[ConsensusView, ...]
-    """The consensuses, by their ids: those that Recallog makes sort by time, and the newest comes first."""
+    """The consensuses, by id, greatest first: ids made by Recallog sort by time, so the newest comes first."""
     next: str | None
     """The cursor of the next page; None: there is none."""
 
@@ -115,12 +115,12 @@ class DissentView(View):
     confidence: float
     """From 0 to 1: how certain the agent is."""
     rebuttal: str | None
-    """What was answered."""
+    """The reply to the objection."""
     acknowledged: bool | None
-    """Whether the others took note of it."""
+    """Whether the others acknowledged it."""
     consensus: str | None
-    """The id of the consensus that it is about: the one that it names, or else the newest one on its topic then, or the
-    first one since. None: the reader may see none."""
+    """The id of the consensus that it is about: the named one, or else the newest one on its topic at that time, or
+    else the first later one. None: the reader may see none."""
     agent: str
     """The agent that dissents."""
     at: datetime
@@ -141,7 +141,7 @@ class DissentsView(OfAgent, Bounded):
     topic_hash: str
     """The hash of the topic."""
     dissents: tuple[DissentView, ...]
-    """The one with the highest confidence first; of equal ones the newest."""
+    """Highest confidence first; equal ones newest first."""
 
     def format(self) -> str:
         """One line for each dissent; `(nothing)` if there are none."""

@@ -1,1 +1,1 @@
-"""Conversations: messages of sessions with models, compacted where they grow long."""
+"""Conversations: messages of sessions with models, compacted when they grow long."""

@@ -10,7 +10,7 @@ from recallog_schemas.models.conversations.payloads import (
 )
 
 KINDS = (
-    bookkeeping("message.added", "A message of a conversation that is no episode.", MessageAdded, "message"),
+    bookkeeping("message.added", "A message of a conversation that is not an episode.", MessageAdded, "message"),
     bookkeeping("message.part", "A part of a large message.", MessagePart, "data"),
     bookkeeping(
         "conversation.compacted",

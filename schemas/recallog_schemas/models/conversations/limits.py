@@ -1,4 +1,4 @@
-"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+"""The limits of this model; see `recallog_schemas.limits`. Names end in the unit."""
 
 # Conversations. The numbers of compaction are those of the memory model, section 1.4, rows 16 and 18.
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # of one message as JSON; beyond the size of an event it is kept in parts
@@ -17,6 +17,6 @@ COMPACT_SNIPPET_CHARS = 160
 COMPACT_SUMMARY_CHARS = 700
 COMPACT_MODEL_CHARS = 2_000  # of a model's summary, which is asked for 400 tokens
 COMPACT_VERBATIM = 12  # sentences that follow a summary word for word
-COMPACT_VERBATIM_CHARS = 4_000  # of them and of a question that has no answer yet
+COMPACT_VERBATIM_CHARS = 4_000  # of them, and of a question without an answer
 COMPACT_FAILURES = 3  # in a row, then compaction rests
 COMPACT_REST_SECONDS = 600

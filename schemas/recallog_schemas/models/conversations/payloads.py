@@ -1,4 +1,4 @@
-"""The payloads of conversations: messages that are no episodes, turns, removed messages, and compacted histories."""
+"""The payloads of conversations: messages that are not episodes, turns, removed messages, and compacted histories."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from recallog_schemas.kinds.payload import Count, Encoded, Id, Label, Payload, P
 
 
 class MessageAdded(Payload):
-    """A message of a conversation that is no episode: instructions, or calls of tools whose results follow."""
+    """A message of a conversation that is not an episode: instructions, or calls of tools whose results follow."""
 
     message: dict[str, Any]
     """The message, in the form of OpenAI's chat completions."""
@@ -39,12 +39,12 @@ class ConversationCompacted(Payload):
     by: Label
     """What wrote it: a model, or "extractive"."""
     removals: Count | None = None
-    """How many messages had been taken out of the conversation when it was planned. It counts only if no other one was
-    taken out since."""
+    """How many messages had been removed from the conversation when it was planned. The compaction counts only if no
+    other message was removed since."""
 
 
 class MessageRemoved(Payload):
-    """A message is taken out of its conversation."""
+    """A message is removed from its conversation."""
 
     id: Id
     """The id of the message."""

@@ -3,5 +3,5 @@
 from recallog_schemas.triggers import TriggerKind
 
 COMPACTION = "compaction.due"
-"""A conversation of an agent has become so long that its beginning is to be replaced by a summary."""
+"""A conversation of an agent has become so long that a summary must replace its beginning."""
 KINDS = (TriggerKind(COMPACTION),)

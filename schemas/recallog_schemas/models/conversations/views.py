@@ -1,4 +1,4 @@
-"""Conversations: the messages of a session, and what became of added, removed and compacted ones."""
+"""Conversations: the messages of a session, and the results of adding, removing and compacting them."""
 
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,13 +22,13 @@ def _line(message: dict[str, Any]) -> str:
 class ConversationView(OfAgent, Bounded):
     """The messages of one session of an agent.
 
-    Where not all have room, the older ones are left out: ask with the first of `ids` as `before`.
+    If not all fit, the older ones are left out: call again with the first of `ids` as `before`.
     """
 
     list_field: ClassVar[str] = "messages"
     kept: ClassVar[Literal["first", "last"]] = "last"
     items_least: ClassVar[int] = 1
-    rest: ClassVar[str] = "ask with the first of `ids` as `before`"
+    rest: ClassVar[str] = "call again with the first of `ids` as `before`"
 
     session: str
     """The session."""
@@ -43,7 +43,7 @@ class ConversationView(OfAgent, Bounded):
     """The characters of the messages that a model reads as text."""
 
     def fitted(self) -> Self:
-        """The answer with the items of its list that have room."""
+        """The answer with the items of its list that fit."""
         found = super().fitted()
         return found.model_copy(update={"ids": found.ids[found.left_out - self.left_out :]})
 
@@ -58,12 +58,12 @@ class ConversationView(OfAgent, Bounded):
 
 
 class MessagesAdded(View):
-    """What became of messages that were added to a conversation."""
+    """The result of adding messages to a conversation."""
 
     added: int
     """How many of them are new."""
     known: int
-    """How many of them the conversation had already."""
+    """How many of them the conversation already had."""
     ids: tuple[str, ...]
     """The ids of the events of the new ones."""
     position: Position | None
@@ -75,23 +75,23 @@ class MessagesAdded(View):
 
 
 class MessagesRemoved(Bounded):
-    """What became of messages that were taken out of a conversation."""
+    """The result of removing messages from a conversation."""
 
     list_field: ClassVar[str] = "messages"
     items_least: ClassVar[int] = 1
 
     removed: tuple[str, ...]
-    """The ids of the events of the messages that were taken out."""
+    """The ids of the events of the removed messages."""
     messages: tuple[dict[str, Any], ...] = Field(repr=False)
     """The messages, in their order."""
     position: Position | None
     """The position of the last event that was written. None: nothing was written."""
     erasure: ErasureReport | None = Field(default=None, exclude_if=lambda erasure: erasure is None)
-    """What of them was erased; left out if nothing was to be."""
+    """What of them was erased; left out if no erasure was requested."""
 
     @property
     def ok(self) -> bool:
-        """Whether there was anything to take out."""
+        """Whether there was anything to remove."""
         return bool(self.removed)
 
     def format(self) -> str:
@@ -104,15 +104,15 @@ class CompactionView(View):
     """What a compaction of a conversation did."""
 
     compacted: int
-    """How many messages the new summary replaces, besides those of the summary before. 0: nothing was compacted."""
+    """How many messages the new summary replaces, besides those of the previous summary. 0: nothing was compacted."""
     kept: int
-    """How many messages stay behind the summary."""
+    """How many messages stay after the summary."""
     summary: str | None
     """The summary, with what follows it word for word; None if nothing was compacted."""
     by: str | None
     """What wrote it: a model, or "extractive"."""
     failed: str | None
-    """Why the model gave no summary; it was then made without one."""
+    """Why the model gave no summary; the summary was then made without a model."""
     position: Position | None
     """The position of its event. None: nothing was written."""
 

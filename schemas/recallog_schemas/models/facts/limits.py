@@ -1,4 +1,4 @@
-"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+"""The limits of this model; see `recallog_schemas.limits`. Names end in the unit."""
 
 from recallog_schemas.limits import NAME_CHARS_MAX, STORED_TEXT_CHARS_MAX
 

@@ -12,7 +12,7 @@ class NamedEntity(View):
     entity: str
     """Its words in lower case."""
     entries: int
-    """By how many entries it is named."""
+    """The number of entries that name it."""
 
     def format(self) -> str:
         """The entity and the number in one line."""
@@ -27,7 +27,7 @@ class EntityLink(View):
     other: str
     """The other entity."""
     entries: int
-    """By how many entries both are named."""
+    """The number of entries that name both."""
 
     def format(self) -> str:
         """Both entities and the number in one line."""
@@ -42,7 +42,7 @@ class EntityGraph(OfAgent):
     links: tuple[EntityLink, ...]
     """The links between them, the strongest first."""
     total: int
-    """How many entities there are, in the graph of the agent and in that of the entries which all may read."""
+    """How many entities there are, in the graph of the agent and in the graph of the entries that all may read."""
 
     def format(self) -> str:
         """One line for each entity, then one for each link; `(nothing)` if there are none."""

@@ -1,4 +1,4 @@
-"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+"""The limits of this model; see `recallog_schemas.limits`. Names end in the unit."""
 
 SCRATCHPAD_KEYS_MAX = 50  # of a session
 SCRATCHPAD_CHARS_MAX = 10_000  # of a value in a scratchpad

@@ -41,7 +41,7 @@ class Conditional(Addressed):
     """A change that may rely on the state of the item."""
 
     base: Base = None
-    """The version (0: there is no such item) or the SHA-256 of the value that the change relies on; where the item has
+    """The version (0: there is no such item) or the SHA-256 of the value that the change relies on; if the item has
     another one, the change is refused."""
 
 
@@ -62,8 +62,8 @@ class ItemAppended(Conditional):
     text: str
     """The text that is added."""
     block: bool = False
-    """Whether the text is the lines of a block of facts: documents of the workspace give it a heading, and have limits
-    for it; other texts get it on a new line."""
+    """Whether the text consists of the lines of a block of facts. Documents of the workspace add a heading and have
+    limits for it; other texts get it on a new line."""
 
     _is_small = field_validator("text")(_small)
 
@@ -83,4 +83,4 @@ class ItemDrained(Addressed):
     """The values of a queue were taken."""
 
     upto: Count
-    """The version up to which they were taken; what was added later stays."""
+    """The version up to which they were taken; values added later stay."""

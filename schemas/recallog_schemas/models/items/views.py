@@ -13,7 +13,7 @@ from recallog_schemas.views.erasures import ErasureReport
 
 
 class ItemView(View):
-    """One item in its present state, or in that of the moment that was asked for."""
+    """One item, as it is now or was at the requested moment."""
 
     namespace: tuple[str, ...]
     """The names of its namespace, outermost first."""
@@ -61,7 +61,7 @@ class ItemsPage(OfAgent):
     """A page of items."""
 
     items: tuple[ItemView, ...]
-    """The items, by namespace and key, or those that changed last first."""
+    """The items, by namespace and key, or most recently changed first."""
     next: str | None
     """The cursor of the next page; None: there is none."""
 
@@ -80,9 +80,9 @@ class ItemChange(View):
     position: Position | None
     """The position of the event. None: nothing was written."""
     item: ItemView | None
-    """The item as it is now; None if there is none. Where its position is another one, it has changed again since."""
+    """The item as it is now; None if there is none. If its position is another one, it has changed again since."""
     erasure: ErasureReport | None = Field(default=None, exclude_if=lambda erasure: erasure is None)
-    """What of it was erased; left out if nothing was to be."""
+    """What of it was erased; left out if no erasure was requested."""
 
     @property
     def ok(self) -> bool:

@@ -24,8 +24,8 @@ RETAINED = "memory.retained"
 
 _CONTENT = "text entity category source topic metadata"
 _UNCOMPARED = frozenset({"nearest", "rule"})
-"""Publishing adds the rule, a later version of Recallog perhaps another one; old writers measured `nearest` for each
-try."""
+"""Publishing adds the rule, and a later version of Recallog may add another one. Old writers measured `nearest` on each
+attempt."""
 
 
 def _experience_text(payload: Mapping[str, Any]) -> str:
@@ -51,7 +51,7 @@ KINDS = (
     ),
     entry(
         "experience.recorded",
-        "An agent keeps what it did and what came of it.",
+        "An agent keeps what it did and the outcome.",
         Experience,
         _experience_text,
         "action_type summary outcome agent_role",

@@ -1,13 +1,13 @@
-"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+"""The limits of this model; see `recallog_schemas.limits`. Names end in the unit."""
 
 ACCESSED_IDS_MAX = 256  # of one event, and of what a process has counted and not published
 ACCESSED_SECONDS = 1.0  # how long a process collects reads of entries before it publishes them
-ACCESSED_CLOSE_SECONDS = 2.0  # how long a memory that is closed waits for a ledger that cannot be written
+ACCESSED_CLOSE_SECONDS = 2.0  # how long closing a memory waits for a ledger that cannot be written
 # A nearest text beyond its similarity is a duplicate.
-SIMILARITY_OF_FACTS = 0.92  # above it two facts may say the same
-SIMILARITY_OF_ENTRIES = 0.85  # likewise two other entries
+SIMILARITY_OF_FACTS = 0.92  # above it, two facts may say the same
+SIMILARITY_OF_ENTRIES = 0.85  # the same for two other entries
 ENTRY_PINS_MAX = 5  # of an agent
-ENTRY_TWINS_MAX = 256  # live entries whose texts differ in capitals or line breaks alone: more are never duplicates
+ENTRY_TWINS_MAX = 256  # live entries whose texts differ only in capitals or line breaks: more are not compared
 ENTRY_COST = 1.0  # of an entry whose event states none, for an agent with a balance
 LESSONS = 5  # that fit a question
 ENTRY_FORMS_ENDED = 16  # of an entry, in the semantic index: former texts, owners and types, for time travel

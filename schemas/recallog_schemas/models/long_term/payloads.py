@@ -53,19 +53,19 @@ class Retained(Payload):
     text: Words
     """What it keeps."""
     type: EntryType = "fact"
-    """What sort of entry it is: fact, lesson, insight, summary, strategy, info, note, tool_usage, or another word."""
+    """Type of the entry: fact, lesson, insight, summary, strategy, info, note, tool_usage, or another word."""
     entity: Label | None = None
     """Whom or what it is about."""
     category: Label | None = None
     """A word that groups entries."""
     source: Annotated[str, Field(max_length=long_term_limits.SOURCE_CHARS_MAX)] | None = None
-    """Where it comes from, in words."""
+    """Where it comes from, as free text."""
     topic: Label | None = None
     """The subject matter."""
     importance: Share | None = None
-    """From 0 to 1: how much it weighs (0.5)."""
+    """Importance, from 0 to 1 (0.5)."""
     confidence: Share | None = None
-    """From 0 to 1: how certain it is (1)."""
+    """Confidence, from 0 to 1 (1)."""
     tier: Tier | None = None
     """How fast it ages (null: it does not)."""
     priority: Priority | None = None
@@ -73,7 +73,7 @@ class Retained(Payload):
     red_line: bool | None = None
     """Whether no plan may demote or archive it (false)."""
     metadata: Metadata | None = None
-    """Any JSON object of the writer's."""
+    """Any JSON object of the writer."""
     sources: Sources | None = None
     """The events and entries that it was made from. If one of them is erased, it is retracted."""
     dedup: Dedup | None = None
@@ -82,15 +82,15 @@ class Retained(Payload):
     rule: Rule | None = None
     """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
     nearest: Nearest | None = None
-    """The most similar entry, in events of rule 1 alone; later rules compare texts only."""
+    """The most similar entry, only in events of rule 1; later rules compare texts."""
     cost: Annotated[Number, Field(ge=0)] | None = None
     """What it costs an agent with a balance (1)."""
     preseeded: bool | None = None
-    """Whether it was planted at the beginning (false)."""
+    """Whether it was seeded (false)."""
 
 
 class Updated(Payload):
-    """The owner of an entry changes it. Absent fields keep their values; null takes one back to its default."""
+    """The owner of an entry changes it. Absent fields keep their values; null resets one to its default."""
 
     entry: Id
     """The id of the entry."""
@@ -103,19 +103,19 @@ class Updated(Payload):
     category: Label | None = None
     """A word that groups entries."""
     source: Annotated[str, Field(max_length=long_term_limits.SOURCE_CHARS_MAX)] | None = None
-    """Where it comes from, in words."""
+    """Where it comes from, as free text."""
     topic: Label | None = None
     """The subject matter."""
     importance: Share | None = None
-    """From 0 to 1: how much it weighs."""
+    """Importance, from 0 to 1."""
     confidence: Share | None = None
-    """From 0 to 1: how certain it is."""
+    """Confidence, from 0 to 1."""
     priority: Priority | None = None
     """How strongly it is preferred."""
     red_line: bool | None = None
     """Whether no plan may demote or archive it."""
     metadata: Metadata | None = None
-    """Any JSON object of the writer's; it replaces the former one."""
+    """Any JSON object of the writer; it replaces the former one."""
     rule: Rule | None = None
     """The rule by which texts are compared (null: 1). Leave it out: publishing adds the newest one."""
 
@@ -181,7 +181,7 @@ class Metered(Payload):
     """Units are granted to an agent, or used by it. `units` or `eur` is required."""
 
     units: Number | None = None
-    """How many units: positive for a grant, negative for a use."""
+    """Number of units: positive for a grant, negative for a use."""
     eur: Number | None = None
     """The same in euros."""
     reason: Reason | None = None
@@ -208,14 +208,14 @@ class Accessed(Payload):
 
 
 class Experience(Payload):
-    """What an agent did and what came of it."""
+    """What an agent did, and the outcome."""
 
     action_type: Label
-    """What sort of action it was."""
+    """Type of the action."""
     summary: Words
     """What was done."""
     outcome: str | None = None
-    """What came of it."""
+    """The outcome."""
     score: Number | None = None
     """How well it went."""
     agent_role: Label | None = None

@@ -1,6 +1,6 @@
 """Seeding: events that give an agent entries to begin with, whose ids make a second seeding a repeat.
 
-An id follows from the space, the agent and the text. Everything else in the event but its time follows from the text
+An id follows from the space, the agent and the text. Everything in the event except its time follows from the text
 and its type, so that two processes that seed at once write the same events.
 """
 
@@ -15,11 +15,11 @@ LESSONS = (
     "LESSON: After a failure keep its cause and what helped, not only that it happened.",
     "LESSON: Check what an action costs, and what you own, before you commit yourself to it.",
 )
-"""The lessons that an agent is given where the caller names no others."""
+"""The default lessons."""
 
 
 def event(space: str, agent: str, text: str, entry_type: str = "lesson") -> Event:
-    """The `memory.retained` that plants `text`; it costs nothing."""
+    """The `memory.retained` that seeds `text`; it costs nothing."""
     # Names contain no line break, so that two different owners never give the same text.
     digest = hashlib.blake2b(f"{space}\n{agent}\n{entry_type}\n{text}".encode(), digest_size=16).hexdigest()
     return Event(

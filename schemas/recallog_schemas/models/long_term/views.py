@@ -1,4 +1,4 @@
-"""Long-term memory: entries, what became of retaining or changing them, lessons, and what is on record about both."""
+"""Long-term memory: entries, the results of retaining and changing them, lessons, and the audit."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,18 +11,18 @@ from recallog_schemas.views.base import Bounded, OfAgent, Standing, View, counte
 
 
 class EntryView(Standing):
-    """One entry in its present form, or in that of the moment that was asked for."""
+    """One entry, as it is now or was at the requested moment."""
 
     id: str
     """Its id: that of the event that retained it."""
     text: str
     """What is kept."""
     type: str
-    """What sort of entry it is: fact, lesson, insight, summary, strategy, info, note, experience, or another word."""
+    """Type of the entry: fact, lesson, insight, summary, strategy, info, note, experience, or another word."""
     version: int
     """The number of its texts so far, from 1."""
     status: str
-    """live, retracted or archived. One that is not live is shown to its owner alone, and only by its id."""
+    """live, retracted or archived. An entry that is not live is shown only to its owner, and only by its id."""
     owner: str
     """The agent that keeps it."""
     priority: str
@@ -30,15 +30,15 @@ class EntryView(Standing):
     tier: str | None
     """How fast it ages: fast, medium, slow or glacial. None: it does not."""
     importance: float
-    """From 0 to 1: how much it weighs."""
+    """Importance, from 0 to 1."""
     confidence: float
-    """From 0 to 1: how certain it is."""
+    """Confidence, from 0 to 1."""
     entity: str | None
     """Whom or what it is about."""
     category: str | None
     """A word that groups entries."""
     source: str | None
-    """Where it comes from, in words."""
+    """Where it comes from, as free text."""
     topic: str | None
     """The subject matter."""
     metadata: Mapping[str, Any]
@@ -50,7 +50,7 @@ class EntryView(Standing):
     red_line: bool
     """Whether no plan may demote or archive it."""
     preseeded: bool
-    """Whether it was planted at the beginning."""
+    """Whether it was seeded."""
     at: datetime
     """When it was retained, in UTC."""
     updated_at: datetime
@@ -58,7 +58,7 @@ class EntryView(Standing):
     position: Position
     """The position of the event that retained it."""
     supersedes: tuple[str, ...] = ()
-    """The ids of the live entries of its owner that said something else of the same before it."""
+    """The ids of the live entries of its owner that it supersedes, because they said something else about the same."""
     duplicate_of: str | None = None
     """Of an archived entry: the id of the entry that says the same."""
 
@@ -70,7 +70,7 @@ class EntryView(Standing):
 
     @property
     def labelled(self) -> str:
-        """The text in one line, behind its label if it has one."""
+        """The text in one line, after its label if it has one."""
         return " ".join(part for part in (self.label, one_line(self.text)) if part)
 
     def format(self) -> str:
@@ -98,7 +98,7 @@ class EntriesPage(OfAgent):
     """A page of the live entries of an agent."""
 
     entries: tuple[EntryView, ...]
-    """The entries, in the order that was asked for."""
+    """The entries, in the requested order."""
     next: str | None
     """The cursor of the next page; None: there is none."""
 
@@ -129,35 +129,35 @@ _NOT_RETAINED = {
     "source_erased": "one of the entries that it is based on is erased",
     "dependents": "too many entries are based on one of its sources",
     "too_large": "keep it in parts",
-    "action": "the quality gate of the agent lets no log of actions pass; say what follows from it",
+    "action": "the quality gate of the agent rejects action logs: state the lesson instead",
     "min_terms": "the quality gate of the agent asks for more content words",
 }
-"""By the reason of a text that was not retained: what it means, or what to do."""
+"""The meaning of each reason why a text was not retained, or what to do."""
 
 
 class Retained(View):
-    """What became of a text that was to be retained."""
+    """The outcome of retaining a text."""
 
     id: str | None
     """The id of the entry that has the text now: a new one, or the one that it duplicates. None: there is none."""
     outcome: Literal["stored", "unpinned", "updated", "skipped", "refused", "rejected"]
     """"stored": it is a new entry. "unpinned": it is a new entry with priority normal, since others were pinned at the
-    same moment, and the agent may pin no more. "skipped": an entry has the text already. "refused": a rule of entries
-    does not allow it. "rejected": the agent's quality gate does not let it pass. "updated": a fact that was nearly
+    same moment, and the agent may pin no more. "skipped": an entry already has the text. "refused": a rule of entries
+    does not allow it. "rejected": the agent's quality gate rejects it. "updated": a fact that was nearly
     equal has taken the text; only of events of earlier versions."""
     similarity: float | None
     """The cosine to the nearest entry of the agent and type; 1 for an equal text. None: it was not measured."""
     reason: str | None
-    """Why: of a skipped text "equal", or "similar" in events of earlier versions; of a refused one "balance",
-    "source_erased", "dependents" or "too_large"; of a rejected one "action" or "min_terms"; "pins" of an unpinned
-    one. None where nothing needs a reason."""
+    """The reason. For "skipped": "equal", or "similar" in events of earlier versions. For "refused":
+    "balance", "source_erased", "dependents" or "too_large". For "rejected": "action" or "min_terms".
+    For "unpinned": "pins". None otherwise."""
     position: Position | None
     """The position of the event. None: nothing was written."""
     nearest: NearestEntry | None = None
     """The entry that is most similar to a stored one, which may say the same or differ in one detail. None: there is
     none, or it was not measured."""
     supersedes: tuple[str, ...] = ()
-    """The ids of the entries that are past from now on, because a stored one says something else of the same."""
+    """The ids of the entries that are past from now on, because the stored one supersedes them."""
 
     @property
     def ok(self) -> bool:
@@ -175,14 +175,14 @@ class Retained(View):
 
 
 class Comparison(View):
-    """What would become of a text that were retained now."""
+    """The outcome if a text were retained now."""
 
     outcome: Literal["stored", "updated", "skipped", "refused", "rejected"]
     """As `Retained` explains it."""
     id: str | None
-    """The id of the entry that has the text already. None: there is none."""
+    """The id of the entry that already has the text. None: there is none."""
     reason: str | None
-    """Why, in the words of `Retained`. None where nothing needs a reason."""
+    """The reason, as in `Retained`. None if there is none."""
     nearest: NearestEntry | None
     """The most similar entry. None: there is none, another rule decides before it, or no index answers."""
 
@@ -206,9 +206,9 @@ class ExtractedFacts(View):
     """The facts that were drawn from a text."""
 
     ids: tuple[str, ...]
-    """The ids of the entries that have the facts now, each once: new ones, and those that had them already."""
+    """The ids of the entries that have the facts now, each once: new entries and existing ones."""
     retained: tuple[Retained, ...]
-    """What became of each fact, in the order of the text."""
+    """The outcome of each fact, in the order of the text."""
     failed: str | None
     """Why the extractor failed. None: it did not."""
 
@@ -236,10 +236,10 @@ class Synthesis(OfAgent):
     degraded: str | None
     """Why the entries may not be the best ones; None: they are."""
     stored: Retained | None
-    """What became of the answer as an insight. None: it was not to be kept, or there was none."""
+    """The outcome of keeping the answer as an insight. None: that was not requested, or there was no answer."""
 
     def format(self) -> str:
-        """The answer, and what became of it."""
+        """The answer, and the outcome of keeping it."""
         return "\n".join([self.answer, *([] if self.stored is None else [self.stored.format()])])
 
 
@@ -255,8 +255,8 @@ class EntriesChange(View):
     position: Position | None
     """The position of the last event. None: nothing was written."""
     supersedes: tuple[str, ...] = ()
-    """The ids of the entries that are past, because one with a new text, or one that was restored, says something else
-    of the same."""
+    """The ids of the entries that are past, because a changed or restored entry
+    supersedes them."""
 
     @property
     def count(self) -> int:
@@ -284,7 +284,7 @@ class Lesson(View):
     score: float
     """Its similarity and the boost of its priority."""
     similarity: float | None
-    """Its cosine to the query, or where words were compared the share of the query's words that it has. None: a pinned
+    """Its cosine to the query, or, if words were compared, the share of the query's words that it has. None: a pinned
     lesson that was not among the most similar ones."""
 
     def format(self) -> str:
@@ -293,12 +293,12 @@ class Lesson(View):
 
 
 class LessonsView(OfAgent, Bounded):
-    """The lessons that an agent may read and that fit a question."""
+    """The lessons that an agent may read and that match a question."""
 
     list_field: ClassVar[str] = "lessons"
 
     lessons: tuple[Lesson, ...]
-    """Pinned ones first, then by score; of equal ones the newer first."""
+    """Pinned ones first, then by score; equal ones newest first."""
     relevance_by: Literal["semantic", "words"]
     """Whether meanings were compared, or, where the index could not answer, words."""
 
@@ -404,7 +404,7 @@ class Seeded(View):
     ids: tuple[str, ...]
     """The ids of their events, in the order of the texts."""
     written: int
-    """How many of them were written by this call: none if all were there."""
+    """How many of them this call wrote: 0 if all existed."""
     position: Position | None
     """The position of the last event. None: nothing was written."""
 
@@ -419,13 +419,13 @@ class NearDuplicate(View):
     kept: str
     """The id of the entry that stays."""
     archived: str
-    """The id of the one that is archived."""
+    """The id of the entry to archive."""
     similarity: float | None
     """The cosine of their texts. None: the model cannot read them, and their words are the same."""
     kept_text: str
     """The text of the entry that stays."""
     archived_text: str
-    """The text of the one that is archived."""
+    """The text of the entry to archive."""
 
     def format(self) -> str:
         """Both entries, one per line."""
@@ -447,7 +447,7 @@ class Deduplicated(Bounded):
     proposed: tuple[NearDuplicate, ...]
     """What may be merged, in the order in which it was found."""
     merged: tuple[str, ...]
-    """The ids of the entries that were archived: none unless the proposals were to be applied."""
+    """The ids of the entries that were archived: none unless the proposals were applied."""
     compared: int
     """How many entries were compared."""
     position: Position | None

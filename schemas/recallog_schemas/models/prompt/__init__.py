@@ -1,1 +1,1 @@
-"""The prompt of an agent: what it is, knows and remembers, fitted to a budget."""
+"""The prompt of an agent: its identity, knowledge and memories, within a budget."""

@@ -38,19 +38,19 @@ class ContextView(OfAgent):
     dropped: int
     """Number of lines that the budget removed."""
     shortened: int
-    """Number of lines that the budget cut. The text of a cut line ends in "…"; of a due reflection's evidence only the
-    id is left."""
+    """Number of lines that the budget cut. The text of a cut line ends in "…"; for the evidence of a due reflection,
+    only the id remains."""
     entries: tuple[str, ...]
     """The ids of the entries under RECALLED, best first."""
     degraded: str | None
-    """Why the RECALLED section, or the choice of memories by an index that the program gave, is worse than it could be;
+    """Why the RECALLED section, or the choice of memories by the program's own index, is degraded;
     None if it is not."""
     reflection: ReflectionView
     """Whether a reflection is due: the prompt then requests it, and `reflection.answer(...)` returns the answer's
     event."""
 
     def fitted(self) -> Self:
-        """The answer with the items of its list that have room."""
+        """The answer with the items of its list that fit."""
         reflection = self.reflection.fitted()
         return self if reflection is self.reflection else self.model_copy(update={"reflection": reflection})
 
@@ -83,8 +83,8 @@ class Explanation(OfEvent):
     in_episodic: bool
     """Whether the event is among the newest `window` events."""
     newer: int | None
-    """The number of newer events that the agent may see, also of those that the views have dropped: then the space is
-    folded up to the event. None if the agent may not see the event, or if the space is too large to be folded."""
+    """The number of newer events that the agent may see, including events that the views have dropped: then the space
+    is folded up to the event. None if the agent may not see the event, or if the space is too large to be folded."""
     window: int
     """The number of events in the agent's episodic view."""
     in_salient: bool
@@ -96,7 +96,7 @@ class Explanation(OfEvent):
     considered: int
     """The number of events that were scored."""
     query: str
-    """The text that relevance was measured by: the given one, else that of the prompt, which is the scene."""
+    """The text that relevance was measured against: the given one, or else the scene, as in the prompt."""
     turn: int
     """The turn from which recency was measured."""
     weights: SalienceWeights
@@ -118,7 +118,7 @@ class Explanation(OfEvent):
         return self.model_copy(
             update={
                 "verdict": "unknown",
-                "why": f"{self.agent} may see no event of this id in {self.space}",
+                "why": f"{self.agent} may see no event with this id in {self.space}",
                 "position": None,
                 "newer": None,
                 "in_episodic": False,

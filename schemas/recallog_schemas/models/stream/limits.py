@@ -1,4 +1,4 @@
-"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+"""The limits of this model; see `recallog_schemas.limits`. Names end in the unit."""
 
 INSIGHTS_KEPT = 64
 STREAM_MEMORIES = 10

@@ -14,13 +14,13 @@ class StreamMemory(View):
     id: str
     """The id of its event; of an insight, that of the reflection."""
     type: Literal["observation", "reflection", "insight"]
-    """An insight is a sentence of a reflection; whatever is no reflection is an observation."""
+    """An insight is a sentence of a reflection; everything else is an observation."""
     text: str
     """What it says."""
     kind: str
     """The kind of the event."""
     agent: str
-    """The author of the event: the agent itself, or one that has addressed the event to it."""
+    """The author of the event: the agent itself, or an agent that addressed the event to it."""
     at: datetime
     """When it happened, in UTC."""
     turn: int
@@ -52,11 +52,11 @@ class StreamRecall(OfAgent, Bounded):
     list_field: ClassVar[str] = "memories"
 
     query: str | None
-    """What was asked for; None: nothing in particular."""
+    """The query; None if there was none."""
     now: datetime | None
     """The time from which recency was measured. None: the space has no event."""
     memories: tuple[StreamHit, ...]
-    """The best first; of equal ones the newest."""
+    """Best first; equal ones newest first."""
 
     def format(self) -> str:
         """One line for each memory; `(nothing)` if there are none."""
@@ -81,9 +81,9 @@ class StreamSummary(OfAgent):
     """What an agent's stream has of a span of time."""
 
     since: datetime | None
-    """The beginning of the span; None: that of the stream."""
+    """The beginning of the span; None: the beginning of the stream."""
     until: datetime | None
-    """The end of the span, which does not belong to it; None: that of the stream."""
+    """The end of the span, exclusive; None: the end of the stream."""
     text: str
     """The summary; "" if the span has no memories."""
     memories: int
@@ -91,16 +91,16 @@ class StreamSummary(OfAgent):
     sources: tuple[str, ...]
     """The ids of the events that it is made from, in the order of the ledger: at most 64, the most important ones."""
     kept_from: Position | None
-    """The position from which on the views have all events of the stream. None: they have dropped none."""
+    """The position from which the views have all events of the stream. None: they have dropped none."""
     stored: Retained | None
-    """What became of the summary as an entry. None: it was not to be stored, or there is nothing to store."""
+    """The outcome of storing the summary as an entry. None: that was not requested, or there is nothing to store."""
 
     @property
     def ok(self) -> bool:
-        """Whether the summary is an entry, if it was to be stored."""
+        """Whether the summary is stored as an entry."""
         return self.stored is None or self.stored.ok
 
     def format(self) -> str:
-        """The summary, and what became of it; `(nothing)` if the span has no memories."""
+        """The summary, and the outcome of storing it; `(nothing)` if the span has no memories."""
         stored = [] if self.stored is None else [self.stored.format()]
         return "\n".join([continued(self.text) or "(nothing)", *stored])

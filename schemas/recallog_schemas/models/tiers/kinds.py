@@ -5,7 +5,7 @@ from recallog_schemas.models.long_term.payloads import NEWEST_RULE
 from recallog_schemas.models.tiers.payloads import Consolidated, OutcomeReported, TierChanged
 
 KINDS = (
-    bookkeeping("memory.outcome_reported", "What came of using entries.", OutcomeReported, "cause"),
+    bookkeeping("memory.outcome_reported", "Outcomes of using entries.", OutcomeReported, "cause"),
     bookkeeping(
         "memory.tier_changed",
         "An entry was moved to another tier.",

@@ -1,4 +1,4 @@
-"""The limits of this model alone; see `recallog_schemas.limits`. Names end in the unit."""
+"""The limits of this model; see `recallog_schemas.limits`. Names end in the unit."""
 
 RETRIEVED = 5  # entries with a tier that answer a question
 RETRIEVED_SIMILARITY = 0.3  # the least one of them

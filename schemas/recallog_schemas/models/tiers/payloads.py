@@ -1,4 +1,4 @@
-"""The payloads of tiers: what came of using entries, and how entries move between tiers."""
+"""The payloads of tiers: outcomes of using entries, and moves between tiers."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -12,20 +12,20 @@ from recallog_schemas.models.long_term.payloads import Rule
 
 
 class OutcomeReported(Payload):
-    """What came of using entries."""
+    """Outcomes of using entries."""
 
     entries: Ids
     """The ids of the entries that were used."""
     predicted: Share = 0.5
-    """The success that was expected."""
+    """The expected success."""
     actual: Share = 0.5
-    """The success that there was."""
+    """The actual success."""
     success: bool | None = None
     """Whether it was a success."""
     confidence: Share | None = None
     """How certain the report is."""
     cause: Reason | None = None
-    """Why it came so."""
+    """Cause of the outcome."""
 
 
 class TierChanged(Payload):
@@ -49,7 +49,7 @@ class Move(Part):
     id: Id
     """The id of the entry."""
     origin: Tier = Field(alias="from")
-    """The tier that it leaves; the move counts only if the entry is still there."""
+    """The tier that it leaves; the move counts only if the entry is still in it."""
     to: Tier
     """The tier that it enters."""
     reason: Reason

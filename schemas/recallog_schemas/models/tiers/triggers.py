@@ -4,8 +4,8 @@ from recallog_schemas import triggers
 from recallog_schemas.triggers import Trigger, TriggerKind
 
 CONSOLIDATION = "consolidation.due"
-"""The entries of an agent that carry a tier have not been looked at for as long as its settings say, or are too many
-in one tier."""
+"""The entries of an agent that carry a tier have not been planned for the interval in its settings, or there are too
+many in one tier."""
 SUMMARY = "summary.due"
 """A plan has archived entries of which no summary has been kept yet."""
 KINDS = (TriggerKind(CONSOLIDATION, ("plan", "plans"), recurs=True), TriggerKind(SUMMARY))

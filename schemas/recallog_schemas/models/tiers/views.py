@@ -1,4 +1,4 @@
-"""Tiers: entries with what they are worth by now, what a plan has moved, and how full the tiers are."""
+"""Tiers: entries with their present importance, the moves of plans, and how full the tiers are."""
 
 import shlex
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ class TierEntry(View):
     last_access: datetime | None
     """When it was last read in a way that counts, in UTC. None: never."""
     accesses: int
-    """How often it was read in all."""
+    """The total number of its reads."""
     accesses_since_move: int
     """How often it was read since it last moved; enough of them promote it."""
     surprise: float
-    """From 0 to 1: how much better its outcomes were than predicted, the newest ones first."""
+    """From 0 to 1: how much better its outcomes were than predicted; newer ones weigh more."""
     successes: int
     """Reported successes since its last move."""
     reports: int
@@ -67,7 +67,7 @@ class TierEntryFound(OfAgent):
     now: datetime | None
     """The time that its importance is of, in UTC. None: the space has no events."""
     found: TierEntry | None
-    """The entry. None: there is none, it carries no tier or is not live any more, or the agent may not read it."""
+    """The entry. None: there is none, it carries no tier, it is no longer live, or the agent may not read it."""
 
     @property
     def ok(self) -> bool:
@@ -90,10 +90,10 @@ class TierHit(View):
     entry: EntryView
     """The entry; `tier` is the one that it is in."""
     score: float
-    """What the hits are ranked by: with the strategy "weighted" the similarity times the weight of the tier (FAST 1,
-    MEDIUM 0.8, SLOW 0.6, GLACIAL 0.4), else the similarity."""
+    """The value by which hits are ranked: with the strategy "weighted" the similarity times the weight of the tier
+    (FAST 1, MEDIUM 0.8, SLOW 0.6, GLACIAL 0.4), else the similarity."""
     similarity: float
-    """The cosine of its text and the question, of a long text that of its best passage. Where words were compared: the
+    """The cosine of its text (its best passage, if it is long) and the question. If words were compared: the
     share of the question's words that it has."""
 
     def format(self) -> str:
@@ -232,7 +232,7 @@ class TierLoad(View):
     count: int
     """Live entries."""
     limit: int
-    """The most that a plan leaves in it."""
+    """The maximum number of entries that a plan leaves in it."""
     share: float
     """The count as a share of the limit."""
 

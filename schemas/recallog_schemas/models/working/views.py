@@ -27,11 +27,11 @@ class Block(View):
 class BlocksView(OfAgent, Bounded):
     """The blocks of an agent, or the keys of a scratchpad, by label.
 
-    Where not all have room, the last ones are left out: name the blocks or keys that are wanted.
+    If not all fit, the last ones are left out: name the blocks or keys to read.
     """
 
     list_field: ClassVar[str] = "blocks"
-    rest: ClassVar[str] = "name the blocks or keys that are wanted"
+    rest: ClassVar[str] = "name the blocks or keys to read"
 
     session: str | None
     """The session of the scratchpad; None: the blocks of working memory."""
@@ -91,7 +91,7 @@ class DocumentChange(View):
 
 
 class Drained(View):
-    """The elements that were taken from a queue."""
+    """The elements taken from a queue."""
 
     values: tuple[Any, ...]
     """The elements, oldest first."""

@@ -93,15 +93,15 @@ class _FolderExchange(View):
     new: tuple[str, ...]
     """The keys of the documents, or files, that did not exist before."""
     changed: tuple[str, ...]
-    """Those that have another text now."""
+    """The keys of the documents, or files, that have another text now."""
     unchanged: int
-    """How many have been equal before."""
+    """How many were already equal."""
     left_out: tuple[FileLeftOut, ...]
     """What was left out."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was left out but what is hidden."""
+        """Whether nothing except hidden files was left out."""
         return all(each.rule == "hidden" for each in self.left_out)
 
     def format(self) -> str:

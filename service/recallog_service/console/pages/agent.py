@@ -198,8 +198,8 @@ def _lines(shown: Shown) -> Sequence[str]:
 def _compared(left: Sequence[str], right: Sequence[str]) -> Iterator[Line]:
     """The lines that differ, side by side, and a few equal ones around them.
 
-    Lines have dates if the events of a panel are from several days. The date of a line is no difference. Of many lines,
-    those that come often are no places to begin at: equal ones would take seconds.
+    Lines have dates if the events of a panel are from several days. The date of a line is not a difference. Lines that
+    come often are not used as starting points: a long run of equal lines would take seconds.
     """
     before, after = ([_DATED.sub(r"\1", line) for line in lines] for lines in (left, right))
     for group in SequenceMatcher(None, before, after).get_grouped_opcodes(AROUND_LINES):

@@ -13,7 +13,7 @@ from recallog_service.console.page import Page, Place
 from recallog_service.console.visit import HEADERS, Visit
 
 EVENTS = 50
-"""How many events a page has."""
+"""Number of events per page."""
 SESSIONS = 12
 DUE = 20
 ANSWERED = 6

@@ -16,10 +16,10 @@ def _retained(answer: Retained, given: Given) -> str:
         case "stored" | "updated":
             return f"{one_line(f'Stored memory {answer.id}: {shown}')}{_superseded(answer)}{_near(answer)}"
         case "unpinned":
-            why = "but not pinned, since five are pinned already"
+            why = "but not pinned, since five are already pinned"
             return one_line(f"Stored memory {answer.id}, {why}: {shown}") + _superseded(answer)
         case "skipped":
-            return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which has this already: {shown}")
+            return one_line(f"Nothing new was stored: duplicate of memory {answer.id}, which says this: {shown}")
         case _:
             return f"Not stored ({answer.explanation}): {shown}"
 
@@ -27,7 +27,7 @@ def _retained(answer: Retained, given: Given) -> str:
 def _superseded(answer: Retained | EntriesChange) -> str:
     """A further line that names the memories that are past now."""
     past = one_line(", ".join(answer.supersedes))
-    return f"\nIt supersedes memory {past}, which is kept, and marked as past." if past else ""
+    return f"\nIt supersedes memory {past}, which is kept and marked as past." if past else ""
 
 
 def _near(answer: Retained) -> str:
@@ -36,7 +36,7 @@ def _near(answer: Retained) -> str:
     if nearest is None or nearest.similarity <= long_term_limits.SIMILARITY_OF_ENTRIES:
         return ""
     near = one_line(f"Memory {nearest.id} is similar ({nearest.similarity:.2f}).")
-    return f"\n{near} If one of both is wrong, correct or forget it."
+    return f"\n{near} If one of them is wrong, correct or forget it."
 
 
 def _forgotten(answer: EntriesChange, given: Given) -> str:

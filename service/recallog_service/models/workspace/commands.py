@@ -20,7 +20,7 @@ Space = Annotated[str, typer.Argument(help="Name of the space.")]
 Agent = Annotated[str, typer.Argument(help="Name of the agent whose workspace it is.")]
 Folder = Annotated[Path | None, typer.Argument(help="A folder; default: that of RECALLOG_WORKSPACE.")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Also what has changed on the other side since the last time.")
+    bool, typer.Option("--overwrite", help="Overwrite the other side even if it has changed since the last time.")
 ]
 
 
@@ -61,8 +61,8 @@ def export_command(
 ) -> None:
     """Write the documents of an agent's workspace to a folder, byte by byte as they are.
 
-    Documents whose key is no safe path below the folder are left out and listed, and so are those whose file has
-    changed since. The exit code is 1 if a document was left out.
+    Documents whose key is not a safe path below the folder, and documents whose file has changed since, are
+    left out and listed. The exit code is 1 if a document was left out.
     """
 
     async def export(memory: Memory) -> WorkspaceExport:

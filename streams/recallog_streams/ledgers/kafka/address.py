@@ -32,8 +32,8 @@ class KafkaAddress:
     min_insync: int | None = None
     """Replicas that must store an event before it is acknowledged; by default one less than `replication`."""
     timeout_seconds: float = 30.0
-    """How long `append` waits for a cluster that does not answer, to be connected and to have events acknowledged, and
-    how long a new topic may take to be created. Other calls wait for the deadline of a question."""
+    """How long `append` waits for a cluster that does not answer, both for the connection and for acknowledgements,
+    and how long creating a topic may take. Other calls wait for the deadline of a question."""
     client_id: str = "recallog"
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str = "PLAIN"
@@ -70,7 +70,7 @@ class KafkaAddress:
 
     def __post_init__(self) -> None:
         if _TOPIC.fullmatch(self.topic) is None or self.topic in (".", ".."):
-            raise SettingsError(f"{self.topic!r} is no name of a topic: letters, digits and . _ - , at most 249")
+            raise SettingsError(f"{self.topic!r} is not a name of a topic: letters, digits and . _ - , at most 249")
         for name in _NUMBERS:
             number = getattr(self, name)
             if number is not None and number < 1:
@@ -89,7 +89,7 @@ class KafkaAddress:
         if sasl and self.sasl_mechanism != "GSSAPI" and (self.username is None or self.password is None):
             raise SettingsError(f"{self.security_protocol} needs kafka://user:password@host:port/…")
         if not sasl and self.username is not None:
-            raise SettingsError(f"a user, but security_protocol={self.security_protocol} sends none; say SASL_SSL")
+            raise SettingsError(f"a user, but security_protocol={self.security_protocol} sends none; use SASL_SSL")
 
     @property
     def insync(self) -> int:
@@ -154,7 +154,7 @@ def _options(query: str) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in known:
-            raise SettingsError(f"{name}: no option of a Kafka ledger; there are {', '.join(sorted(known))}")
+            raise SettingsError(f"{name}: not an option of a Kafka ledger; the options are {', '.join(sorted(known))}")
         values[name] = value
         try:
             if name in _NUMBERS:

@@ -1,14 +1,14 @@
 """All uses of aiokafka below its public API, in one place, so that they can be checked with every new version.
 
 * `client.AIOKafkaClient` and `protocol`, for single requests: fetches, offsets, a topic's id, creation and settings,
-  and sizes on disk. The consumer fetches without end, and its seek waits for the fetch before it. The admin client
+  and sizes on disk. The consumer fetches continuously, and its seek waits for the previous fetch. The admin client
   knows neither topic ids nor sizes, and has a connection of its own.
 * `conn.create_conn`, for the reason why no server accepts the connection: `bootstrap` only logs it.
 * `record`, for the records of fetched batches. The consumer makes an object of each record, and fails at headers whose
   names are not UTF-8.
 * `partitioner.murmur2`, for the partition of a key. `DefaultPartitioner` takes lists of partitions, on every call.
 * `AIOKafkaProducer._closed`, `_sender` and `client`, and `AIOKafkaClient._maybe_wait_metadata`, to end a producer whose
-  cluster is away: `stop` waits without end for the batches of a broker that does not answer.
+  cluster is unreachable: `stop` waits without a limit for the batches of a broker that does not answer.
 
 The requests that aiokafka does not have follow Kafka's message definitions (MetadataRequest/Response 10,
 FetchRequest/Response 13 and DescribeLogDirsRequest/Response 2).

@@ -1,6 +1,7 @@
-"""The log of Kafka's client: aiokafka writes a line for each attempt to connect, many a second while a broker is away.
+"""The log of Kafka's client: aiokafka writes a line for each attempt to connect, many per second while a broker is
+down.
 
-Its warnings and errors go to the logger `recallog.kafka`, each kind of them once a minute, with the number of those
+Its warnings and errors go to the logger `recallog.kafka`, each sort once a minute, with the number of messages
 that were left out. Handlers that a program has added to the logger `aiokafka` itself still get all lines.
 """
 
@@ -16,7 +17,7 @@ _log = logging.getLogger("recallog.kafka")
 
 
 class RateLimited(logging.Handler):
-    """Passes on the first line of each kind, and then one a minute. Lines below WARNING go where they went before."""
+    """Passes on the first line of each kind, and then one per minute. Lines below WARNING are not affected."""
 
     def __init__(self) -> None:
         super().__init__()

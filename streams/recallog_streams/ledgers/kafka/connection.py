@@ -34,7 +34,7 @@ _NO_ANSWER: Final = (
     RequestTimedOutError,  # aiokafka's own, if a broker does not answer
     StaleMetadata,
 )
-"""Errors that are no answers of the cluster."""
+"""Errors that do not come from the cluster."""
 
 
 class Connection:
@@ -47,7 +47,7 @@ class Connection:
         self.deadline_seconds = min(deadline_seconds, address.timeout_seconds)
         self.settings = address.connection()
         self._clients: dict[float, Client] = {}
-        """By how long their requests may take."""
+        """By the time limit of their requests."""
         self._watched: set[str] = set()
         self._lock = asyncio.Lock()
         self._closed = False

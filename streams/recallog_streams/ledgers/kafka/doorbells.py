@@ -1,6 +1,6 @@
 """The topic of triggers: short messages that say that a trigger is due, for the agents that answer it.
 
-They are neither events nor history, and are kept for an hour: what is due stands in the views. Like the ledger's topic,
+They are neither events nor history, and are kept for an hour: what is due is in the views. Like the ledger's topic,
 this one has the space as its key, and as many partitions, so that one agent process at a time has the triggers of a
 space.
 """
@@ -55,7 +55,7 @@ class TriggerTopic:
     """Writes to the topic of triggers beside the ledger at `address`, and has as many partitions."""
 
     def __init__(self, address: KafkaAddress, partitions: Callable[[], Awaitable[int]]) -> None:
-        """`partitions` answers how many partitions the ledger has."""
+        """`partitions` returns how many partitions the ledger has."""
         self.name = name_of(address)
         self._address = address
         self._partitions = partitions

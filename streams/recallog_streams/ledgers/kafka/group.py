@@ -2,7 +2,7 @@
 
 The group only assigns partitions: aiokafka's consumer joins it, with all its partitions paused. Offsets come from the
 views' checkpoints by `seek`, and nothing is committed to Kafka. One fetch at a time asks a broker for all partitions
-that it leads, so that a round has all records that have arrived during the one before. The consumer would fetch ahead:
+that it leads, so that a round has all records that arrived during the previous one. The consumer would fetch ahead:
 all partitions but the one that is being processed, whose next records wait until that fetch ends.
 """
 
@@ -93,8 +93,8 @@ class ConsumerGroupSource(RecordSource):
         )
         consumer.subscribe([self._address.topic], listener=_Pausing(consumer))
         try:
-            # It waits for the group without a limit. After an outage the group has the members of before until their
-            # sessions end; whoever gave up earlier would be one more.
+            # It waits for the group without a limit. After an outage the group has its former members until their
+            # sessions end; a process that gave up earlier would be one more.
             async with asyncio.timeout(self._address.timeout_seconds + 2 * SESSION_SECONDS):
                 await consumer.start()
         except BaseException as error:
@@ -132,7 +132,7 @@ class ConsumerGroupSource(RecordSource):
         batches = [
             self._batch(partition, found)
             for partition, start, found in answers
-            if partition in partitions and self._next[partition] == start  # else it was sought meanwhile
+            if partition in partitions and self._next[partition] == start  # otherwise `seek` was called meanwhile
         ]
         return [batch for batch in batches if batch is not None]
 

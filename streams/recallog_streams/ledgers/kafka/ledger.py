@@ -30,8 +30,8 @@ class KafkaLedger(Ledger):
     If the topic is recreated or gets more partitions, `manifest` returns its new identity, and all other calls raise
     `LedgerMismatch` within `topic.CHECK_SECONDS`.
 
-    A cluster that does not answer a request within `deadline_seconds` is unavailable: calls then fail at once, and it
-    is tried again every few seconds. `append` goes on trying, up to the address's `timeout_seconds` in all.
+    A cluster that does not answer a request within `deadline_seconds` is unavailable: calls then fail at once, and
+    calls try again every few seconds. `append` keeps trying, up to the address's `timeout_seconds` in all.
     """
 
     unique_ids: ClassVar[bool] = False
@@ -119,7 +119,7 @@ class KafkaLedger(Ledger):
             self._ends[partition] = max(self._ends.get(partition, 0), offset + 1)
 
     async def _same_until(self, give_up: float) -> Topic:
-        """As `Topics.same`. Once connected, it goes on trying until `give_up`, a time of the event loop."""
+        """As `Topics.same`. Once connected, it keeps trying until `give_up`, a time of the event loop."""
         while True:
             try:
                 return await self._topics.same()

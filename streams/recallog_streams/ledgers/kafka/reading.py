@@ -1,6 +1,6 @@
 """Bounded reads of a topic: one fetch after the other, the next one in progress while a batch is processed.
 
-aiokafka's consumer is not used: it fetches without end (a seek waits for the fetch before it, up to half a second at
+aiokafka's consumer is not used: it fetches continuously (a seek waits for the previous fetch, up to half a second at
 the log's end), buffers records beyond `until`, and creates an object for each record. A single fetch has none of these
 costs, names the log's bounds, and names the topic by its id: a topic that was recreated has other records at the same
 offsets, and the broker refuses to return them.

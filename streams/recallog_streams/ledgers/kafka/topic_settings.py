@@ -37,7 +37,7 @@ class TopicFault:
     remedy: str
 
     def described(self) -> StorageFault:
-        """The fault as the ledger tells it."""
+        """The fault as the ledger reports it."""
         return StorageFault(f"the topic {self.what}: {self.consequence}", self.remedy, self.effect is not Effect.SINGLE)
 
 
@@ -46,8 +46,8 @@ def faults_of(
 ) -> list[TopicFault]:
     """What is wrong with a topic, the worst first.
 
-    `copies` is the number of replicas of the partition that has the fewest. `starts` has the first offset of each of
-    the `partitions` that has a leader.
+    `copies` is the number of replicas of the partition that has the fewest. `starts` has the first offset of each
+    of the `partitions` with a leader.
     """
     found = [*_losing(address, settings), *_refusing(address, settings, copies)]
     insync = _number(settings, "min.insync.replicas", 1)

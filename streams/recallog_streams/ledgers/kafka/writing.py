@@ -22,7 +22,7 @@ from recallog_streams.ledgers.kafka.failures import REFUSED, named
 from recallog_streams.ledgers.kafka.headers import headers_of
 
 SHARED_EVENTS: Final = 100
-"""Up to so many events of one partition are sent through `send`."""
+"""Up to this many events of one partition are sent through `send`."""
 BATCH_BYTES: Final = 512 * 1024
 """The size of a batch before compression."""
 
@@ -87,7 +87,7 @@ class Writer:
         for failure in failures:
             if not isinstance(failure, KafkaError | TimeoutError):
                 raise failure
-        # No failure: all are written, but the broker no longer knows their positions.
+        # Not a failure: all are written, but the broker no longer knows their positions.
         failures = failures or [KafkaError("their positions are not known")]
         if not sent.known and (not sent.handed_over or all(isinstance(failure, REFUSED) for failure in failures)):
             raise named(failures[0], self._address, "appending; nothing was written") from failures[0]
