@@ -62,6 +62,13 @@ def is_repeated(operation: Operation, name: str) -> bool:
     return repeated
 
 
+def choices_of(operation: Operation, name: str) -> Sequence[str]:
+    """The values that a parameter may have, if these are few words."""
+    given = operation.arguments.model_fields.get(name)
+    kind = None if given is None else _kind(given.annotation)[0]
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
 def spoken(text: str, operation: Operation) -> str:
     """Documentation in the words of the command line: options for parameters, commands for operations."""
 

@@ -9,7 +9,7 @@ import typer
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import one_line
-from recallog_service.cli import terminal
+from recallog_service.cli import panels, terminal
 from recallog_service.cli.terminal import Home, Json
 
 
@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
     app.command(
         "publish",
         epilog='Example: recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
+        rich_help_panel=panels.START,
     )(publish_command)
 
 
