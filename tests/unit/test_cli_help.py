@@ -75,6 +75,17 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path, arguments:
     assert says in " ".join(result.err.replace("│", " ").split())
 
 
+def test_what_limits_a_list_is_named_limit_too(tmp_path: Path) -> None:
+    for n in range(3):
+        recallog("publish", "village", "baker", "agent.spoke", f"Bread {n}.", "--home", tmp_path)
+    for command in (["episodic"], ["recall", "bread"], ["search", "bread"], ["timeline"], ["salient"]):
+        shown = recallog(command[0], "village", "baker", *command[1:], "--limit", 1, "--home", tmp_path)
+        assert shown.code == 0, shown
+        assert shown.out.count("Bread") == 1
+    changed = recallog("configure-agent", "village", "baker", "--limit", 1, "--home", tmp_path)
+    assert changed.code == 2  # its window is a setting, not a list
+
+
 @pytest.mark.models("long_term")
 def test_a_command_of_a_group_is_found_without_its_group() -> None:
     result = recallog("retain", "village", "baker", "Bread!")

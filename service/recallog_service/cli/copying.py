@@ -18,11 +18,8 @@ LedgerAddress = Annotated[str, typer.Argument(help="A folder, or kafka://host:90
 
 
 def register(app: typer.Typer) -> None:
-    app.command(
-        "copy",
-        epilog="Example: recallog copy ./memory kafka://127.0.0.1:9092/recallog.events",
-        rich_help_panel=panels.OPERATE,
-    )(copy_command)
+    panel, epilog = panels.OPERATE, "Example: recallog copy ./memory kafka://127.0.0.1:9092/recallog.events"
+    app.command("copy", epilog=epilog, rich_help_panel=panel)(copy_command)
 
 
 def copy_command(source: LedgerAddress, target: LedgerAddress, seal: Seal = None, as_json: Json = False) -> None:

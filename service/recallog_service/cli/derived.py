@@ -22,7 +22,7 @@ from recallog_projections import notices
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_schemas.models import import_parts
-from recallog_service.cli import panels, rendering, short_ids, terminal, unknown_names
+from recallog_service.cli import panels, rendering, terminal, unknown_names
 from recallog_service.cli.parameters import choices_of, is_repeated, made, parameter, spoken, written
 from recallog_service.command_lines import flag
 
@@ -182,7 +182,10 @@ class _Command:
             chosen = {"index": index, "projections": own}
             with terminal.opened(home, facade=self._facade, missing=_if_missing(operation), **chosen) as (memory, _):
                 async with memory:
-                    valid = await short_ids.written_out(memory, operation, valid)
+                    if _has_short_ids(operation):
+                        from recallog_service.cli import short_ids
+
+                        valid = await short_ids.written_out(memory, operation, valid)
                     if wait and await _wait_for_index(memory, valid["space"]) and _WAIT in operation.parameters:
                         valid = {**valid, _WAIT: True}  # an index that has ended since is an error
                     with terminal.bar(operation.name.replace("_", " ")) as advance:
@@ -192,8 +195,7 @@ class _Command:
         if as_json:
             terminal.print_json_text(operation.to_json(answer).decode())
         else:
-            shown = short_ids.shortened(operation, answer) if sys.stdout.isatty() else answer
-            rendering.renderer(operation.answer)(shown, **output)
+            rendering.renderer(operation.answer)(_on_a_terminal(operation, answer), **output)
             rendering.note_rest(answer)
         if _WAIT in operation.parameters and not wait and answer.degraded is not None:
             terminal.note("--wait waits until the index contains all events")
@@ -220,6 +222,20 @@ class _Command:
                 why = f"cannot be combined with {flag(by)}" if by else f"needs {others}"
                 raise typer.BadParameter(why, param_hint=flag(name))
         return chosen
+
+
+def _has_short_ids(operation: Operation) -> bool:
+    """Whether some of its ids may be short: a model says so of those of an agent."""
+    return bool(operation.group) and "agent" in operation.parameters
+
+
+def _on_a_terminal(operation: Operation, answer: Any) -> Any:
+    """The answer as a terminal shows it; itself if the output is none."""
+    if not _has_short_ids(operation) or not sys.stdout.isatty():
+        return answer
+    from recallog_service.cli import short_ids
+
+    return short_ids.shortened(operation, answer)
 
 
 def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:

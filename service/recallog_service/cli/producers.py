@@ -14,11 +14,11 @@ from recallog_service.cli.terminal import Home, Json
 
 
 def register(app: typer.Typer) -> None:
-    app.command(
-        "publish",
-        epilog='Example: recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
-        rich_help_panel=panels.START,
-    )(publish_command)
+    panel, epilog = (
+        panels.START,
+        'Example: recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
+    )
+    app.command("publish", epilog=epilog, rich_help_panel=panel)(publish_command)
 
 
 def publish_command(

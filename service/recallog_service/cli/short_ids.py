@@ -19,7 +19,6 @@ from recallog_service.cli.parameters import written
 _DIGITS = 8
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _PART = re.compile(r"(?=.{4,35}$)-?[0-9a-f]+(-[0-9a-f]*)*")
-_CANDIDATES_MAX = 5
 
 
 async def written_out(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -44,18 +43,14 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
 
 def whole(text: str, known: Sequence[str], option: str) -> str:
     """The id among the known ones that begins or ends with `text`; the text itself if there is none."""
-    digits = text.replace("-", "")
     if text in known or not _PART.fullmatch(text):
         return text
-    matches = [id_ for id_ in known if _UUID.fullmatch(id_) and _has(id_.replace("-", ""), digits)]
+    part = text.replace("-", "")
+    digits = {id_: id_.replace("-", "") for id_ in known if _UUID.fullmatch(id_)}
+    matches = [id_ for id_, each in digits.items() if each.startswith(part) or each.endswith(part)]
     if len(matches) > 1:
-        shown = ", ".join(matches[:_CANDIDATES_MAX]) + (", …" if len(matches) > _CANDIDATES_MAX else "")
-        raise InvalidArgument(f"{option}: {text!r} may be {shown}", path=option, rule="ambiguous")
+        raise InvalidArgument(f"{option}: {text!r} may be {', '.join(matches)}", path=option, rule="ambiguous")
     return matches[0] if matches else text
-
-
-def _has(digits: str, part: str) -> bool:
-    return digits.startswith(part) or digits.endswith(part)
 
 
 def shortened(operation: Operation, answer: Any) -> Any:
