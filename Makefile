@@ -2,8 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Without it, each of the many processes of the tests would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all without test-sentence-transformers test-adapters test-typescript test-browser screenshots test-packages types-of-adapters check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
+.PHONY: help install demo test test-all test-apart without test-sentence-transformers test-adapters test-typescript test-browser screenshots test-packages types-of-adapters venvs check generate cluster simulate chaos flip fuzz power soak bench counts bench-cluster eval clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-26s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,29 +40,30 @@ test: install ## run all tests; a real Kafka and Redis are started if Java and M
 
 test-all: install ## run all tests with all trials of the campaigns, and the tests that need venvs of their own
 	RECALLOG_TEST_ALL=1 $(MAKE) test
-	$(MAKE) test-sentence-transformers test-typescript test-packages
-	$(MAKE) -j2 test-adapters
+	$(MAKE) -j2 --output-sync=target test-apart
+
+# Two at a time: each of these waits for a server, a browser or a disk most of the time.
+test-apart: test-sentence-transformers test-adapters test-typescript test-browser test-packages ## run the tests that need venvs of their own, node or a browser
 
 without: install ## run each test in a copy with just the memory models that it needs; with MODEL=tiers all that do not need it
 	@PYTHONPATH=tests nice $(BIN)/python -m support.without $(MODEL)
-
-# A separate venv, because torch takes some GB. Git and the linter ignore it.
-.venv-st/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
-	$(PYTHON) -m venv .venv-st
-	@echo '*' > .venv-st/.gitignore
-	.venv-st/bin/python -m pip install --quiet --disable-pip-version-check \
-		--editable '.[dev]' $(ADAPTERS:%=--editable %)
-	@touch $@
-
-test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs torch
-	RECALLOG_TEST_SENTENCE_TRANSFORMERS=1 .venv-st/bin/python -m pytest -m sentence_transformers
 
 # With uv, which shares packages between venvs, they are there within seconds; pip takes some minutes.
 UV := $(shell command -v uv 2>/dev/null)
 VENVS := .venv-adapters
 MAKE_VENV = $(if $(UV),$(UV) venv --quiet --clear --python $(PYTHON) $(1),$(PYTHON) -m venv --clear $(1))
-PIP_INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet \
+PIP_INSTALL = $(if $(UV),$(UV) pip install --quiet --compile-bytecode --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet \
 	--disable-pip-version-check)
+
+# A separate venv, because torch takes some GB. Git and the linter ignore it.
+.venv-st/.installed: pyproject.toml $(ADAPTERS:=/pyproject.toml)
+	$(call MAKE_VENV,$(@D))
+	@echo '*' > $(@D)/.gitignore
+	$(call PIP_INSTALL,$(@D)) --editable '.[dev]' $(ADAPTERS:%=--editable %)
+	@touch $@
+
+test-sentence-transformers: .venv-st/.installed ## run the tests of the embedder that needs torch
+	RECALLOG_TEST_SENTENCE_TRANSFORMERS=1 .venv-st/bin/python -m pytest -m sentence_transformers
 
 $(VENVS)/%/.installed: pyproject.toml adapters/%/pyproject.toml
 	$(call MAKE_VENV,$(@D))
@@ -109,6 +113,8 @@ test-browser: .venv-browser/.installed ## run the tests of the console in a real
 
 screenshots: .venv-browser/.installed ## make the screenshots of the console in docs/images
 	@PYTHONPATH=tools .venv-browser/bin/python -m recallog_tools.screenshots
+
+venvs: .venv-st/.installed .venv-browser/.installed $(VENVS)/types/.installed $(FRAMEWORKS:adapters/%=$(VENVS)/%/.installed) ## create the venvs of all tests that need one of their own
 
 check: install ## lint, types, layers and words
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,9 @@ if _use_ram():
 # Tests must not use the memory of the developer.
 for _name in [name for name in os.environ if name.startswith("RECALLOG_") and not name.startswith("RECALLOG_TEST_")]:
     del os.environ[_name]
+# Many tests start processes, and each would compile all modules anew: half of its time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # Most tests do not need the index, which is a process with a model; those that do enable it.
 os.environ["RECALLOG_INDEX"] = "off"
 # It ends with the test that starts it.
@@ -52,6 +56,9 @@ pytest.register_assert_rewrite(
 # No deadline, since machines differ in speed, and the same examples in every run, so that a failure repeats.
 settings.register_profile("recallog", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("recallog")
+
+_ONE_BY_ONE = ("simulation/", "unit/test_without_a_model.py")
+"""Folders and files whose tests share nothing and take long."""
 
 FOLDERS = ("live", "browser", "crash", "simulation", "contract", "fuzz", "unit", "golden")
 """The order of a run: what takes longest begins first."""
@@ -95,12 +102,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 class Groups(LoadScopeScheduling):
     """One process runs all live tests, since they share a Kafka and a Redis. One runs all tests of a file, since they
-    may share what the file makes once. The simulations share nothing."""
+    may share what the file makes once. Those of `_ONE_BY_ONE` share nothing."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        folder = Path(file).parent.name
-        return {"live": folder, "simulation": nodeid}.get(folder, file)
+        if file.removeprefix("tests/").startswith(_ONE_BY_ONE):
+            return nodeid
+        return "live" if Path(file).parent.name == "live" else file
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,10 @@ NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
 FOLDERS = ("tests/unit", "tests/contract", "tests/golden", "tests/simulation")
 
 _SOURCES = ("schemas", "projections", "streams", "memory", "service")
-_NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", ".cluster", ".*_cache", ".hypothesis", "__pycache__", "build")
+_NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv*", ".cluster", ".*_cache", ".hypothesis", "build", "node_modules",
+    "*.pyc.*",  # what another process compiles just now; what is compiled is copied: compiling takes most of a run
+)  # fmt: skip
 
 
 def left_out(names: Iterable[str]) -> frozenset[str]:

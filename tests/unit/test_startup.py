@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from recallog import __version__ as recallog_version
+from recallog_service.cli.app import SUMMARIES
 from recallog_streams.collector import YOUNG_OBJECTS_MAX
 from support.cli import environment_of, recallog, spawn
 from support.events import event
@@ -52,7 +53,7 @@ def test_the_help_imports_neither_pydantic_nor_a_view_nor_a_command() -> None:
     assert {name for name in modules if name.startswith(("pydantic", "recallog."))} == set()
     assert {name for name in modules if name.startswith("recallog_")} == {
         "recallog_service", "recallog_service.cli", "recallog_service.cli.app",
-        "recallog_service.cli.encodings", "recallog_service.cli.installed",
+        "recallog_service.cli.encodings", "recallog_service.cli.installed", "recallog_service.cli.panels",
         "recallog_streams", "recallog_streams.collector",
         "recallog_schemas", "recallog_schemas.lazy_exports", "recallog_schemas.visible",
     }  # fmt: skip
@@ -88,8 +89,8 @@ def test_without_the_setting_nothing_of_telemetry_is_imported(home: Path, comman
 @pytest.mark.parametrize(
     ("command", "ours_max", "all_max"),
     [
-        (("publish", "village", "baker", "agent.spoke", "Bread!"), 285, 640),
-        (("episodic", "village", "baker"), 308, 672),
+        (("publish", "village", "baker", "agent.spoke", "Bread!"), 286, 641),
+        (("episodic", "village", "baker"), 309, 673),
         (("status",), 310, 714),
     ],
 )
@@ -98,6 +99,18 @@ def test_a_command_imports_few_modules(home: Path, command: Sequence[str], ours_
     _, modules = imported_by(*command, "--home", home)
     assert len({name for name in modules if name.startswith("recallog")}) <= ours_max
     assert len(modules) <= all_max
+
+
+COMMANDS = json.loads(SUMMARIES.read_text(encoding="utf-8"))
+ONE_OF_EACH_MODULE = {each["module"]: [name, *each.get("commands", ())[:1]] for name, each in COMMANDS.items()}
+
+
+@pytest.mark.parametrize("command", ONE_OF_EACH_MODULE.values(), ids=" ".join)
+def test_the_help_of_a_command_imports_few_modules(command: Sequence[str]) -> None:
+    """Commands of one module import the same: 760 modules are a quarter of a second of processor time."""
+    shown, modules = imported_by(*command, "--help")
+    assert "Example: recallog" in shown
+    assert len(modules) <= 760
 
 
 def test_a_table_is_printed_without_the_modules_of_progress_bars(home: Path) -> None:

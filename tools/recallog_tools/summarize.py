@@ -43,7 +43,11 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def generated() -> str:
     """The text of the generated file."""
-    found = {command.name: {"module": module, "summary": _summary(command)} for module, command in commands()}
+    found = {}
+    for module, command in commands():
+        found[command.name] = {"module": module, "panel": command.rich_help_panel, "summary": _summary(command)}
+        if names := list(getattr(command, "commands", ())):
+            found[command.name]["commands"] = names
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from recallog_schemas.visible import visible
-from recallog_service.cli import encodings
+from recallog_service.cli import encodings, panels
 from recallog_streams.collector import collect_rarely
 
 _CLIENT = "recallog.kafka"
@@ -28,17 +28,17 @@ _USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 """An error of the command line. Typer has its class from click, or of its own in later versions."""
 
 SUMMARIES = Path(__file__).with_name("summaries.json")
-"""The commands in the order in which the help lists them, each with its module and its summary."""
+"""The commands, each with its module, its panel and its summary, and of a group the names of its commands."""
 
 DERIVED = "recallog_service.cli.derived"
 """The module of the commands that are derived from operations."""
 
 
 class LazyCommand(TyperCommand):
-    """A command of which only name and summary are known until it is called."""
+    """A command of which only name, panel and summary are known until it is called."""
 
-    def __init__(self, name: str, summary: str, commands: Callable[[], typer.Typer]) -> None:
-        super().__init__(name, help=summary)
+    def __init__(self, name: str, summary: str, panel: str, commands: Callable[[], typer.Typer]) -> None:
+        super().__init__(name, help=summary, rich_help_panel=panel)
         self._commands = commands
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
@@ -47,7 +47,7 @@ class LazyCommand(TyperCommand):
         return commands.commands[str(self.name)].make_context(info_name, args, *rest, **extra)
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(panels.PanelGroup):
     """All commands, none of them imported: those of Recallog, and of installed packages.
 
     An error of the command line quotes what was typed or pasted, with its hidden characters written out.
@@ -55,25 +55,35 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        self._paths: dict[str, list[str]] = {}
+        """The commands of groups by their last word."""
         for name, command in json.loads(SUMMARIES.read_text(encoding="utf-8")).items():
-            self.add_command(LazyCommand(name, command["summary"], partial(commands_of, command["module"], name)))
+            commands = partial(commands_of, command["module"], name)
+            self.add_command(LazyCommand(name, command["summary"], command["panel"], commands))
+            for each in command.get("commands", ()):
+                self._paths.setdefault(each, []).append(f"{name} {each}")
 
     def list_commands(self, ctx: Any) -> list[str]:
         from recallog_service.cli import installed  # it looks at all installed packages
 
-        return [*super().list_commands(ctx), *installed.names()]
+        for name in installed.names():
+            self.commands.setdefault(name, self.get_command(ctx, name))
+        return super().list_commands(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Raises a usage error for a command of a package of ours that is not installed."""
+        """Raises a usage error for a command of a package of ours that is not installed, or of a group."""
         if cmd_name in self.commands:
             return self.commands[cmd_name]
         from recallog_service.cli import installed
 
         summary = installed.summary_of(cmd_name)
         if summary is not None:
-            return LazyCommand(cmd_name, summary, partial(installed.commands_of, cmd_name))
+            commands = partial(installed.commands_of, cmd_name)
+            return LazyCommand(cmd_name, summary, installed.panel_of(cmd_name), commands)
         if advice := installed.advice_on(cmd_name):
             ctx.fail(advice)
+        if paths := self._paths.get(cmd_name):
+            ctx.fail(f"No such command {cmd_name!r}. Did you mean {' or '.join(map(repr, paths))}?")
         return None
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
@@ -90,6 +100,8 @@ def _visible_errors() -> Iterator[None]:
     try:
         yield
     except _USAGE_ERROR as error:
+        if (option := getattr(error, "option_name", None)) and hasattr(error, "possibilities"):  # there is none
+            error.message, error.possibilities = panels.message_of_unknown_option(option, error.ctx.command), None
         error.message = visible(error.message)
         raise
 

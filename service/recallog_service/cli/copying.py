@@ -9,7 +9,7 @@ from recallog.composition import ledger_at, target_of_copy
 from recallog_projections.patience import patient
 from recallog_schemas.sealing import Policy
 from recallog_schemas.views import CopyReport
-from recallog_service.cli import terminal
+from recallog_service.cli import panels, terminal
 from recallog_service.cli.terminal import Json
 from recallog_streams.migration import copy
 
@@ -18,7 +18,8 @@ LedgerAddress = Annotated[str, typer.Argument(help="A folder, or kafka://host:90
 
 
 def register(app: typer.Typer) -> None:
-    app.command("copy", epilog="Example: recallog copy ./memory kafka://127.0.0.1:9092/recallog.events")(copy_command)
+    panel, epilog = panels.OPERATE, "Example: recallog copy ./memory kafka://127.0.0.1:9092/recallog.events"
+    app.command("copy", epilog=epilog, rich_help_panel=panel)(copy_command)
 
 
 def copy_command(source: LedgerAddress, target: LedgerAddress, seal: Seal = None, as_json: Json = False) -> None:

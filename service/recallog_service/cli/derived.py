@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,8 +22,8 @@ from recallog_projections import notices
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, OutOfRange, ViewsBehind
 from recallog_schemas.models import import_parts
-from recallog_service.cli import rendering, terminal, unknown_names
-from recallog_service.cli.parameters import is_repeated, made, parameter, spoken, written
+from recallog_service.cli import panels, rendering, terminal, unknown_names
+from recallog_service.cli.parameters import choices_of, is_repeated, made, parameter, spoken, written
 from recallog_service.command_lines import flag
 
 _GROUPS = {"dead-letters": "List, show or retry records that could not be applied."}
@@ -35,6 +36,8 @@ Models have others in `commands`, each with the `NAME` of its command or group."
 
 _WITHOUT_MEMORY = frozenset({"catalogue"})
 """Operations whose answer is useful without any memory: the kinds of the catalogue."""
+
+_PANELS = {Scope.READ: panels.ASK, Scope.PUBLISH: panels.KEEP, Scope.FORGET: panels.KEEP, Scope.OPERATE: panels.OPERATE}
 
 _WAIT = "wait_index"
 """A parameter that the command line names `--wait`; the command waits itself, and shows how far the index is."""
@@ -85,8 +88,8 @@ def register(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None
     """Add the command `name`, or the group of commands of this name, to `app`."""
     summary = summary_of(name, facade)
     if summary is not None:
-        group = typer.Typer(help=summary, no_args_is_help=True)
-        app.add_typer(group, name=name)
+        group = typer.Typer(cls=panels.PanelGroup, help=summary, no_args_is_help=True)
+        app.add_typer(group, name=name, rich_help_panel=panel_of(name, facade))
         app = group
     add(app, name, facade)
 
@@ -96,7 +99,17 @@ def add(app: typer.Typer, name: str, facade: type[Memory] = Memory) -> None:
     for line in lines(facade):
         if line.words[0] == name:
             command = _Command(line, facade)
-            app.command(line.words[-1], help=command.help, epilog=f"Example: {line.operation.example}")(command.made())
+            details: dict[str, Any] = {
+                "help": command.help,
+                "epilog": f"Example: {line.operation.example}",
+                "rich_help_panel": _PANELS[line.operation.scope],
+            }
+            app.command(line.words[-1], **details)(command.made())
+
+
+def panel_of(name: str, facade: type[Facade] = Memory) -> str:
+    """The panel of a command, or of a group: that of its first command."""
+    return next(_PANELS[line.operation.scope] for line in lines(facade) if line.words[0] == name)
 
 
 def summary_of(name: str, facade: type[Memory] = Memory) -> str | None:
@@ -170,6 +183,10 @@ class _Command:
             chosen = {"index": index, "projections": own}
             with terminal.opened(home, facade=self._facade, missing=_if_missing(operation), **chosen) as (memory, _):
                 async with memory:
+                    if _has_short_ids(operation):
+                        from recallog_service.cli import short_ids
+
+                        valid = await short_ids.written_out(memory, operation, valid)
                     if wait and await _wait_for_index(memory, valid["space"]) and _WAIT in operation.parameters:
                         valid = {**valid, _WAIT: True}  # an index that has ended since is an error
                     with terminal.bar(operation.name.replace("_", " ")) as advance:
@@ -179,7 +196,7 @@ class _Command:
         if as_json:
             terminal.print_json_text(operation.to_json(answer).decode())
         else:
-            rendering.renderer(operation.answer)(answer, **output)
+            rendering.renderer(operation.answer)(_on_a_terminal(operation, answer), **output)
             rendering.note_rest(answer)
         if _WAIT in operation.parameters and not wait and answer.degraded is not None:
             terminal.note("--wait waits until the index contains all events")
@@ -208,6 +225,20 @@ class _Command:
         return chosen
 
 
+def _has_short_ids(operation: Operation) -> bool:
+    """Whether some of its ids may be short: a model says so of those of an agent."""
+    return bool(operation.group) and "agent" in operation.parameters
+
+
+def _on_a_terminal(operation: Operation, answer: Any) -> Any:
+    """The answer as a terminal shows it; itself if the output is none."""
+    if not _has_short_ids(operation) or not sys.stdout.isatty():
+        return answer
+    from recallog_service.cli import short_ids
+
+    return short_ids.shortened(operation, answer)
+
+
 def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments in the types of the operation. An error names an option as it was written."""
     try:
@@ -216,6 +247,9 @@ def _validated(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any
         name, _, part = error.path.partition(".")
         message = str(error).removeprefix(error.path)
         of_object = f" {part}" if part and not part.isdecimal() else ""
+        given, choices = arguments.get(name), choices_of(operation, name)
+        if isinstance(given, str) and (near := get_close_matches(given, choices, 1)):
+            message += f"; did you mean {near[0]!r}?"
         raise InvalidArgument(
             f"{written(operation, name)}{of_object}{message}", path=error.path, rule=error.rule
         ) from None

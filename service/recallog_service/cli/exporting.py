@@ -11,7 +11,7 @@ from recallog import Memory, Position
 from recallog_projections.patience import patient
 from recallog_schemas import codec, rules
 from recallog_schemas.errors import InvalidEvent, StorageCorrupt
-from recallog_service.cli import terminal, unknown_names
+from recallog_service.cli import panels, terminal, unknown_names
 from recallog_service.cli.terminal import Home
 from recallog_service.formats.jsonl import with_time
 from recallog_streams.ledgers.ledger import Batch
@@ -19,7 +19,9 @@ from recallog_streams.placement import misplacement
 
 
 def register(app: typer.Typer) -> None:
-    app.command("export", epilog="Example: recallog export --output backup.jsonl")(export_command)
+    app.command("export", epilog="Example: recallog export --output backup.jsonl", rich_help_panel=panels.OPERATE)(
+        export_command
+    )
 
 
 def export_command(

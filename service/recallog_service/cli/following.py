@@ -17,7 +17,7 @@ from recallog.following.entries import (
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidArgument, OutOfRange
 from recallog_schemas.views import continued, one_line
-from recallog_service.cli import terminal, unknown_names
+from recallog_service.cli import panels, terminal, unknown_names
 from recallog_service.cli.terminal import Home, Json
 
 _NEWEST_RECORDS = 20
@@ -29,7 +29,9 @@ Start = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    app.command("tail", epilog="Example: recallog tail --space village --follow")(tail_command)
+    app.command("tail", epilog="Example: recallog tail --space village --follow", rich_help_panel=panels.ASK)(
+        tail_command
+    )
 
 
 def tail_command(

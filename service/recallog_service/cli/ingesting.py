@@ -8,7 +8,7 @@ import typer
 from recallog import Memory
 from recallog_projections.patience import patient
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument, InvalidInput
-from recallog_service.cli import terminal
+from recallog_service.cli import panels, terminal
 from recallog_service.cli.ingest_reports import Report
 from recallog_service.cli.terminal import Home, Json
 from recallog_service.formats import DEFAULT_START, Format, Options, registry
@@ -17,7 +17,9 @@ from recallog_service.input_files import InputFile, InputFiles, holds_files, inp
 
 
 def register(app: typer.Typer) -> None:
-    app.command("ingest", epilog="Example: recallog ingest ~/.claude/projects")(ingest_command)
+    app.command("ingest", epilog="Example: recallog ingest ~/.claude/projects", rich_help_panel=panels.START)(
+        ingest_command
+    )
 
 
 def ingest_command(

@@ -5,15 +5,17 @@ from typing import Any
 
 import typer
 
+from recallog_service.cli import panels
+
 _GROUP, _MODELS = "recallog.commands", "recallog.models"
 _PACKAGES = {
-    "demo": "recallog-demo",
-    "eval": "recallog-eval",
-    "hook": "recallog-agents",
-    "install": "recallog-agents",
-    "uninstall": "recallog-agents",
+    "demo": ("recallog-demo", panels.START),
+    "eval": ("recallog-eval", panels.OPERATE),
+    "hook": ("recallog-agents", panels.SERVE),
+    "install": ("recallog-agents", panels.START),
+    "uninstall": ("recallog-agents", panels.START),
 }
-"""Packages of ours by their commands."""
+"""Packages of ours by their commands, and the panels of these."""
 
 
 def names() -> list[str]:
@@ -52,11 +54,22 @@ def _summary_of_model(name: str) -> str | None:
     return derived.summary_of(name)
 
 
+def panel_of(name: str) -> str:
+    """The panel of a command: that of its operation, or for another package than ours, of those who operate a memory.
+
+    An entry point has no place for a panel, and the command is not imported."""
+    if name in _of_models():
+        from recallog_service.cli import derived
+
+        return derived.panel_of(name)
+    return _PACKAGES[name][1] if name in _PACKAGES else panels.OPERATE
+
+
 def advice_on(name: str) -> str | None:
     """What to do about a command that is not there; None if no package of ours has it."""
     from recallog_schemas.extras import how_to_install
 
-    package = _PACKAGES.get(name)
+    package, _ = _PACKAGES.get(name, (None, None))
     return package and f"recallog {name} is a command of {package}. {how_to_install(package)}"
 
 

@@ -13,7 +13,7 @@ from recallog_schemas.validation import first_problem
 from recallog_service.access import keys, stores
 from recallog_service.access.grants import ANY, Grant, Verb
 from recallog_service.access.keys import KeyStore
-from recallog_service.cli import terminal
+from recallog_service.cli import panels, terminal
 from recallog_service.cli.terminal import Home, Json
 
 Result = TypeVar("Result")
@@ -23,7 +23,7 @@ _DEFAULT_VERBS = [Verb.READ, Verb.PUBLISH, Verb.FORGET]
 
 
 def register(app: typer.Typer) -> None:
-    app.add_typer(_group, name="keys")
+    app.add_typer(_group, name="keys", rich_help_panel=panels.SERVE)
 
 
 @_group.command("create", epilog="Example: recallog keys create shop-bot --space 'acme/*' --agent baker")

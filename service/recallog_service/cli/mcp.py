@@ -10,7 +10,7 @@ import typer
 from recallog_schemas import codec, extras
 from recallog_schemas.errors import IndexUnavailable, InvalidArgument
 from recallog_service.access.grants import Grant, Verb
-from recallog_service.cli import terminal
+from recallog_service.cli import panels, terminal
 from recallog_service.cli.terminal import Home
 from recallog_service.formats import space_of_project
 
@@ -22,7 +22,9 @@ _VERBS = frozenset({Verb.READ, Verb.PUBLISH, Verb.FORGET})
 
 
 def register(app: typer.Typer) -> None:
-    app.command("mcp", epilog="Example: recallog mcp --space village --agent baker")(mcp_command)
+    app.command("mcp", epilog="Example: recallog mcp --space village --agent baker", rich_help_panel=panels.SERVE)(
+        mcp_command
+    )
 
 
 def mcp_command(

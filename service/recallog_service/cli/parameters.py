@@ -16,6 +16,9 @@ from recallog.operations.facade import resolved
 from recallog.operations.operation import FROM_FILE, Operation
 from recallog_service.command_lines import flag, singular
 
+_LIMITS = frozenset({"top_k", "window"})
+"""Parameters that limit the list in an answer: their options are named `--limit` too."""
+
 
 def made(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
     """A parameter for Typer of a function that is made, not written."""
@@ -46,7 +49,8 @@ def parameter(operation: Operation, name: str, *, required: bool) -> inspect.Par
         return made(name, Annotated[annotation, typer.Argument(**info)], default)
     if repeated:
         info["help"] += " Repeatable."
-    return made(name, Annotated[annotation, typer.Option(written(operation, name), **info)], default)
+    names = [written(operation, name)] + ["--limit"] * (name in _LIMITS and operation.read_only)
+    return made(name, Annotated[annotation, typer.Option(*names, **info)], default)
 
 
 def written(operation: Operation, name: str) -> str:
@@ -60,6 +64,13 @@ def is_repeated(operation: Operation, name: str) -> bool:
     """Whether a parameter is a sequence: its option may be given several times."""
     _, repeated = _kind(operation.arguments.model_fields[name].annotation)
     return repeated
+
+
+def choices_of(operation: Operation, name: str) -> Sequence[str]:
+    """The values that a parameter may have, if these are few words."""
+    given = operation.arguments.model_fields.get(name)
+    kind = None if given is None else _kind(given.annotation)[0]
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def spoken(text: str, operation: Operation) -> str:

@@ -9,15 +9,16 @@ import typer
 from recallog_schemas import codec
 from recallog_schemas.errors import InvalidEvent
 from recallog_schemas.views import one_line
-from recallog_service.cli import terminal
+from recallog_service.cli import panels, terminal
 from recallog_service.cli.terminal import Home, Json
 
 
 def register(app: typer.Typer) -> None:
-    app.command(
-        "publish",
-        epilog='Example: recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
-    )(publish_command)
+    panel, epilog = (
+        panels.START,
+        'Example: recallog publish village baker agent.spoke "The miller owes me nine sacks." --turn 3',
+    )
+    app.command("publish", epilog=epilog, rich_help_panel=panel)(publish_command)
 
 
 def publish_command(

@@ -15,14 +15,14 @@ from recallog.views import ReactionsView
 from recallog_schemas import triggers
 from recallog_schemas.errors import LockTimeout, RecallogError
 from recallog_schemas.views import PendingTrigger, Reaction, continued
-from recallog_service.cli import console, terminal, unknown_names
+from recallog_service.cli import console, panels, terminal, unknown_names
 from recallog_service.cli.rendering import print_based_on
 from recallog_service.cli.terminal import Home, Json
 from recallog_streams.concurrency import ended
 
 
 def register(app: typer.Typer) -> None:
-    app.command("react", epilog="Example: recallog react village --follow")(react_command)
+    app.command("react", epilog="Example: recallog react village --follow", rich_help_panel=panels.SERVE)(react_command)
 
 
 def react_command(

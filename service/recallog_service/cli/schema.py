@@ -8,18 +8,22 @@ import typer
 from recallog import Memory
 from recallog.operations import schemas
 from recallog_schemas import export
-from recallog_service.cli import derived, terminal
+from recallog_service.cli import derived, panels, terminal
 from recallog_service.cli.terminal import Json
 
-_group = typer.Typer(help="Export the JSON Schemas, or list the kinds of events.", no_args_is_help=True)
+_group = typer.Typer(
+    cls=panels.PanelGroup, help="Export the JSON Schemas, or list the kinds of events.", no_args_is_help=True
+)
 
 
 def register(app: typer.Typer) -> None:
     derived.add(_group, "schema")
-    app.add_typer(_group, name="schema")
+    app.add_typer(_group, name="schema", rich_help_panel=panels.OPERATE)
 
 
-@_group.command("export", epilog="Example: recallog schema export --output schemas/json")
+@_group.command(
+    "export", epilog="Example: recallog schema export --output schemas/json", rich_help_panel=panels.OPERATE
+)
 def export_command(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("schemas/json"),
     as_json: Json = False,

@@ -14,15 +14,15 @@ import typer
 from recallog import Memory
 from recallog_schemas import extras
 from recallog_schemas.errors import StorageUnavailable
-from recallog_service.cli import terminal
+from recallog_service.cli import panels, terminal
 
 DEFAULT_PORT = 8765
 LOOPBACK = "127.0.0.1"
 
 
 def register(app: typer.Typer) -> None:
-    app.command("serve", epilog="Example: recallog serve --port 8765")(serve)
-    app.command("console", epilog="Example: recallog console --home ./memory")(console)
+    app.command("serve", epilog="Example: recallog serve --port 8765", rich_help_panel=panels.SERVE)(serve)
+    app.command("console", epilog="Example: recallog console --home ./memory", rich_help_panel=panels.SERVE)(console)
 
 
 def serve(

@@ -10,7 +10,7 @@ import typer
 from pydantic import SecretStr
 
 from recallog import Settings
-from recallog_service.cli import console, terminal
+from recallog_service.cli import console, panels, terminal
 from recallog_service.cli.terminal import Home, Json
 
 _PASSWORD = re.compile(r"(?<=://).*@", re.DOTALL)
@@ -22,7 +22,9 @@ _OF_OTHERS = ("RECALLOG_KEY", "RECALLOG_SERVER_", "RECALLOG_TEST_")
 
 
 def register(app: typer.Typer) -> None:
-    app.command("settings", epilog="Example: recallog settings --changed")(settings_command)
+    app.command("settings", epilog="Example: recallog settings --changed", rich_help_panel=panels.START)(
+        settings_command
+    )
 
 
 def settings_command(

@@ -8,12 +8,12 @@ import typer
 
 from recallog import loading
 from recallog_schemas import extras
-from recallog_service.cli import terminal
+from recallog_service.cli import panels, terminal
 from recallog_service.telemetry import exported
 
 
 def register(app: typer.Typer) -> None:
-    app.command("worker", epilog="Example: recallog worker --port 6066")(worker_command)
+    app.command("worker", epilog="Example: recallog worker --port 6066", rich_help_panel=panels.SERVE)(worker_command)
 
 
 def worker_command(

@@ -12,7 +12,7 @@ from recallog.following.entries import POLL_SECONDS, LedgerEntry
 from recallog.models.beliefs.following import ReflectionAnswered, ReflectionDue, SpaceFollower
 from recallog_schemas import kinds
 from recallog_schemas.views import continued
-from recallog_service.cli import console, terminal, unknown_names
+from recallog_service.cli import console, panels, terminal, unknown_names
 from recallog_service.cli.following import Start, begin_in_space, entry_document, entry_line
 from recallog_service.cli.terminal import Home, Json, Space
 
@@ -33,7 +33,7 @@ _STYLES = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command(NAME, epilog="Example: recallog watch village")(watch_command)
+    app.command(NAME, epilog="Example: recallog watch village", rich_help_panel=panels.ASK)(watch_command)
 
 
 def watch_command(

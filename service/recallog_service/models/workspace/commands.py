@@ -9,12 +9,12 @@ import typer
 from recallog import Memory
 from recallog_schemas.docstrings import paragraphs
 from recallog_schemas.models.workspace.views import WorkspaceExport, WorkspaceImport
-from recallog_service.cli import derived, terminal, unknown_names
+from recallog_service.cli import derived, panels, terminal, unknown_names
 from recallog_service.cli.terminal import Home, Json
 
 NAME = "workspace"
 
-_group = typer.Typer(help=paragraphs(Memory.facades["workspace"])[0], no_args_is_help=True)
+_group = typer.Typer(cls=panels.PanelGroup, help=paragraphs(Memory.facades["workspace"])[0], no_args_is_help=True)
 
 Space = Annotated[str, typer.Argument(help="Name of the space.")]
 Agent = Annotated[str, typer.Argument(help="Name of the agent whose workspace it is.")]
@@ -26,10 +26,12 @@ Overwrite = Annotated[
 
 def register(app: typer.Typer) -> None:
     derived.add(_group, NAME)
-    app.add_typer(_group, name=NAME)
+    app.add_typer(_group, name=NAME, rich_help_panel=panels.KEEP)
 
 
-@_group.command("import", epilog="Example: recallog workspace import village baker ./workspace")
+@_group.command(
+    "import", epilog="Example: recallog workspace import village baker ./workspace", rich_help_panel=panels.KEEP
+)
 def import_command(
     space: Space,
     agent: Agent,
@@ -50,7 +52,9 @@ def import_command(
     _run(put, home, as_json, missing="create")
 
 
-@_group.command("export", epilog="Example: recallog workspace export village baker ./workspace")
+@_group.command(
+    "export", epilog="Example: recallog workspace export village baker ./workspace", rich_help_panel=panels.KEEP
+)
 def export_command(
     space: Space,
     agent: Agent,

@@ -1,0 +1,86 @@
+"""Short ids: the last eight digits of an id that Recallog has made, which is a UUID.
+
+A terminal shows them in place of whole ids, and commands take them, or any other beginning or end of an id that just
+one has. A model says of what its ids are: a module `ids` has the names of its facade, of the parameters that take
+them, and a function that lists those of an agent.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from recallog import Memory
+from recallog.operations.operation import MAKES_REPEATABLE, Operation
+from recallog_schemas.errors import InvalidArgument
+from recallog_schemas.models import import_parts
+from recallog_service.cli.parameters import written
+
+_DIGITS = 8
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_PART = re.compile(r"(?=.{4,35}$)-?[0-9a-f]+(-[0-9a-f]*)*")
+
+
+async def written_out(memory: Memory, operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of an operation with whole ids in place of short ones.
+
+    Raises `InvalidArgument` for a part that several ids have. A text that is an id, or part of no id, is left as it is.
+    """
+    found = dict(arguments)
+    for part in _parts(operation):
+        known: list[str] | None = None
+        for name in part.PARAMETERS & arguments.keys():
+            if MAKES_REPEATABLE in operation.arguments.model_fields[name].metadata:
+                continue  # the id of what is made
+            value = arguments[name]
+            ids = [value] if isinstance(value, str) else list(value or ())
+            if any(map(_PART.fullmatch, ids)):
+                known = await part.list_ids(memory, arguments["space"], arguments["agent"]) if known is None else known
+                ids = [whole(each, known, written(operation, name)) for each in ids]
+                found[name] = ids[0] if isinstance(value, str) else ids
+    return found
+
+
+def whole(text: str, known: Sequence[str], option: str) -> str:
+    """The id among the known ones that begins or ends with `text`; the text itself if there is none."""
+    if text in known or not _PART.fullmatch(text):
+        return text
+    part = text.replace("-", "")
+    digits = {id_: id_.replace("-", "") for id_ in known if _UUID.fullmatch(id_)}
+    matches = [id_ for id_, each in digits.items() if each.startswith(part) or each.endswith(part)]
+    if len(matches) > 1:
+        raise InvalidArgument(f"{option}: {text!r} may be {', '.join(matches)}", path=option, rule="ambiguous")
+    return matches[0] if matches else text
+
+
+def shortened(operation: Operation, answer: Any) -> Any:
+    """The answer with short ids, for a terminal. An id of another agent's, and two that end alike, are left whole."""
+    if not _parts(operation):
+        return answer
+    document = answer.model_dump(mode="json")
+    ids = {each for each in _ids(document, document.get("agent")) if _UUID.fullmatch(each)}
+    ends = Counter(each[-_DIGITS:] for each in ids)
+    short = {each: each[-_DIGITS:] for each in ids if ends[each[-_DIGITS:]] == 1}
+    return type(answer).model_validate(_replaced(document, short))
+
+
+def _parts(operation: Operation) -> list[Any]:
+    return [each for each in import_parts("recallog_service", "ids") if operation.group == each.FACADE]
+
+
+def _ids(value: Any, agent: str | None) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(value.get("id"), str) and value.get("owner", agent) == agent:
+            yield value["id"]
+        yield from value.get("ids") or ()
+    children = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for each in children:
+        yield from _ids(each, agent)
+
+
+def _replaced(value: Any, short: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {short.get(name, name): _replaced(each, short) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_replaced(each, short) for each in value]
+    return short.get(value, value) if isinstance(value, str) else value

@@ -1,0 +1,18 @@
+"""Entries have ids that the command line shortens."""
+
+from recallog import Memory
+from recallog_schemas import limits
+
+FACADE = "long_term"
+PARAMETERS = frozenset({"entry_id", "entry_ids", "only"})
+
+
+async def list_ids(memory: Memory, space: str, agent: str) -> list[str]:
+    """The ids of the entries of an agent: all live ones, and those of which a change is on record."""
+    page = await memory.long_term.list(space, agent, limit=limits.PAGE_ITEMS_MAX)
+    found = [each.id for each in page.entries]
+    while page.next is not None:
+        page = await memory.long_term.list(space, agent, limit=limits.PAGE_ITEMS_MAX, cursor=page.next)
+        found += [each.id for each in page.entries]
+    audit = await memory.long_term.audit(space, agent, limit=limits.LOG_EVENTS_KEPT)
+    return list(dict.fromkeys([*found, *(each.id for each in audit.changes)]))
