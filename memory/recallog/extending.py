@@ -1,6 +1,6 @@
 """What a user implements or builds to extend Recallog: ports, their messages, and adapters to build on.
 
-See docs/extending.md. What tests a projection or a reactor is in the package `recallog-testing`.
+See docs/extending.md. What tests a projection, a reactor or an adapter is in the package `recallog-testing`.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from recallog.commands.command import Judge as Judge
     from recallog.commands.command import Verdict as Verdict
     from recallog.components import Components as Components
-    from recallog.components import Lock as Lock
     from recallog.composition import assemble as assemble
     from recallog.models.extending import *
     from recallog.operations import parameters as parameters
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from recallog_projections.index.kept_text import KeptText as KeptText
     from recallog_projections.index.kept_text import KeptTexts as KeptTexts
     from recallog_projections.index.text_documents import TextDocuments as TextDocuments
+    from recallog_projections.plugins import AdapterSettings as AdapterSettings
     from recallog_projections.projection import Projection as Projection
     from recallog_projections.refusals import Refusal as Refusal
     from recallog_projections.refusals import log_of_refusals as log_of_refusals
@@ -77,14 +77,24 @@ if TYPE_CHECKING:
     from recallog_schemas.kinds.kind import entry as entry
     from recallog_schemas.kinds.kind import episode as episode
     from recallog_schemas.views import View as View
+    from recallog_streams.databases.database import Database as Database
+    from recallog_streams.databases.database import Documents as Documents
+    from recallog_streams.databases.database import Lock as Lock
+    from recallog_streams.keys.sealing_keys import KeysState as KeysState
     from recallog_streams.keys.sealing_keys import SealingKey as SealingKey
     from recallog_streams.keys.sealing_keys import SealingKeys as SealingKeys
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.ledgers.ledger import Ledger as Ledger
     from recallog_streams.ledgers.ledger import Manifest as Manifest
+    from recallog_streams.ledgers.ledger import RecordSource as RecordSource
     from recallog_streams.ledgers.ledger import check_repeat as check_repeat
+    from recallog_streams.ledgers.ledger import parts_of as parts_of
     from recallog_streams.ledgers.memory import MemoryLedger as MemoryLedger
     from recallog_streams.ledgers.sqlite import SqliteLedger as SqliteLedger
+    from recallog_streams.ledgers.trigger_queue import Doorbell as Doorbell
+    from recallog_streams.ledgers.trigger_queue import QueueFailed as QueueFailed
+    from recallog_streams.ledgers.trigger_queue import TriggerQueue as TriggerQueue
+    from recallog_streams.locks.folder import FolderLock as FolderLock
     from recallog_streams.sealing import may_be_sealed as may_be_sealed
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

@@ -2,6 +2,7 @@
 
 import pytest
 from deploy.local import LocalRedis
+from recallog_service.access.keys_in_redis import _HASH, KeysInRedis
 
 from contract.key_store_contract import KeyStoreContract, key
 from live.conftest import NewRedis
@@ -9,7 +10,6 @@ from recallog import Settings
 from recallog_schemas.errors import StorageCorrupt, StorageUnavailable
 from recallog_service.access import Access
 from recallog_service.access.keys import KeyStore
-from recallog_service.access.keys_in_redis import _HASH, KeysInRedis
 from recallog_service.access.stores import store_of
 from support.events import run
 

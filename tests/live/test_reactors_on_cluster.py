@@ -21,8 +21,9 @@ from recallog_schemas.models.workspace.triggers import DAILY
 from recallog_service.reacting import agents
 from recallog_service.reacting.handler import Handler
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.doorbells import Doorbell, TriggerTopic, name_of
+from recallog_streams.ledgers.kafka.doorbells import TriggerTopic, name_of
 from recallog_streams.ledgers.kafka.group import SESSION_SECONDS
+from recallog_streams.ledgers.trigger_queue import Doorbell
 from recallog_streams.stop_signal import StopSignal
 from support.chat_server import ChatServer
 from support.events import event, recorded

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contract.store_contract import StoreContract
 from recallog import Memory, Settings, wrap
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Passage
 from recallog_projections.index.embedders.registry import embedder
 from recallog_projections.stores.store import Generation, Store
 from recallog_schemas.errors import SettingsError
+from recallog_testing.contracts.store import StoreContract
 from support.cli import recallog
 from support.events import event, run
 from support.installed import formats_read_again, without_ours

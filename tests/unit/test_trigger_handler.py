@@ -35,7 +35,7 @@ from recallog_service.reacting.handler import (
     Handler,
 )
 from recallog_service.reacting.publisher import AGAIN_SECONDS
-from recallog_streams.ledgers.kafka.doorbells import Doorbell
+from recallog_streams.ledgers.trigger_queue import Doorbell
 from recallog_streams.stop_signal import StopSignal
 from support.events import event
 from support.virtual_time import run_in_virtual_time
