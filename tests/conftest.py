@@ -41,7 +41,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Assertions in shared modules report the compared values, as those in test modules do.
 pytest.register_assert_rewrite(
-    "recallog_testing.contracts",
     "support.world",
     "support.folding",
     "support.twice",

@@ -76,17 +76,23 @@ if TYPE_CHECKING:
     from recallog_schemas.kinds.kind import bookkeeping as bookkeeping
     from recallog_schemas.kinds.kind import entry as entry
     from recallog_schemas.kinds.kind import episode as episode
+    from recallog_schemas.sealing import DESTROYED as DESTROYED
+    from recallog_schemas.sealing import Unit as Unit
     from recallog_schemas.views import View as View
     from recallog_streams.databases.database import Database as Database
     from recallog_streams.databases.database import Documents as Documents
     from recallog_streams.databases.database import Lock as Lock
+    from recallog_streams.keys.sealing_keys import MARKS as MARKS
     from recallog_streams.keys.sealing_keys import KeysState as KeysState
     from recallog_streams.keys.sealing_keys import SealingKey as SealingKey
     from recallog_streams.keys.sealing_keys import SealingKeys as SealingKeys
+    from recallog_streams.keys.sealing_keys import mark_of as mark_of
+    from recallog_streams.keys.sealing_keys import name_of as name_of
     from recallog_streams.ledgers.ledger import Batch as Batch
     from recallog_streams.ledgers.ledger import Ledger as Ledger
     from recallog_streams.ledgers.ledger import Manifest as Manifest
     from recallog_streams.ledgers.ledger import RecordSource as RecordSource
+    from recallog_streams.ledgers.ledger import Times as Times
     from recallog_streams.ledgers.ledger import check_repeat as check_repeat
     from recallog_streams.ledgers.ledger import parts_of as parts_of
     from recallog_streams.ledgers.memory import MemoryLedger as MemoryLedger
@@ -95,6 +101,7 @@ if TYPE_CHECKING:
     from recallog_streams.ledgers.trigger_queue import QueueFailed as QueueFailed
     from recallog_streams.ledgers.trigger_queue import TriggerQueue as TriggerQueue
     from recallog_streams.locks.folder import FolderLock as FolderLock
+    from recallog_streams.sealing import Opener as Opener
     from recallog_streams.sealing import may_be_sealed as may_be_sealed
 else:
     __getattr__, __dir__ = lazy_exports(__name__)

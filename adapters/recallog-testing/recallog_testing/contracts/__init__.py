@@ -22,7 +22,8 @@ class TestPostgresLedger(UniqueIdsContract):
 
 import pytest
 
-pytest.register_assert_rewrite(__name__)
+_SUITES = ("database", "embedder", "engine", "ledger", "model", "reader", "sealing_keys", "store")
+pytest.register_assert_rewrite(*(f"{__name__}.{each}" for each in _SUITES))
 
 from recallog_testing.contracts.database import DatabaseContract  # noqa: E402 - imported as rewritten
 from recallog_testing.contracts.embedder import EmbedderContract  # noqa: E402
