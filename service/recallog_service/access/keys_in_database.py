@@ -20,11 +20,11 @@ class KeysInDatabase(KeyStore):
 
     async def get(self, id_: str) -> Key | None:
         stored = await self._documents.get(id_)
-        return None if stored is None else _key(id_, stored)
+        return None if stored is None else _key(id_, stored, self._documents.location)
 
     async def all(self) -> Sequence[Key]:
         stored = await self._documents.all()
-        return sorted((_key(id_, each) for id_, each in stored.items()), key=lambda key: key.created)
+        return sorted((_key(id_, each, self._documents.location) for id_, each in stored.items()), key=lambda key: key.created)
 
     async def put(self, key: Key) -> None:
         await self._documents.put(key.id, key_document.sealed([key]))
@@ -33,7 +33,7 @@ class KeysInDatabase(KeyStore):
         await self._documents.close()
 
 
-def _key(id_: str, stored: bytes) -> Key:
+def _key(id_: str, stored: bytes, place: str) -> Key:
     """The key in a document, which is that of `id_`. Raises `StorageCorrupt`."""
     try:
         # Earlier versions have stored the key alone.
@@ -45,5 +45,5 @@ def _key(id_: str, stored: bytes) -> Key:
         pass
     raise StorageCorrupt(
         f"the key {id_!r} in the database of the views is damaged",
-        remedy="Delete its document (on Redis: HDEL {recallog}:keys with its id), and make a new one",
+        remedy=f"Delete it in {place}, and make a new one",
     )

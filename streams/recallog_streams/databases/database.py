@@ -20,6 +20,11 @@ Lock = Callable[[], AbstractAsyncContextManager[Any]]
 class Documents(ABC):
     """A few small documents with names. They cannot be computed again from the ledger: losing them loses them."""
 
+    @property
+    def location(self) -> str:
+        """Where a document can be deleted by hand, for messages; by default "the database"."""
+        return "the database"
+
     @abstractmethod
     async def get(self, name: str) -> bytes | None:
         """The document with a name; None if there is none."""

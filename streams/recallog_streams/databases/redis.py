@@ -16,6 +16,10 @@ class RedisDocuments(Documents):
     def __init__(self, server: RedisServer, key: str) -> None:
         self._server, self._key = server, key
 
+    @property
+    def location(self) -> str:
+        return f"Redis (HDEL {self._key} with its id)"
+
     async def get(self, name: str) -> bytes | None:
         found: bytes | None = await self._server.command("HGET", self._key, name)
         return found

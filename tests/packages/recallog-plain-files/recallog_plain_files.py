@@ -1,7 +1,7 @@
-"""A ledger in plain files: `files:///var/lib/village`. A line of the file `records` is a record, its number the offset.
+"""A ledger in plain files: `files:///var/lib/village`. A line of `records` is a record, and its number is the offset.
 
-A line has the time at which the record was appended, the space and the id as JSON, and the bytes of the event, separated
-by tabs, which canonical events do not contain.
+A line has the time at which the record was appended, the space and the id as JSON, and the bytes of the event. Tabs
+separate them, which canonical events do not contain.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The log of Kafka's client: aiokafka writes a line for each attempt to connect, many a second while a broker is away.
 
-Its warnings and errors go to the logger `recallog.kafka`, each kind of them once a minute, with the number of those
-that were left out. Handlers that a program has added to the logger `aiokafka` itself still get all lines.
+Its warnings and errors go to the logger `recallog.clients.kafka`, each kind of them once a minute, with the number of
+those that were left out. Handlers that a program has added to the logger `aiokafka` itself still get all lines.
 """
 
 import logging
@@ -12,7 +12,7 @@ from typing import Final
 REPEAT_SECONDS: Final = 60.0
 """How long further lines of one kind are left out."""
 
-_log = logging.getLogger("recallog.kafka")
+_log = logging.getLogger("recallog.clients.kafka")
 
 
 class RateLimited(logging.Handler):
