@@ -64,7 +64,7 @@ class Memories:
         """Events of which each space has a retraction due: an erased entry has a source of another."""
         lines = []
         for space in spaces:
-            for id_, sources in (("e-1", []), ("e-2", ["e-1"])):
+            for id_, sources in (("e-1", []), ("e-2", ["e-1"]), ("e-3", ["e-2"])):
                 payload = {"text": f"About {id_}.", "sources": sources}
                 lines.append(event("memory.retained", space=space, id=id_, payload=payload))
             lines.append(event("memory.erased", space=space, payload={"entries": ["e-1"]}))
@@ -144,9 +144,9 @@ def test_commands_work_on_them(memories: Memories) -> None:
     assert "About e-2." in memories.run("export")
     assert b"About e-2." not in b"".join(memories.records())  # sealed by a key of the database
     status = json.loads(memories.run("status", "--json"))
-    assert (status["records"], status["folded_by_workers"], status["pending_total"]) == (4, False, 1)
-    assert memories.run("verify").startswith("clean 4 records")
-    assert memories.run("rebuild").startswith("rebuilt 4 records")
+    assert (status["records"], status["folded_by_workers"], status["pending_total"]) == (5, False, 1)
+    assert memories.run("verify").startswith("clean 5 records")
+    assert memories.run("rebuild").startswith("rebuilt 5 records")
     copied = memories.folder / "copied"
     memories.run("copy", memories.environment()["RECALLOG_LEDGER"], str(copied))
     assert (copied / "ledger.db").exists()
