@@ -23,8 +23,8 @@ class KeysInDatabase(KeyStore):
         return None if stored is None else _key(id_, stored, self._documents.location)
 
     async def all(self) -> Sequence[Key]:
-        stored = await self._documents.all()
-        return sorted((_key(id_, each, self._documents.location) for id_, each in stored.items()), key=lambda key: key.created)
+        keys = [_key(id_, each, self._documents.location) for id_, each in (await self._documents.all()).items()]
+        return sorted(keys, key=lambda key: key.created)
 
     async def put(self, key: Key) -> None:
         await self._documents.put(key.id, key_document.sealed([key]))
