@@ -45,9 +45,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Assertions in shared modules report the compared values, as those in test modules do.
 pytest.register_assert_rewrite(
-    "contract.engine_contract",
-    "contract.ledger_contract",
-    "contract.store_contract",
     "support.world",
     "support.folding",
     "support.twice",

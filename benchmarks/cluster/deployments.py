@@ -18,7 +18,8 @@ from benchmarks.cluster.processes import Process
 from benchmarks.measure import Setup
 from recallog import Event, Settings
 from recallog.components import Components
-from recallog.composition import address_of, compose
+from recallog.composition import compose
+from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
 PARTITIONS = 8
@@ -47,7 +48,7 @@ class Deployment:
 
     @property
     def topic(self) -> str:
-        return address_of(self.ledger).topic
+        return KafkaAddress.parse(self.ledger).topic
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Components]:
@@ -79,7 +80,7 @@ class Cluster:
         """A new topic that holds the events `made`, and a Redis without views."""
         topic = f"{what}-{next(self._numbers)}"
         ledger_url = f"kafka://{self.kafka.bootstrap}/{topic}?partitions={PARTITIONS}&replication=1"
-        ledger = KafkaLedger(address_of(ledger_url), deadline_seconds=DEADLINE_SECONDS)
+        ledger = KafkaLedger(KafkaAddress.parse(ledger_url), deadline_seconds=DEADLINE_SECONDS)
         try:
             await ledger.open()
             await events.publish(ledger, iter(made))

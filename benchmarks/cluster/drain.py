@@ -6,7 +6,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from benchmarks.cluster.deployments import PARTITIONS, Cluster, Deployment
 from benchmarks.measure import Measure, seconds, without_garbage_collection
-from recallog.composition import address_of
+from recallog_streams.ledgers.kafka.address import KafkaAddress
 
 _POLLED_RECORDS = 10_000
 
@@ -25,7 +25,7 @@ async def drained(deployment: Deployment) -> float:
     """Events per second: plain `getmany` over all partitions, nothing decoded."""
     places = [TopicPartition(deployment.topic, partition) for partition in range(PARTITIONS)]
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=list(address_of(deployment.ledger).servers),
+        bootstrap_servers=list(KafkaAddress.parse(deployment.ledger).servers),
         group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="earliest",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from benchmarks.workload import SPACES, batches, villages
 from recallog import Event
-from recallog.composition import address_of
+from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
 
 REGIONS = 4
@@ -43,7 +43,7 @@ async def _main(ledger_url: str, count: int, seed: int) -> None:
     events = regions(count, seed=seed)
     ready = next(batches(events, min(count, READY_EVENTS)))
     gc.freeze()
-    ledger = KafkaLedger(address_of(ledger_url))
+    ledger = KafkaLedger(KafkaAddress.parse(ledger_url))
     try:
         await ledger.open()
         print("ready", flush=True)

@@ -10,7 +10,7 @@ from benchmarks.cluster import deployments, empty_agent, processes, sampling
 from benchmarks.cluster.deployments import Cluster, Deployment
 from benchmarks.cluster.sampling import Sample, Samples, TooFewSamples
 from benchmarks.measure import Goal, Measure, ratio
-from recallog.composition import address_of
+from recallog_streams.ledgers.kafka.address import KafkaAddress
 
 _RATE = Goal("≥", 20_000)
 _RATIO = Goal("≥", 2.0)
@@ -104,7 +104,7 @@ async def _empty_agent(cluster: Cluster, deployment: Deployment) -> Samples:
     samples = Samples()
     async with processes.running(
         "benchmarks.cluster.empty_agent",
-        *(",".join(address_of(deployment.ledger).servers), deployment.topic),
+        *(",".join(KafkaAddress.parse(deployment.ledger).servers), deployment.topic),
         log=cluster.log("empty-agent"),
         settings={},
     ) as agent:

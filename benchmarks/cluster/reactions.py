@@ -16,9 +16,9 @@ from benchmarks.cluster.deployments import PARTITIONS, Cluster, Deployment
 from benchmarks.cluster.processes import Process, ProcessFailed
 from benchmarks.measure import Goal, Measure, percentiles
 from recallog import Event, Memory
-from recallog.composition import address_of
 from recallog_schemas import codec, triggers
 from recallog_schemas.models.long_term.triggers import MIGRATION
+from recallog_streams.ledgers.kafka.address import KafkaAddress
 
 RATE = 100
 SPACES = 200
@@ -90,7 +90,7 @@ def _agent(number: int) -> str:
 
 @asynccontextmanager
 async def _following(deployment: Deployment) -> AsyncIterator[Answers]:
-    address = address_of(deployment.ledger)
+    address = KafkaAddress.parse(deployment.ledger)
     consumer = AIOKafkaConsumer(enable_auto_commit=False, **address.connection())
     consumer.assign([TopicPartition(address.topic, partition) for partition in range(PARTITIONS)])
     await consumer.start()

@@ -1,9 +1,8 @@
 """The built parts of one memory: its ledger, its views, its locks and its index."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
 
 from recallog.index.semantic_index import SemanticIndex
 from recallog.reading.projection_group import ProjectionGroup
@@ -11,9 +10,8 @@ from recallog_projections.views import due
 from recallog_schemas import Event, Position, limits
 from recallog_schemas.errors import SettingsError
 from recallog_streams.append_guard import AppendGuard
+from recallog_streams.databases.database import Lock
 from recallog_streams.ledgers.ledger import Ledger, Times
-
-Lock = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)

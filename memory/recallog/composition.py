@@ -8,6 +8,7 @@
 | `embedder` | see `recallog_projections.index.embedders.registry` |
 
 Any other scheme is looked up among the entry points of installed distributions (`recallog_projections.plugins`).
+No other module knows a scheme.
 """
 
 import re
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import SecretStr
 
 from recallog import layout, loading, model
-from recallog.components import Components, Lock
+from recallog.components import Components
 from recallog.index.semantic_index import IndexInProcess, SemanticIndex
 from recallog.index.served_index import ServedIndex
 from recallog.reading.projection_group import BUILT_IN, INDEX, ProjectionGroup
@@ -35,6 +36,7 @@ from recallog_projections.views import builtin
 from recallog_schemas import extras, kinds, limits
 from recallog_schemas.errors import ProjectionError, SettingsError
 from recallog_schemas.sealing import Policy
+from recallog_streams.databases.database import NAMESPACE, Database, Lock
 from recallog_streams.ledgers.ledger import Ledger
 from recallog_streams.projector import ProcessedBatch, Projector
 from recallog_streams.sealing import Sealing
@@ -42,23 +44,45 @@ from recallog_streams.sealing import Sealing
 if TYPE_CHECKING:
     from recallog.index.indexer import Indexer
     from recallog.model import Model
-    from recallog_projections.breaker import Breaker
     from recallog_projections.index.embedders.embedder import Embedder
     from recallog_projections.index.engines.engine import Engine
     from recallog_streams.keys.sealing_keys import SealingKeys
-    from recallog_streams.ledgers.kafka.address import KafkaAddress
     from recallog_streams.parallel.partitions import Opened
     from recallog_streams.tracing import Tracing
 
 REACTORS = "reactors"
-NAMESPACE = "recallog"
-"""Prefix of the namespaces in stores that several memories may share."""
+
+_FOLDER = ""
+"""The scheme of a folder."""
+_REDIS = "recallog_streams.databases.redis:RedisDatabase"
+_QDRANT = "recallog_projections.index.engines.server:open_engine"
+_OWN = {
+    plugins.LEDGERS: {
+        _FOLDER: "recallog.folder:open_ledger",
+        "kafka": "recallog_streams.ledgers.kafka.ledger:open_ledger",
+        "memory": "recallog_streams.ledgers.memory:open_ledger",
+    },
+    plugins.STORES: {
+        _FOLDER: "recallog.folder:FolderDatabase",
+        "memory": "recallog_streams.databases.memory:open_database",
+        **dict.fromkeys(("redis", "rediss", "unix"), _REDIS),
+    },
+    plugins.ENGINES: dict.fromkeys(("http", "https"), _QDRANT),
+}
+"""Recallog's own adapters, by scheme. They are registered as entry points register those of others, but need no scan of
+the installed distributions."""
+_SETTINGS = {
+    plugins.LEDGERS: ("RECALLOG_LEDGER", "a folder, kafka://host:9092/topic, memory://"),
+    plugins.STORES: ("RECALLOG_VIEWS", "a folder, redis://host:6379/0, memory://"),
+    plugins.KEYS: ("RECALLOG_KEYS", "a folder, redis://host:6379/0, memory://"),
+    plugins.ENGINES: ("RECALLOG_INDEX", "embedded, off, the URL of a Qdrant server"),
+}
+"""The setting of each group, and what it may be."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED = frozenset({INDEX, REACTORS})
 """Names of Recallog's own namespaces and locks."""
-_REDIS = frozenset({"redis", "rediss", "unix"})
-_NEED_BOTH = _REDIS | {"kafka", "memory"}
+_NEED_BOTH = frozenset({"kafka", "memory", "redis", "rediss", "unix"})
 
 Namespaced = Callable[[str], Store]
 """The store of one namespace: "" for the built-in views, else the name of a projection, or "index"."""
@@ -80,17 +104,26 @@ def compose(
     Raises `SettingsError`, or `ProjectionError` for a projection whose name is invalid or used twice.
     """
     _check_combination(settings)
-    redis = _redis_breaker(settings)
-    ledger = ledger_at(settings.ledger or str(settings.home), settings, redis)
+    database = database_of(settings)
+    ledger = ledger_at(settings.ledger or str(settings.home), settings, database)
+    _check_shared(ledger, settings)
     tracing = settings.tracing()
-    stores = _stores(settings, redis)
+
+    def lock(name: str) -> Lock:
+        if name == REACTORS:
+            return database.lock(name, settings.lock_wait_seconds)
+        return database.lock(layout.views_name(name), adapter_settings(settings).question_wait_seconds)
+
+    def stores(name: str) -> Store:
+        return database.store(f"{NAMESPACE}:{name}" if name else NAMESPACE)
+
     return assemble(
         ledger,
         stores,
         own=own or loading.projections(settings.projections),
         models=models,
-        lock=_locks(settings, redis),
-        index=_index(settings, ledger, stores, redis, embedder, models),
+        lock=lock,
+        index=_index(settings, ledger, database, embedder, models),
         log_events=settings.log_events,
         after_wait_seconds=settings.after_wait_seconds,
         processed=processed if tracing is None else _traced(processed, tracing),
@@ -197,41 +230,51 @@ def _named(processed: Callable[[ProcessedBatch], None], views: str, batch: Proce
     processed(replace(batch, views=views))
 
 
-def ledger_at(url: str, settings: Settings, redis: "Breaker | None" = None) -> Ledger:
-    """The ledger at a URL, or in a folder, with its keys. Raises `SettingsError`."""
-    ledger = _ledger_at(url, settings)
-    ledger.sealing = sealing_at(url, settings, redis)
+def adapter_settings(settings: Settings) -> plugins.AdapterSettings:
+    """What the settings say to adapters."""
+    return plugins.AdapterSettings(settings.deadline_seconds, settings.lock_wait_seconds, settings.telemetry)
+
+
+def ledger_at(url: str, settings: Settings, database: Database | None = None) -> Ledger:
+    """The ledger at a URL, or in a folder, with its keys. Raises `SettingsError`.
+
+    `database` is that of the views; by default it is opened if it has the keys.
+    """
+    ledger = cast("Ledger", _factory(plugins.LEDGERS, url)(url, adapter_settings(settings)))
+    ledger.sealing = sealing_at(url, settings, database)
     return ledger
 
 
-def _ledger_at(url: str, settings: Settings) -> Ledger:
-    scheme = scheme_of(url) if "://" in url else ""
-    if not scheme:
-        from recallog_streams.ledgers.sqlite import SqliteLedger
+def database_of(settings: Settings) -> Database:
+    """The database of the views: their stores, the locks and the keys of the memory. Raises `SettingsError`."""
+    return _database_at(settings.views or str(settings.home), settings)
 
-        return SqliteLedger(Path(url) / layout.LEDGER, settings.lock_wait_seconds, _question_wait_seconds(settings))
-    if scheme == "kafka":
+
+def _database_at(url: str, settings: Settings, named: str = plugins.STORES) -> Database:
+    """The database at a URL, or in a folder. An error names the group `named` of entry points."""
+    return cast("Database", _factory(plugins.STORES, url, named)(url, adapter_settings(settings)))
+
+
+def _scheme_of(url: str) -> str:
+    return scheme_of(url) if "://" in url else _FOLDER
+
+
+def _factory(group: str, url: str, named: str = "") -> Callable[..., Any]:
+    """The factory of the adapter for the scheme of a URL, or for a folder. Raises `SettingsError`."""
+    scheme = _scheme_of(url)
+    target = _OWN[group].get(scheme)
+    if target is not None:
         with extras.needed("cluster"):
-            from recallog_streams.ledgers.kafka.ledger import KafkaLedger
-
-        return KafkaLedger(
-            address_of(url),
-            batch_records=limits.CLUSTER_BATCH_RECORDS,
-            deadline_seconds=settings.deadline_seconds,
-            tracing=settings.tracing(),
-        )
-    if scheme == "memory":
-        from recallog_streams.ledgers.memory import MemoryLedger
-
-        return MemoryLedger()
-    factory = plugins.load(plugins.LEDGERS, scheme)
+            return cast("Callable[..., Any]", plugins.imported(target))
+    factory: Callable[..., Any] | None = plugins.load(group, scheme)
     if factory is None:
+        named = named or group
+        setting, forms = _SETTINGS[named]
         raise SettingsError(
-            f"RECALLOG_LEDGER: no adapter for {scheme}://. It is a folder, kafka://host:9092/topic, memory://, or a "
-            f"scheme that an installed package registers in the entry points {plugins.LEDGERS}"
+            f"{setting}: no adapter for {scheme}://. It is {forms}, or a scheme that an installed package registers "
+            f"in the entry points {named}"
         )
-    ledger: Ledger = factory(url)
-    return ledger
+    return factory
 
 
 async def target_of_copy(url: str, seal: Policy | None = None) -> Ledger:
@@ -258,16 +301,6 @@ async def target_of_copy(url: str, seal: Policy | None = None) -> Ledger:
     return components.ledger
 
 
-def address_of(ledger_url: str) -> "KafkaAddress":
-    """The address of a ledger on Kafka. Raises `SettingsError`."""
-    from recallog_streams.ledgers.kafka.address import KafkaAddress
-
-    try:
-        return KafkaAddress.parse(ledger_url)
-    except ValueError as error:
-        raise SettingsError(f"RECALLOG_LEDGER: {error}") from None
-
-
 def _secret(value: SecretStr | None) -> str | None:
     return value.get_secret_value() if value is not None else None
 
@@ -283,40 +316,31 @@ def _check_combination(settings: Settings) -> None:
             raise SettingsError(
                 f"{name} is set and {other_name} is not: a cluster needs both, a memory in a folder needs neither"
             )
-    if ledger is not None and scheme_of(ledger) == "kafka" and views is not None and "://" not in views:
+
+
+def _check_shared(ledger: Ledger, settings: Settings) -> None:
+    """Raise `SettingsError` if workers cannot share the views."""
+    if ledger.folded_by_workers and "://" not in (settings.views or ""):
         raise SettingsError(
-            "RECALLOG_VIEWS: workers maintain the views of a ledger on Kafka, and they cannot share a folder; name a "
-            "Redis: redis://host:6379/0"
+            f"RECALLOG_VIEWS: workers maintain the views of {ledger.location or 'this ledger'}, and they cannot share "
+            "a folder; name a database, such as redis://host:6379/0"
         )
 
 
-def sealing_at(ledger: str, settings: Settings, redis: "Breaker | None" = None) -> Sealing:
-    """What seals and opens records of the ledger at a URL, or in a folder. Raises `SettingsError`."""
+def sealing_at(ledger: str, settings: Settings, database: Database | None = None) -> Sealing:
+    """What seals and opens records of the ledger at a URL, or in a folder. Raises `SettingsError`.
+
+    `database` is that of the views, which has the keys unless the settings name another place.
+    """
     in_place = "://" not in ledger or scheme_of(ledger) == "memory"
     url = settings.keys or (ledger if in_place else settings.views)
     if url is None:
         return Sealing(_no_place_of_keys, settings.seal, lambda: False)
-    scheme = scheme_of(url) if "://" in url else ""
-    if not scheme:
-        file = Path(url) / layout.SEALING_KEYS
-        return Sealing(partial(_sqlite_keys, file, settings), settings.seal, file.exists)
-    if scheme in _REDIS:
-        with extras.needed("cluster"):
-            from recallog_streams.keys.redis import RedisKeys
-
-        breaker = redis if url == settings.views else None
-        return Sealing(partial(RedisKeys, url, namespace=NAMESPACE, breaker=breaker), settings.seal)
-    if scheme == "memory":
-        from recallog_streams.keys.memory import MemoryKeys
-
-        return Sealing(MemoryKeys, settings.seal)
-    factory = plugins.load(plugins.KEYS, scheme)
-    if factory is None:
-        raise SettingsError(
-            f"RECALLOG_KEYS: no adapter for {scheme}://. It is a folder, redis://host:6379/0, memory://, or a scheme "
-            f"that an installed package registers in the entry points {plugins.KEYS}"
-        )
-    return Sealing(partial(factory, url), settings.seal)
+    if database is None or url != settings.views:
+        if settings.keys and (factory := plugins.load(plugins.KEYS, _scheme_of(url))) is not None:
+            return Sealing(partial(factory, url, adapter_settings(settings)), settings.seal)
+        database = _database_at(url, settings, plugins.KEYS if settings.keys else plugins.STORES)
+    return Sealing(database.sealing_keys, settings.seal, database.has_sealing_keys)
 
 
 def _no_place_of_keys() -> "SealingKeys":
@@ -326,86 +350,10 @@ def _no_place_of_keys() -> "SealingKeys":
     )
 
 
-def _sqlite_keys(file: Path, settings: Settings) -> "SealingKeys":
-    from recallog_streams.keys.sqlite import SqliteKeys
-
-    return SqliteKeys(file, settings.lock_wait_seconds)
-
-
-def _redis_breaker(settings: Settings) -> "Breaker | None":
-    """The circuit breaker of all clients of the Redis of the views; None if the views are not in a Redis."""
-    if settings.views is None or scheme_of(settings.views) not in _REDIS:
-        return None
-    with extras.needed("cluster"):
-        from recallog_projections.stores.redis_server import breaker_of
-
-    return breaker_of(settings.views, settings.deadline_seconds)
-
-
-def _stores(settings: Settings, redis: "Breaker | None") -> Namespaced:
-    url = settings.views
-    scheme = "" if url is None or "://" not in url else scheme_of(url)
-    if url is None or not scheme:
-        folder = settings.home if url is None else Path(url)
-        return lambda namespace: _sqlite_store(folder, namespace, settings)
-    if scheme in _REDIS:
-        with extras.needed("cluster"):
-            from recallog_projections.stores.redis import RedisStore
-
-        return lambda namespace: RedisStore(url, namespace=_shared_namespace(namespace), breaker=redis)
-    if scheme == "memory":
-        from recallog_projections.stores.memory import MemoryStore
-
-        return lambda namespace: MemoryStore()
-    factory = plugins.load(plugins.STORES, scheme)
-    if factory is None:
-        raise SettingsError(
-            f"RECALLOG_VIEWS: no adapter for {scheme}://. It is a folder, redis://host:6379/0, memory://, or a scheme "
-            f"that an installed package registers in the entry points {plugins.STORES}"
-        )
-    return lambda namespace: factory(url, _shared_namespace(namespace))
-
-
-def _shared_namespace(namespace: str) -> str:
-    return f"{NAMESPACE}:{namespace}" if namespace else NAMESPACE
-
-
-def _sqlite_store(folder: Path, namespace: str, settings: Settings) -> Store:
-    from recallog_projections.stores.sqlite import SqliteStore
-
-    file = layout.INDEX_ROWS if namespace == INDEX else layout.views_file(namespace)
-    return SqliteStore(folder / file, _question_wait_seconds(settings))
-
-
-def _question_wait_seconds(settings: Settings) -> float:
-    """How long a query waits for a lock of a folder: it can be answered without it."""
-    return min(settings.deadline_seconds, settings.lock_wait_seconds)
-
-
-def _locks(settings: Settings, redis: "Breaker | None") -> Callable[[str], Lock]:
-    """Locks among the processes of one memory: in Redis, else in the folder; none for a memory in this process."""
-    views = settings.views
-    if views is not None and scheme_of(views) in _REDIS:
-        from recallog_streams.locks.redis import RedisLock
-
-        return lambda name: RedisLock(views, _shared_namespace(name), settings.lock_wait_seconds, redis)
-    if settings.ledger is not None and scheme_of(settings.ledger) == "memory":
-        return lambda name: nullcontext
-    from recallog_streams.locks.folder import FolderLock
-
-    def lock(name: str) -> Lock:
-        if name == REACTORS:
-            return FolderLock(settings.home / layout.REACTORS_LOCK, settings.lock_wait_seconds)
-        return FolderLock(settings.home / layout.views_lock(name), _question_wait_seconds(settings))
-
-    return lock
-
-
 def _index(
     settings: Settings,
     ledger: Ledger,
-    stores: Namespaced,
-    redis: "Breaker | None",
+    database: Database,
     given: "Embedder | None",
     models: "Sequence[Model] | None",
 ) -> SemanticIndex | None:
@@ -433,12 +381,12 @@ def _index(
 
         return Indexer(
             ledger,
-            stores(INDEX),
+            database.store(f"{NAMESPACE}:{INDEX}"),
             engine(),
             load,
             name,
             settings.index_token_vectors,
-            _index_lock(settings, redis),
+            _index_lock(database),
             deadline_seconds=settings.deadline_seconds,
             documents=model.documents(models),
         )
@@ -454,25 +402,17 @@ def _index(
 
 def _engine(settings: Settings, url: str) -> "Callable[[], Engine]":
     """Opens the engine of the index at a URL, or in the folder. Raises `SettingsError`."""
-    scheme = scheme_of(url)
-    factory = plugins.load(plugins.ENGINES, scheme) if scheme not in ("", "http", "https") else None
-    if url != "embedded" and scheme not in ("http", "https") and factory is None:
-        raise SettingsError(
-            f"RECALLOG_INDEX: embedded, off, the URL of a Qdrant server, or a scheme that an installed package "
-            f"registers in the entry points {plugins.ENGINES}, not {url!r}"
-        )
+    if url != "embedded":
+        if "://" not in url:
+            raise SettingsError(f"RECALLOG_INDEX: {_SETTINGS[plugins.ENGINES][1]}, not {url!r}")
+        if scheme_of(url) in _OWN[plugins.ENGINES]:  # its client takes long to import, and may not be needed
+            return lambda: cast("Engine", _factory(plugins.ENGINES, url)(url, adapter_settings(settings)))
+        return partial(_factory(plugins.ENGINES, url), url, adapter_settings(settings))
 
     def opened() -> "Engine":
-        if factory is not None:
-            return cast("Engine", factory(url))
-        if url == "embedded":
-            from recallog_projections.index.engines.edge import EdgeEngine
+        from recallog_projections.index.engines.edge import EdgeEngine
 
-            return EdgeEngine(settings.home / layout.INDEX_ENGINE)
-        with extras.needed("cluster"):
-            from recallog_projections.index.engines.server import ServerEngine
-
-        return ServerEngine(url, deadline_seconds=settings.deadline_seconds)
+        return EdgeEngine(settings.home / layout.INDEX_ENGINE)
 
     return opened
 
@@ -483,11 +423,8 @@ def _embedder(settings: Settings, name: str) -> "Embedder":
     return embedder(name, api_key=_secret(settings.embedder_api_key), deadline_seconds=settings.deadline_seconds)
 
 
-def _index_lock(settings: Settings, redis: "Breaker | None") -> Callable[[int], AbstractAsyncContextManager[Any]]:
+def _index_lock(database: Database) -> Callable[[int], AbstractAsyncContextManager[Any]]:
     """The lock that one indexer of a partition holds at a time. It does not wait: it raises `LockTimeout` at once."""
-    views = settings.views
-    if views is None or scheme_of(views) not in _REDIS:
+    if not database.shared:
         return lambda partition: nullcontext()
-    from recallog_streams.locks.redis import RedisLock
-
-    return lambda partition: RedisLock(views, _shared_namespace(f"{INDEX}:{partition}"), 0, redis)()
+    return lambda partition: database.lock(f"{INDEX}:{partition}", 0)()

@@ -2,7 +2,7 @@
 
 from recallog.access import FacadePart as FacadePart, MemoryAccess as MemoryAccess
 from recallog.commands.command import Judge as Judge, Verdict as Verdict
-from recallog.components import Components as Components, Lock as Lock
+from recallog.components import Components as Components
 from recallog.composition import assemble as assemble
 from recallog.models.beliefs.reflector import Evidence as Evidence, ReflectionAnswer as ReflectionAnswer, ReflectionRequest as ReflectionRequest, Reflector as Reflector
 from recallog.models.conversations.summarizer import Summarizer as Summarizer
@@ -26,6 +26,7 @@ from recallog_projections.index.embedders.embedder import Embedder as Embedder, 
 from recallog_projections.index.engines.engine import Engine as Engine, Filter as Filter, Hit as Hit, Point as Point, Search as Search, Sparse as Sparse, StoredPoint as StoredPoint
 from recallog_projections.index.kept_text import KeptText as KeptText, KeptTexts as KeptTexts
 from recallog_projections.index.text_documents import TextDocuments as TextDocuments
+from recallog_projections.plugins import AdapterSettings as AdapterSettings
 from recallog_projections.projection import Projection as Projection
 from recallog_projections.refusals import Refusal as Refusal, log_of_refusals as log_of_refusals
 from recallog_projections.rows import Changes as Changes, Rows as Rows
@@ -36,8 +37,12 @@ from recallog_projections.tables import Log as Log, LogName as LogName, RowKey a
 from recallog_projections.views.due import Due as Due
 from recallog_schemas.event import Record as Record
 from recallog_schemas.kinds import Kind as Kind, Payload as Payload, bookkeeping as bookkeeping, entry as entry, episode as episode
-from recallog_streams.keys.sealing_keys import SealingKey as SealingKey, SealingKeys as SealingKeys
-from recallog_streams.ledgers.ledger import Ledger as Ledger, Manifest as Manifest, check_repeat as check_repeat
+from recallog_schemas.sealing import DESTROYED as DESTROYED, Unit as Unit
+from recallog_streams.databases.database import Database as Database, Documents as Documents, Lock as Lock
+from recallog_streams.keys.sealing_keys import KeysState as KeysState, MARKS as MARKS, SealingKey as SealingKey, SealingKeys as SealingKeys, mark_of as mark_of, name_of as name_of
+from recallog_streams.ledgers.ledger import Ledger as Ledger, Manifest as Manifest, RecordSource as RecordSource, Times as Times, check_repeat as check_repeat, parts_of as parts_of
 from recallog_streams.ledgers.memory import MemoryLedger as MemoryLedger
 from recallog_streams.ledgers.sqlite import SqliteLedger as SqliteLedger
-from recallog_streams.sealing import may_be_sealed as may_be_sealed
+from recallog_streams.ledgers.trigger_queue import Doorbell as Doorbell, QueueFailed as QueueFailed, TriggerQueue as TriggerQueue
+from recallog_streams.locks.folder import FolderLock as FolderLock
+from recallog_streams.sealing import Opener as Opener, may_be_sealed as may_be_sealed

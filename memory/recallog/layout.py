@@ -27,13 +27,19 @@ INDEX_LOG = INDEX / "service.log"
 
 def views_file(projection: str = "") -> str:
     """The file of the views of a user's projection; "" stands for the built-in views."""
-    return f"{_views(projection)}.db"
+    return f"{views_name(projection)}.db"
 
 
 def views_lock(projection: str = "") -> str:
     """The lock file of the processes that fold these views."""
-    return f"{_views(projection)}.lock"
+    return lock_file(views_name(projection))
 
 
-def _views(projection: str) -> str:
+def lock_file(name: str) -> str:
+    """The file of a lock of the processes that use the folder."""
+    return f"{name}.lock"
+
+
+def views_name(projection: str) -> str:
+    """The name of these views, and of their lock."""
     return f"views-{projection}" if projection else "views"

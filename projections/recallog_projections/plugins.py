@@ -4,29 +4,31 @@ A distribution registers a factory under one of the groups below, with the URL s
 
 ```toml
 [project.entry-points."recallog.stores"]
-postgres = "my_package:open_store"
+postgres = "my_package:open_database"
 ```
 
 Adapters and commands are looked for only if their name is not built in, and formats when files are read.
 """
 
+import importlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recallog_schemas import limits
 from recallog_schemas.errors import SettingsError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 LEDGERS = "recallog.ledgers"
-"""`factory(url) -> Ledger`"""
+"""`factory(url, settings) -> Ledger`"""
 KEYS = "recallog.keys"
-"""`factory(url) -> SealingKeys`: where the keys of sealed records are."""
+"""`factory(url, settings) -> SealingKeys`: keys of sealed records that are not in a database."""
 STORES = "recallog.stores"
-"""`factory(url, namespace) -> Store`: each namespace holds the views of one group of projections."""
+"""`factory(url, settings) -> Database`: the stores of views, locks and keys."""
 ENGINES = "recallog.engines"
-"""`factory(url) -> Engine`"""
+"""`factory(url, settings) -> Engine`"""
 MODELS = "recallog.models"
 """`Model`: a memory model of a program's own."""
 EMBEDDERS = "recallog.embedders"
@@ -37,6 +39,24 @@ COMMANDS = "recallog.commands"
 """`register(app)`: adds the command of that name to a Typer application."""
 WRAPPERS = "recallog.wrappers"
 """`wrap(client, **options)`: a client of an API of models that remembers, under the name `clients`."""
+TESTING = "recallog.testing"
+"""A module: the suites of `recallog.testing.contracts`, under the name `contracts`."""
+
+
+class AdapterSettings(NamedTuple):
+    """What the settings of a memory say to each adapter."""
+
+    deadline_seconds: float = limits.DEADLINE_SECONDS
+    """How long a question waits for a server that does not answer."""
+    lock_wait_seconds: float = limits.LOCK_WAIT_SECONDS
+    """How long a write waits for another process."""
+    telemetry: bool = False
+    """Whether OpenTelemetry spans are made."""
+
+    @property
+    def question_wait_seconds(self) -> float:
+        """How long a question waits for a lock: it can be answered without."""
+        return min(self.deadline_seconds, self.lock_wait_seconds)
 
 
 _ENTRY_POINTS = ("*.dist-info/entry_points.txt", "*.egg-info/entry_points.txt")
@@ -64,6 +84,12 @@ def load(group: str, name: str) -> Any | None:
         named = ", ".join(sorted(entry.value for entry in found))
         raise SettingsError(f"{name}: is registered {len(found)} times in {group} ({named}); uninstall all but one")
     return _loaded(found[0])
+
+
+def imported(target: str) -> Any:
+    """The object that `module:name` names, as in an entry point. Raises `ModuleNotFoundError`."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def load_all(group: str) -> list[Any]:

@@ -1,7 +1,8 @@
 """The roles of a worker process: what it maintains or answers, each a service that is supervised by Faust.
 
-A role waits while Kafka or Redis is unreachable. If another ledger has replaced the one that was opened, it reports
-that, and continues with the new one once the old views are deleted. Any other error of views crashes the worker.
+A role waits while the ledger or the views are unreachable. If another ledger has replaced the one that was opened, it
+reports that, and continues with the new one once the old views are deleted. Any other error of views crashes the
+worker.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import mode
 
 from recallog import Memory, Settings
 from recallog.components import Components
-from recallog.composition import address_of, compose
+from recallog.composition import compose, database_of
 from recallog.index.live_index import LiveIndex
 from recallog.index.semantic_index import IndexInProcess
 from recallog.reactors.reactor import Reactor
@@ -35,15 +36,13 @@ from recallog_schemas.errors import (
     ViewsTooNew,
 )
 from recallog_service.metrics import Metrics
-from recallog_service.reacting import agents
-from recallog_service.reacting.agents import AgentsFailed
 from recallog_service.reacting.handler import Handler
 from recallog_service.reacting.publisher import TriggerPublisher
 from recallog_streams.collector import collect_rarely
 from recallog_streams.concurrency import ended
-from recallog_streams.ledgers.kafka.doorbells import TriggerTopic, name_of
-from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
-from recallog_streams.ledgers.ledger import Ledger
+from recallog_streams.ledgers.ledger import Ledger, RecordSource
+from recallog_streams.ledgers.polling import PollingSource
+from recallog_streams.ledgers.trigger_queue import QueueFailed, TriggerQueue
 from recallog_streams.live import LedgerReplaced, LiveProjector, ProjectedViews
 from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
@@ -53,6 +52,8 @@ DRAIN_SECONDS = 30.0
 
 TICK_SECONDS = 10.0
 """How often silent spaces are looked for in which work has fallen due."""
+CHECK_SECONDS = 0.2
+"""How often the consumer of a queue of triggers is looked at."""
 
 _log = logging.getLogger("recallog.worker")
 
@@ -62,7 +63,7 @@ class Own(NamedTuple):
 
     projections: Sequence[Projection] = ()
     reactors: Callable[[], Sequence[Reactor]] = tuple
-    """Makes the reactors: they are closed and made again where the connection to Kafka is."""
+    """Makes the reactors: they are closed and made again where the memory is opened again."""
 
 
 class Role(mode.Service):
@@ -161,6 +162,12 @@ class Maintaining(Role):
             finally:
                 await components.close()
 
+    def source(self, components: Components, name: str, code: str) -> RecordSource:
+        """The newest records for this process, as one of the workers that maintain views of the same code."""
+        group = group_of(self.settings, name, code)
+        lock = database_of(self.settings).lock(group, 0)
+        return components.ledger.record_source(group) or PollingSource(components.ledger, lock)
+
     async def _maintain(self, components: Components) -> None:
         """Maintain everything until the worker stops. If one projector fails, all stop."""
         self.lives = self.projectors(components)
@@ -205,24 +212,24 @@ class Projecting(Maintaining):
         return found
 
     def projectors(self, components: Components) -> Sequence[tuple[str, LiveProjector]]:
-        address = address_of(self.settings.ledger or "")
-
         def live_of(views: ProjectionGroup) -> LiveProjector:
-            group = group_of(self.settings, views.name, views.builder.fold.code)
-            source = ConsumerGroupSource(address, group, traced=self.settings.telemetry)
+            source = self.source(components, views.name, views.builder.fold.code)
             return LiveProjector(ProjectedViews(views.builder), source)
 
         return [(views.name, live_of(views)) for views in components.groups()]
 
     @asynccontextmanager
     async def beside(self, components: Components) -> AsyncIterator[Sequence["asyncio.Task[None]"]]:
-        topic = TriggerTopic(address_of(self.settings.ledger or ""), components.ledger.partitions)
+        queue = components.ledger.trigger_queue()
+        if queue is None:
+            yield ()
+            return
         lives = dict(self.lives)
         self._publishers = [
             TriggerPublisher(
                 QueryRouter(components.ledger, views, None),
                 lives[views.name],
-                topic,
+                queue,
                 self.metrics.published,
                 recurring=views is components.views,
             )
@@ -236,7 +243,7 @@ class Projecting(Maintaining):
             yield publishing
         finally:
             await ended(*publishing)
-            await topic.close()
+            await queue.close()
 
 
 class Indexing(Maintaining):
@@ -251,14 +258,13 @@ class Indexing(Maintaining):
         if not isinstance(components.index, IndexInProcess):
             raise SettingsError("a worker maintains the index on a Qdrant server: set RECALLOG_INDEX=http://host:6333")
         index = LiveIndex(components.index.indexer)
-        group = group_of(self.settings, INDEX, index.code)
-        source = ConsumerGroupSource(address_of(self.settings.ledger or ""), group)
+        source = self.source(components, INDEX, index.code)
         # One at a time: a model uses all cores for one batch.
         return [(INDEX, LiveProjector(index, source, building_at_once=1))]
 
 
 class Reacting(Role):
-    """Answers triggers with reactors, as Faust agents, and lets time pass in silent spaces."""
+    """Answers triggers with reactors, and lets time pass in silent spaces."""
 
     def __init__(self, settings: Settings, own: Own, metrics: Metrics) -> None:
         super().__init__(settings, own, metrics)
@@ -272,7 +278,7 @@ class Reacting(Role):
     @property
     def label(self) -> str:
         """The name of the service in logs."""
-        return "agents of the reactors"
+        return "reactors"
 
     @property
     def problems(self) -> list[str]:
@@ -290,11 +296,11 @@ class Reacting(Role):
             failures, self.why = 0, ""
 
         while not self.stopping:
-            # Not entered by `async with`: the agents answer, and nothing else in the background.
+            # Not entered by `async with`: this role answers, and nothing else in the background.
             memory = Memory.open(self.settings, projections=self.own.projections, reactors=self.own.reactors())
             try:
                 await self._answer(memory, started)
-            except (RecallogError, AgentsFailed) as error:
+            except (RecallogError, QueueFailed) as error:
                 failures += 1
                 self.why = str(error)
                 _log.warning("%s", self.why)
@@ -302,30 +308,51 @@ class Reacting(Role):
             finally:
                 await memory.close()
 
-    async def _answer(self, memory: Memory, started: "agents.Started") -> None:
-        """Answer triggers until the worker stops, or until the clients of the agents fail."""
+    async def _answer(self, memory: Memory, started: Callable[[], None]) -> None:
+        """Answer triggers until the worker stops, or until the consumer of their queue fails."""
         components = compose(self.settings, self.own.projections)
-        try:
-            await self._answer_from(components, memory, started)
-        finally:
-            await components.close()
-
-    async def _answer_from(self, components: Components, memory: Memory, started: "agents.Started") -> None:
-        address = address_of(self.settings.ledger or "")
-        topic = TriggerTopic(address, components.ledger.partitions)
-        try:
-            await topic.create()
-        finally:
-            await topic.close()
-        group = group_of(self.settings, "reactors", components.views.builder.fold.code)
         self._handler = handler = Handler(memory, self.stopping, self.metrics.reacted, self.settings.reactor_at_once)
-        app = agents.app_of(address, group, name_of(address), handler)
         ticking = asyncio.create_task(self._tick(memory, components.ledger, handler), name="recallog-ticks")
         try:
-            await agents.run(app, handler, self.stopping, started)
+            if (queue := components.ledger.trigger_queue()) is None:
+                await self._look_for_triggers(memory, handler, started)
+            else:
+                group = group_of(self.settings, "reactors", components.views.builder.fold.code)
+                await self._consume(queue, group, handler, started)
         finally:
             await handler.close()
             await ended(ticking)
+            await components.close()
+
+    async def _consume(self, queue: TriggerQueue, group: str, handler: Handler, started: Callable[[], None]) -> None:
+        consuming = None
+        try:
+            await queue.create()
+            consuming = asyncio.create_task(queue.consume(group, handler.handle, started), name="recallog-triggers")
+            while not (self.stopping or consuming.done() or handler.replaced or handler.failure):
+                await self.stopping.pause(CHECK_SECONDS)
+            if problem := handler.replaced or handler.failure:
+                raise QueueFailed(problem)
+            if consuming.done():
+                consuming.result()
+        finally:
+            if consuming is not None:
+                await ended(consuming)
+            await queue.close()
+
+    async def _look_for_triggers(self, memory: Memory, handler: Handler, started: Callable[[], None]) -> None:
+        """Answer what falls due whenever this process holds the lock of reactors."""
+
+        def failed(error: RecallogError) -> float:
+            if isinstance(error, LedgerMismatch):
+                raise error  # the memory is opened again
+            if isinstance(error, LockTimeout):
+                return CHECK_SECONDS  # another process answers
+            handler.report("reactors", str(error))
+            return TICK_SECONDS
+
+        started()
+        await self.stopping.unless(memory.keep_reacting(None, failed))
 
     async def _tick(self, memory: Memory, ledger: Ledger, handler: Handler) -> None:
         while True:

@@ -1,8 +1,8 @@
 """The worker process of a cluster: a Faust app that maintains views and the index, and answers triggers.
 
 Faust provides supervision, orderly shutdown, and a web server for `/health` and `/metrics`. What the process does are
-its roles. Views and the index have their own Kafka consumers, because a Faust agent cannot store its offset together
-with what it has written; reactors are Faust agents. Start it with `recallog worker`, or with Faust's own command:
+its roles; the ledger gives them its newest records and its queue of triggers. Start it with `recallog worker`, or with
+Faust's own command:
 
     faust -A recallog_service.worker worker
 """
@@ -17,7 +17,6 @@ from faust.app.base import BootStrategy
 from faust.web import Request, Response, View
 
 from recallog import Settings, loading
-from recallog.composition import address_of
 from recallog.reactors.reactor import Reactor
 from recallog_projections.projection import Projection
 from recallog_schemas.errors import SettingsError
@@ -26,6 +25,8 @@ from recallog_service.roles import Indexing, Own, Projecting, Reacting, Role
 
 ROLES: Mapping[str, type[Role]] = {"views": Projecting, "index": Indexing, "reactors": Reacting}
 """By name: what a worker can do."""
+_CLIENT = "aiokafka"
+"""The logger of the client that Faust's agents use."""
 
 
 class _WithoutAgents(BootStrategy):
@@ -64,7 +65,6 @@ def build(
     projections = projections or loading.projections(settings.projections)
     app = App(
         "recallog-worker",
-        broker=[f"kafka://{server}" for server in address_of(settings.ledger).servers],
         store="memory://",
         web_host=settings.worker_host,
         web_bind=settings.worker_host,
@@ -74,7 +74,7 @@ def build(
         worker_redirect_stdouts=False,
     )
     # Its lines about groups are of no use to an operator; `client_log` limits its warnings.
-    logging.getLogger("aiokafka").setLevel(logging.WARNING)
+    logging.getLogger(_CLIENT).setLevel(logging.WARNING)
     metrics = Metrics()
     roles = {name: ROLES[name](settings, Own(projections, reactors), metrics) for name in names}
     for role in roles.values():
@@ -96,6 +96,13 @@ def build(
             return self.bytes(metrics.expose(list(roles.values())), content_type="text/plain")
 
     return app
+
+
+def run(app: faust.App, log_level: str) -> None:
+    """Run the app of a worker until SIGTERM."""
+    if log_level.lower() == "debug":
+        logging.getLogger(_CLIENT).setLevel(logging.DEBUG)
+    faust.Worker(app, loglevel=log_level).execute_from_commandline()
 
 
 def _roles(settings: Settings, only: Sequence[str]) -> list[str]:

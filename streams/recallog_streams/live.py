@@ -23,8 +23,7 @@ from recallog_schemas.errors import (
 )
 from recallog_streams import dead_letters, generations
 from recallog_streams.concurrency import ended
-from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, StorageFault
-from recallog_streams.ledgers.record_source import RecordSource
+from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, RecordSource, StorageFault
 from recallog_streams.partition_task import PartitionTask, State, backoff
 from recallog_streams.projector import Projector
 from recallog_streams.stop_signal import StopSignal

@@ -7,7 +7,11 @@ from abc import abstractmethod
 
 import pytest
 
-from contract.store_contract import (
+from recallog_projections.rows import Changes
+from recallog_projections.stores.store import Outcome, Pointer, Store
+from recallog_projections.tables import LogName, RowKey
+from recallog_schemas.errors import Rebuilding
+from recallog_testing.contracts.store import (
     LOG,
     ROW,
     A,
@@ -22,10 +26,6 @@ from contract.store_contract import (
     scanned,
     tail,
 )
-from recallog_projections.rows import Changes
-from recallog_projections.stores.store import Outcome, Pointer, Store
-from recallog_projections.tables import LogName, RowKey
-from recallog_schemas.errors import Rebuilding
 from support.events import run
 
 OTHER_ROW = RowKey("t", "village", "miller", "k")

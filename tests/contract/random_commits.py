@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from contract.store_contract import A, at
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Chunk, Store
 from recallog_projections.tables import LogName, RowKey
+from recallog_testing.contracts.store import A, at
 
 NAMES = ("", "a", "b", "B", "ä", "a.b", "a/b", "10", "9")
 """Of spaces, owners and keys."""

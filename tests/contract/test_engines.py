@@ -19,13 +19,13 @@ from uuid import UUID, uuid4
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from contract.engine_contract import DIMENSION, EngineContract, everything, ids, pages, point, unit
 from recallog_projections.index.engines import edge
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import Search, Sparse
 from recallog_projections.index.engines.folder import collections_in
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas.errors import IndexLost, IndexUnavailable, InvariantViolation, SettingsError
+from recallog_testing.contracts.engine import DIMENSION, EngineContract, everything, ids, pages, point, unit
 from support.cli import environment_of
 from support.events import one_loop, run
 
@@ -204,7 +204,7 @@ _WRITE = """
 import asyncio, sys
 from pathlib import Path
 from uuid import UUID
-from contract.engine_contract import point
+from recallog_testing.contracts.engine import point
 from recallog_projections.index.engines import edge
 
 async def main(folder, first):
@@ -221,7 +221,7 @@ asyncio.run(main(*sys.argv[1:]))
 _CHURN = """
 import asyncio, sys
 from pathlib import Path
-from contract.engine_contract import DIMENSION
+from recallog_testing.contracts.engine import DIMENSION
 from recallog_projections.index.engines.edge import EdgeEngine
 
 async def main(folder):

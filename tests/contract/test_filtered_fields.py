@@ -9,10 +9,10 @@ from qdrant_client import AsyncQdrantClient
 from qdrant_client import models as qdrant
 from qdrant_client.http.exceptions import UnexpectedResponse
 
-from contract.engine_contract import DIMENSION, point, unit
 from recallog_projections.index.engines.engine import FLOAT_FIELDS, INTEGER_FIELDS, KEYWORD_FIELDS, Filter, Search
 from recallog_projections.index.engines.server import ServerEngine
 from recallog_schemas.errors import IndexUnavailable
+from recallog_testing.contracts.engine import DIMENSION, point, unit
 from support.events import run
 
 pytestmark = pytest.mark.filterwarnings("ignore:Local mode performs exact")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from contract.ledger_contract import RepeatedIdsContract, UniqueIdsContract
 from recallog_schemas import Position, codec
 from recallog_streams.ledgers.memory import MemoryLedger
+from recallog_testing.contracts.ledger import RepeatedIdsContract, UniqueIdsContract
 from support.events import event, run
 
 

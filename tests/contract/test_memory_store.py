@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from contract.store_contract import StoreContract
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Generation, Store
+from recallog_testing.contracts.store import StoreContract
 
 
 class TestMemoryStore(StoreContract):

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.random_commits import changes, pages
-from contract.store_contract import A, at
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.overlay import OverlayStore
 from recallog_projections.stores.store import Outcome, Store, StoredRow
+from recallog_testing.contracts.store import A, at
 from support.events import run
 
 

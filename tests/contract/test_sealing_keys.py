@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from contract.sealing_keys_contract import ANN, BEN, SealingKeysContract, key_of
 from recallog_schemas.errors import StorageUnavailable
 from recallog_schemas.sealing import DESTROYED
 from recallog_streams.keys.memory import MemoryKeys
 from recallog_streams.keys.sealing_keys import SealingKey, SealingKeys
 from recallog_streams.keys.sqlite import SqliteKeys
+from recallog_testing.contracts.sealing_keys import ANN, BEN, SealingKeysContract, key_of
 from support.events import run
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from contract.ledger_contract import UniqueIdsContract, end, events_in
 from recallog_schemas import Event
 from recallog_schemas.errors import IdConflict
 from recallog_streams.ledgers.sqlite import SqliteLedger
+from recallog_testing.contracts.ledger import UniqueIdsContract, end, events_in
 from support.events import event, numbered, run
 
 PRODUCER = """

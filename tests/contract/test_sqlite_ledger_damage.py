@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.ledger_contract import end
 from recallog_projections.sqlite.errors import Damaged
 from recallog_schemas import Event, Position, codec
 from recallog_schemas.errors import RecallogError, StorageCorrupt, StorageUnavailable
@@ -21,6 +20,7 @@ from recallog_streams.ledgers import sqlite_records
 from recallog_streams.ledgers.ledger import Ledger, record_at
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.ledgers.sqlite_records import event_checksum
+from recallog_testing.contracts.ledger import end
 from support.disk import Disk, Fault
 from support.events import event, numbered, run
 

@@ -11,13 +11,27 @@ from hypothesis import strategies as st
 
 from contract.damage_contract import DamageContract, reported
 from contract.random_commits import NAMES, answers, changes
-from contract.store_contract import LOG, ROW, A, B, activate, at, build, commit, data_of, entries, row, scanned, tail
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Pointer, Store, ordinal_key
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import Rebuilding, StorageCorrupt, StorageError
+from recallog_testing.contracts.store import (
+    LOG,
+    ROW,
+    A,
+    B,
+    activate,
+    at,
+    build,
+    commit,
+    data_of,
+    entries,
+    row,
+    scanned,
+    tail,
+)
 from support.events import run
 
 GENERATION = "(SELECT number FROM generations WHERE id = '%s')"

@@ -13,7 +13,6 @@ from threading import Barrier
 
 import pytest
 
-from contract.ledger_contract import end, events_in
 from recallog_projections.sqlite import locked
 from recallog_projections.sqlite.errors import FileErrors
 from recallog_projections.sqlite.file import SqliteFile
@@ -32,6 +31,7 @@ from recallog_schemas.errors import (
 )
 from recallog_streams.ledgers.sqlite import SqliteLedger
 from recallog_streams.locks.folder import FolderLock
+from recallog_testing.contracts.ledger import end, events_in
 from support.events import event, numbered, run
 from support.read_only import fill, read_only, small_disk
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from contract.ledger_contract import events_in
 from recallog_schemas.errors import LockTimeout, StorageReplaced
 from recallog_streams.ledgers.sqlite import SqliteLedger
+from recallog_testing.contracts.ledger import events_in
 from support.cli import environment_of
 from support.events import run
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from contract.ledger_contract import end, events_in
 from recallog_schemas import Event
 from recallog_schemas.errors import IdConflict, StorageCorrupt
 from recallog_streams.ledgers.sqlite import LEDGER, SqliteLedger
+from recallog_testing.contracts.ledger import end, events_in
 from support import old_ledger
 from support.events import event, numbered, run
 

@@ -11,7 +11,7 @@ from qdrant_client import AsyncQdrantClient
 
 from live.support import Cluster
 from recallog import Event, Memory
-from recallog.composition import address_of, compose
+from recallog.composition import compose
 from recallog.index.indexer import INDEX, Indexer
 from recallog.index.live_index import LiveIndex
 from recallog.index.semantic_index import IndexInProcess
@@ -19,6 +19,7 @@ from recallog_projections.index.engines.server import ServerEngine
 from recallog_projections.stores.redis import RedisStore
 from recallog_schemas import codec
 from recallog_schemas.errors import IndexLost
+from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.live import LiveProjector
 from support.events import event, one_loop, run
@@ -66,7 +67,7 @@ def memory_of(cluster: Cluster, toy: ToyEmbedder, client: AsyncQdrantClient) -> 
 @asynccontextmanager
 async def working(cluster: Cluster, memory: Memory) -> AsyncIterator[None]:
     """A worker in the role of the index, with the index of `memory`."""
-    address = address_of(str(cluster.settings.ledger))
+    address = KafkaAddress.parse(str(cluster.settings.ledger))
     source = ConsumerGroupSource(address, f"index-{cluster.topic}")
     live = LiveProjector(LiveIndex(memory._components.index.indexer), source, building_at_once=1)
     task = asyncio.create_task(live.run())

@@ -18,7 +18,6 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from deploy.local import LocalKafka
 
-from contract.ledger_contract import RepeatedIdsContract
 from live.conftest import NewKafka
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import InvariantViolation, LedgerMismatch, OutOfRange, StorageError, StorageUnavailable
@@ -27,6 +26,7 @@ from recallog_streams.ledgers.kafka import reading, writing
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger, partition_of
 from recallog_streams.ledgers.ledger import Batch
+from recallog_testing.contracts.ledger import RepeatedIdsContract
 from support.events import event, numbered, run
 
 ROOT = Path(__file__).parents[2]

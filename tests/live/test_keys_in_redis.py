@@ -6,12 +6,16 @@ from deploy.local import LocalRedis
 from contract.key_store_contract import KeyStoreContract, key
 from live.conftest import NewRedis
 from recallog import Settings
+from recallog_projections.plugins import AdapterSettings
 from recallog_schemas.errors import StorageCorrupt, StorageUnavailable
 from recallog_service.access import Access
 from recallog_service.access.keys import KeyStore
-from recallog_service.access.keys_in_redis import _HASH, KeysInRedis
+from recallog_service.access.keys_in_database import KeysInDatabase
 from recallog_service.access.stores import store_of
+from recallog_streams.databases.redis import RedisDatabase, RedisDocuments
 from support.events import run
+
+_HASH = "{recallog}:keys"
 
 
 class TestKeysInRedis(KeyStoreContract):
@@ -20,7 +24,10 @@ class TestKeysInRedis(KeyStoreContract):
         self.redis: LocalRedis = own_redis()
 
     def opened(self) -> KeyStore:
-        return KeysInRedis(self.redis.url)
+        return KeysInDatabase(self.documents())
+
+    def documents(self) -> RedisDocuments:
+        return RedisDatabase(self.redis.url, AdapterSettings()).documents("keys")
 
     def test_the_settings_of_a_cluster_lead_to_its_keys(self) -> None:
         settings = Settings.valid(ledger="kafka://127.0.0.1:9/none", views=self.redis.url)
@@ -40,25 +47,27 @@ class TestKeysInRedis(KeyStoreContract):
     def test_a_changed_key_is_refused_and_one_of_earlier_versions_is_not(self) -> None:
         async def work() -> None:
             store, stored, old = self.opened(), key(), key("old")
-            assert isinstance(store, KeysInRedis)
+            documents = self.documents()
+            server = documents._server
             await store.put(stored)
-            written = await store._server.command("HGET", _HASH, stored.id)
+            written = await server.command("HGET", _HASH, stored.id)
             for number in range(8 * len(written)):
                 damaged = bytearray(written)
                 damaged[number // 8] ^= 1 << number % 8
-                await store._server.command("HSET", _HASH, stored.id, bytes(damaged))
+                await server.command("HSET", _HASH, stored.id, bytes(damaged))
                 with pytest.raises(StorageCorrupt):
                     await store.get(stored.id)
-            await store._server.command("HSET", _HASH, "another", written)
+            await server.command("HSET", _HASH, "another", written)
             with pytest.raises(StorageCorrupt):
                 await store.get("another")
-            await store._server.command("DEL", _HASH)
-            await store._server.command("HSET", _HASH, old.id, old.model_dump_json())
+            await server.command("DEL", _HASH)
+            await server.command("HSET", _HASH, old.id, old.model_dump_json())
             assert await store.get(old.id) == old
             assert list(await store.all()) == [old]
             revoked = await store.revoke(old.id)
-            assert b"checksum" in await store._server.command("HGET", _HASH, old.id)
+            assert b"checksum" in await server.command("HGET", _HASH, old.id)
             assert await store.get(old.id) == revoked
+            await documents.close()
             await store.close()
 
         run(work())

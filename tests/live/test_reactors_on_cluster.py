@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,12 +19,12 @@ from recallog_schemas.models.beliefs.triggers import ANSWERS, REFLECTION
 from recallog_schemas.models.facts.triggers import EXTRACTION
 from recallog_schemas.models.long_term.triggers import MIGRATION, RETRACTION
 from recallog_schemas.models.workspace.triggers import DAILY
-from recallog_service.reacting import agents
-from recallog_service.reacting.handler import Handler
+from recallog_streams.concurrency import ended
+from recallog_streams.ledgers.kafka import agents
 from recallog_streams.ledgers.kafka.address import KafkaAddress
-from recallog_streams.ledgers.kafka.doorbells import Doorbell, TriggerTopic, name_of
+from recallog_streams.ledgers.kafka.doorbells import TriggerTopic
 from recallog_streams.ledgers.kafka.group import SESSION_SECONDS
-from recallog_streams.stop_signal import StopSignal
+from recallog_streams.ledgers.trigger_queue import Doorbell
 from support.chat_server import ChatServer
 from support.events import event, recorded
 
@@ -232,20 +232,13 @@ def test_agents_that_join_before_the_broker_knows_their_topic_get_its_partitions
     address = KafkaAddress.parse(f"kafka://{kafka}/{topic}?replication=1")
     handled = asyncio.Event()
 
-    class Handling:
-        replaced = failure = ""
-
-        def handle(self, data: bytes | None) -> None:
-            handled.set()
-
     async def one() -> int:
         return 1
 
     async def work() -> None:
-        stopping, triggers_topic = StopSignal(), TriggerTopic(address, one)
-        handler = cast("Handler", Handling())
-        app = agents.app_of(address, f"{topic}.agents", name_of(address), handler)
-        running = asyncio.create_task(agents.run(app, handler, stopping, lambda: None))
+        triggers_topic = TriggerTopic(address, one)
+        consuming = triggers_topic.consume(f"{topic}.agents", lambda message: handled.set(), lambda: None)
+        running = asyncio.create_task(consuming)
         try:
             async with asyncio.timeout(agents.START_SECONDS):
                 while "Ignoring missing topic" not in caplog.text:
@@ -255,8 +248,7 @@ def test_agents_that_join_before_the_broker_knows_their_topic_get_its_partitions
                     await triggers_topic.send([Doorbell("village", "baker", "reflection.due/x/1")])
                     await asyncio.sleep(0.5)
         finally:
-            stopping.set()
-            await running
+            await ended(running)
             await triggers_topic.close()
 
     asyncio.run(work())

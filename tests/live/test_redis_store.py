@@ -20,8 +20,6 @@ from hypothesis import strategies as st
 
 from contract.damage_contract import DamageContract
 from contract.random_commits import NAMES, answers, changes, pages
-from contract.store_contract import LOG, ROW, A, B, C, activate, at, build, commit, data_of, row, tail
-from contract.store_contract import entries as log_entries
 from live.conftest import NewRedis
 from recallog_projections.breaker import OPEN_SECONDS
 from recallog_projections.patience import patient
@@ -40,6 +38,8 @@ from recallog_schemas.errors import (
     StorageFull,
     StorageUnavailable,
 )
+from recallog_testing.contracts.store import LOG, ROW, A, B, C, activate, at, build, commit, data_of, row, tail
+from recallog_testing.contracts.store import entries as log_entries
 from support.events import one_loop, run
 
 BLOCKED_MS_MAX = 20

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.sealing_keys_contract import SealingKeysContract
 from recallog_streams.keys.redis import RedisKeys
+from recallog_testing.contracts.sealing_keys import SealingKeysContract
 
 
 class TestRedisKeys(SealingKeysContract):

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 
 from recallog_schemas.errors import StorageUnavailable
-from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.ledgers.ledger import Batch, RecordSource
 from recallog_streams.ledgers.memory import MemoryLedger
-from recallog_streams.ledgers.record_source import RecordSource
 
 
 def never() -> bool:

@@ -1,4 +1,4 @@
-"""The package with a memory model of docs/extending.md, built and installed into a venv of its own."""
+"""Packages that are built and installed into a venv of their own, such as the memory model of docs/extending.md."""
 
 import re
 import subprocess
@@ -16,12 +16,20 @@ MODULE = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)[0]
 
 def installed(folder: Path) -> Path:
     """The interpreter of a venv that has the package, everything that this one has, and the engine for tests."""
-    package, wheels, environment = folder / "package", folder / "wheels", folder / "venv"
+    package = folder / "package"
     package.mkdir()
     (package / "pyproject.toml").write_text(PROJECT)
     (package / "recallog_reminders.py").write_text(MODULE)
+    return with_packages(folder, package)
+
+
+def with_packages(folder: Path, *packages: Path) -> Path:
+    """The interpreter of a venv that has packages, built as wheels, everything that this one has, and the engine for
+    tests."""
+    wheels, environment = folder / "wheels", folder / "venv"
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheels)]
-    subprocess.run(command, cwd=package, check=True, capture_output=True)
+    for package in packages:
+        subprocess.run(command, cwd=package, check=True, capture_output=True)
     venv.create(environment, symlinks=True)
     python = environment / "bin" / "python"
     site = Path(sysconfig.get_path("purelib", vars={"base": str(environment), "platbase": str(environment)}))
@@ -31,9 +39,8 @@ def installed(folder: Path) -> Path:
     engine.mkdir()
     (engine / "METADATA").write_text(shared_engine.METADATA)
     (engine / "entry_points.txt").write_text(shared_engine.ENTRY_POINTS)
-    (wheel,) = wheels.glob("*.whl")
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, capture_output=True)
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
+    subprocess.run([*install, *map(str, wheels.glob("*.whl"))], check=True, capture_output=True)
     return python
 
 

@@ -69,22 +69,28 @@ PUBLIC = sorted(
 )
 
 EXTENDING = [
-    "AgentReading", "At", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk", "Components",
-    "DocumentMaker", "Due", "DueTrigger", "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest",
-    "FacadePart", "Fact", "FactExtractor", "Filter", "Generation", "Hit", "Inventory", "Judge", "KeptText",
-    "KeptTexts", "Kind", "KnownItem", "Ledger", "Lock", "Log", "LogName", "Manifest", "MemoryAccess",
-    "MemoryIndex", "MemoryLedger", "MemoryStore", "Outcome", "Passage", "Payload", "Point", "Pointer",
-    "Projection", "Reactor", "ReadResult", "ReadSession", "Record", "ReflectionAnswer", "ReflectionRequest",
-    "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan", "Scope", "SealingKey", "SealingKeys", "Search",
-    "SpaceReading", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint", "StoredRow", "Summarizer",
-    "Synthesizer", "Table", "Tail", "TextCandidates", "TextDocuments", "Utterance", "Vectors", "Verdict",
-    "assemble", "bookkeeping", "check_repeat", "entry", "episode", "is_beyond", "log_of_refusals",
-    "may_be_sealed", "operation", "ordinal_key", "outcome_of", "parameters",
+    "AdapterSettings", "AgentReading", "At", "CandidateSource", "Changes", "ChatModel", "Checkpoint", "Chunk",
+    "Components", "DESTROYED", "Database", "DocumentMaker", "Documents", "Doorbell", "Due", "DueTrigger",
+    "Embedder", "Embedding", "Engine", "Evidence", "ExtractionRequest", "FacadePart", "Fact", "FactExtractor",
+    "Filter", "FolderLock", "Generation", "Hit", "Inventory", "Judge", "KeptText", "KeptTexts", "KeysState",
+    "Kind", "KnownItem", "Ledger", "Lock", "Log", "LogName", "MARKS", "Manifest", "MemoryAccess", "MemoryIndex",
+    "MemoryLedger", "MemoryStore", "Opener", "Outcome", "Passage", "Payload", "Point", "Pointer", "Projection",
+    "QueueFailed", "Reactor", "ReadResult", "ReadSession", "Record", "RecordSource", "ReflectionAnswer",
+    "ReflectionRequest", "Reflector", "Refusal", "Reranker", "RowKey", "Rows", "Scan", "Scope", "SealingKey",
+    "SealingKeys", "Search", "SpaceReading", "Sparse", "SqliteLedger", "SqliteStore", "Store", "StoredPoint",
+    "StoredRow", "Summarizer", "Synthesizer", "Table", "Tail", "TextCandidates", "TextDocuments", "Times",
+    "TriggerQueue", "Unit", "Utterance", "Vectors", "Verdict", "assemble", "bookkeeping", "check_repeat", "entry",
+    "episode", "is_beyond", "log_of_refusals", "mark_of", "may_be_sealed", "name_of", "operation", "ordinal_key",
+    "outcome_of", "parameters", "parts_of",
 ]  # fmt: skip
 
 VIEWS = sorted(name for name in views.__all__ if isinstance(getattr(views, name), type))
 
 TESTING = ["ProjectionDriver", "ReactorDriver"]
+SUITES = [
+    "DatabaseContract", "EmbedderContract", "EngineContract", "LedgerContract", "ModelContract", "ReaderContract",
+    "RepeatedIdsContract", "SealingKeysContract", "StoreContract", "UniqueIdsContract",
+]  # fmt: skip
 
 # What a facade has beside its operations: plain methods, for callbacks, streams and a user's own rows.
 PLAIN: dict[type[Facade], set[str]] = {
@@ -120,6 +126,7 @@ MODULES = {
     "recallog.sync": sorted(["Remote", *REMOTE_PARTS, *(each.__name__ for each in PLAIN)]),
     "recallog.extending": EXTENDING,
     "recallog_testing": TESTING,
+    "recallog_testing.contracts": SUITES,
 }
 DOCUMENTED = ["recallog", "recallog.views", "recallog.extending"]
 

@@ -14,12 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contract.store_contract import StoreContract
 from recallog import Memory, Settings, wrap
 from recallog_projections import plugins
 from recallog_projections.index.embedders.embedder import Passage
 from recallog_projections.index.embedders.registry import embedder
-from recallog_projections.stores.store import Generation, Store
 from recallog_schemas.errors import SettingsError
 from support.cli import recallog
 from support.events import event, run
@@ -34,7 +32,7 @@ TOML = [tomllib.loads(block) for block in re.findall(r"^```toml\n(.*?)^```$", GU
     MODEL, REACTOR, REACTOR_TEST, CHAT_MODEL, REFLECTOR, EXTRACTOR, SYNTHESIZER, SUMMARIZER, RERANKER, INDEX, STORE,
     CONTRACT, EMBEDDER, GIVEN_EMBEDDER, COMPONENTS, DIARY,
 ) = PYTHON  # fmt: skip
-MODEL_PROJECT, STORE_PROJECT, EMBEDDER_PROJECT, DIARY_PROJECT = TOML
+MODEL_PROJECT, STORE_PROJECT, LEDGER_PROJECT, EMBEDDER_PROJECT, DIARY_PROJECT = TOML
 
 Install = Callable[..., Path]
 
@@ -114,26 +112,27 @@ def test_the_factory_s_own_error_reaches_the_caller(tmp_path: Path) -> None:
         Memory.open(settings_of(tmp_path, "ramdisk://"))
 
 
-class TestStoreOfTheGuide(StoreContract):
-    """The guide's store meets the contract, tested as the guide shows."""
+def test_the_database_of_the_guide_meets_the_contracts_as_the_guide_tests_it(install: Install, tmp_path: Path) -> None:
+    folder = install(STORE_PROJECT, "recallog_ramdisk", STORE)
+    (folder / "test_of_the_guide.py").write_text(CONTRACT)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--rootdir", str(folder), "test_of_the_guide.py"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
+    assert done.returncode == 0, done.stdout[-4_000:]
 
-    def _class_of_the_guide(self) -> type[StoreContract]:
-        guide: dict[str, object] = {}
-        exec(compile(CONTRACT, "docs/extending.md", "exec"), guide)
-        found = guide["TestRamDiskStore"]
-        assert isinstance(found, type)
-        assert issubclass(found, StoreContract)
-        return found
 
-    @pytest.fixture(autouse=True)
-    def _installed(self, ramdisk: None) -> None:
-        self._of_the_guide = self._class_of_the_guide()()
+def test_the_ledger_of_the_guide_is_the_package_that_is_tested() -> None:
+    package = ROOT / "tests" / "packages" / "recallog-plain-files" / "pyproject.toml"
+    assert tomllib.loads(package.read_text())["project"]["entry-points"] == LEDGER_PROJECT["project"]["entry-points"]
 
-    def make(self, folder: Path) -> Store:
-        return self._of_the_guide.make(folder)
 
-    def lose_checkpoint(self, store: Store, generation: Generation) -> None:
-        self._of_the_guide.lose_checkpoint(store, generation)
+def test_without_its_package_the_suites_say_what_to_install() -> None:
+    sys.modules.pop("recallog.testing.contracts", None)
+    with (
+        without_ours(),
+        pytest.raises(ModuleNotFoundError, match=r"pip install \./adapters/recallog-testing in a clone"),
+    ):
+        importlib.import_module("recallog.testing.contracts")
 
 
 # Lookup by scheme.

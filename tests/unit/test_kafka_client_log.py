@@ -23,7 +23,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def passed_on(caplog: pytest.LogCaptureFixture) -> list[str]:
     """The lines of our logger. pytest listens to that of the client too."""
-    ours = [record for record in caplog.records if record.name == "recallog.kafka"]
+    ours = [record for record in caplog.records if record.name == "recallog.clients.kafka"]
     assert all(record.levelno == logging.WARNING for record in ours)
     return [record.getMessage() for record in ours]
 

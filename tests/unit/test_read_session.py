@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from contract.store_contract import A, activate, at, commit
 from recallog.reading.read_session import ReadSession
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Chunk, ReadResult
 from recallog_projections.tables import RowKey, Table
+from recallog_testing.contracts.store import A, activate, at, commit
 from support.events import run
 
 

@@ -19,13 +19,14 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from recallog import IdConflict, Memory, Refused, Remote, Settings
 from recallog.components import Components
-from recallog.composition import address_of, compose
+from recallog.composition import compose
 from recallog.operations.facade import all_operations
 from recallog.operations.operation import GenAi, Scope
 from recallog.sync import Memory as SyncMemory
 from recallog_service.access import Access
 from recallog_service.http.app import Application
 from recallog_streams.ledgers.kafka import group, writing
+from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import FetchedPartition
 from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.ledgers.kafka.ledger import KafkaLedger
@@ -248,7 +249,7 @@ def cluster(*, telemetry: bool = True) -> tuple[Settings, Components]:
 
 async def fold(settings: Settings, components: Components) -> None:
     """Fold what a worker gets of the broker, as a worker does."""
-    source = ConsumerGroupSource(address_of(settings.ledger or ""), "workers", traced=settings.telemetry)
+    source = ConsumerGroupSource(KafkaAddress.parse(settings.ledger or ""), "workers", traced=settings.telemetry)
     await source.start()
     source.seek(0, 0)
     projector = components.views.builder

@@ -23,8 +23,8 @@ from recallog_service.reacting import publisher as publishers
 from recallog_service.reacting.publisher import AGAIN_SECONDS, TriggerPublisher
 from recallog_streams import generations
 from recallog_streams.concurrency import ended
-from recallog_streams.ledgers.kafka.doorbells import Doorbell
 from recallog_streams.ledgers.memory import MemoryLedger
+from recallog_streams.ledgers.trigger_queue import Doorbell
 from recallog_streams.live import LiveProjector, ProjectedViews
 from recallog_streams.partition_task import State
 from recallog_streams.projector import Projector

@@ -66,6 +66,7 @@ async def status(components: Components) -> Status:
     unreflected.sort(key=lambda agent: (agent.space, agent.agent))
     return Status(
         ledger=manifest.ledger,
+        folded_by_workers=components.ledger.folded_by_workers,
         records=sum(ends),
         spaces=totals.spaces,
         agents=totals.agents,

@@ -88,6 +88,8 @@ class Status(View):
 
     ledger: str
     """The id of the ledger."""
+    folded_by_workers: bool = False
+    """Whether workers maintain its views and answer its triggers; if not, each question folds what they lack."""
     records: int
     """The number of records in the ledger."""
     spaces: int

@@ -22,7 +22,8 @@ from recallog_schemas.visible import visible
 from recallog_service.cli import encodings, panels
 from recallog_streams.collector import collect_rarely
 
-_CLIENT = "recallog.kafka"
+_CLIENTS = "recallog.clients."
+"""The prefix of the loggers of clients of servers."""
 
 _USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 """An error of the command line. Typer has its class from click, or of its own in later versions."""
@@ -149,7 +150,7 @@ class Warnings(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not logging.getLogger().handlers and record.name != _CLIENT:
+        if not logging.getLogger().handlers and not record.name.startswith(_CLIENTS):
             from recallog_schemas.views import continued  # not before there is something to warn of
 
             sys.stderr.write(f"warning: {visible(continued(record.getMessage()))}\n")

@@ -272,7 +272,7 @@ def _status(status: "views.Status") -> None:
     for problem in dict.fromkeys(row.problem for row in status.partitions if row.problem):
         terminal.note(problem)
     if any(row.lag and row.views != _INDEX for row in status.partitions):
-        folded_by = "workers" if status.ledger.startswith("kafka:") else "the next query"
+        folded_by = "workers" if status.folded_by_workers else "the next query"
         terminal.note(f"the lag is processed by {folded_by}")
     of_index = [row for row in status.partitions if row.views == _INDEX]
     if any(row.lag for row in of_index):
@@ -306,7 +306,7 @@ def _waiting(oldest: "views.PendingTrigger | None") -> str:
 
 
 def _answered_by(status: "views.Status") -> str:
-    if status.ledger.startswith("kafka:"):
+    if status.folded_by_workers:
         return "workers in the role reactors answer them, and their /health says what keeps them from it"
     return "recallog react"
 

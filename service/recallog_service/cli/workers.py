@@ -1,8 +1,7 @@
 """`worker`: the process that maintains the views and the index of a cluster, and answers its triggers."""
 
-import logging
 from contextlib import ExitStack
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,22 +48,17 @@ def worker_command(
     arguments, an object, or a list of these; all workers need the same projections.
     """
     try:
-        import faust
-
-        from recallog_service.worker import build
+        from recallog_service import worker
     except ModuleNotFoundError as error:
         terminal.fail(extras.missing(error, "cluster"))
 
-    async def built() -> faust.App:
+    async def built() -> Any:
         roles = [name.strip() for name in only.split(",") if name.strip()]
         loading.reactors(reactors or ())  # what is wrong with them is said before the worker starts
         own = terminal.listed(projections)
         settings = terminal.settings(None, worker_port=port, worker_host=host, projections=own)
         exporting.enter_context(exported(settings, "recallog-worker"))
-        return build(settings, only=roles, reactors=lambda: loading.reactors(reactors or ()))
+        return worker.build(settings, only=roles, reactors=lambda: loading.reactors(reactors or ()))
 
     with ExitStack() as exporting:
-        app = terminal.run(built)
-        if log_level.lower() == "debug":
-            logging.getLogger("aiokafka").setLevel(logging.DEBUG)
-        faust.Worker(app, loglevel=log_level).execute_from_commandline()
+        worker.run(terminal.run(built), log_level)

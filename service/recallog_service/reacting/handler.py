@@ -1,4 +1,4 @@
-"""The handler: what an agent does with one message of the topic of triggers.
+"""The handler: what a worker does with one message of the queue of triggers.
 
 Triggers are answered beside the agent, in lanes: neither a slow model nor a kind with many triggers delays the others,
 and a message that repeats a waiting one costs nothing. What waits is lost with the process, and sent again.
@@ -15,7 +15,7 @@ from recallog_schemas import limits, triggers
 from recallog_schemas.errors import LedgerMismatch, ModelMisconfigured, Rebuilding, RecallogError, ViewsTooNew
 from recallog_schemas.views import Reaction
 from recallog_service.reacting.publisher import AGAIN_SECONDS
-from recallog_streams.ledgers.kafka.doorbells import decoded
+from recallog_streams.ledgers.trigger_queue import Doorbell
 from recallog_streams.partition_task import backoff
 from recallog_streams.stop_signal import StopSignal
 
@@ -98,12 +98,11 @@ class Handler:
         """How many triggers are being answered."""
         return self._answering
 
-    def handle(self, data: bytes | None) -> None:
-        """Have the trigger of one message answered.
+    def handle(self, message: Doorbell | None) -> None:
+        """Have the trigger of one message answered; None: a message that cannot be decoded.
 
         Raises nothing: a message that cannot be handled is not worth an agent.
         """
-        message = decoded(data)
         parsed = None if message is None else triggers.parse(message.trigger)
         if message is None or parsed is None:
             _log.warning("a message that names no trigger is skipped")
@@ -144,7 +143,7 @@ class Handler:
             try:
                 reaction = await self._memory.answer_due(space, agent, trigger)
             except ModelMisconfigured as error:
-                self._report(kind, str(error))
+                self.report(kind, str(error))
                 self._rests_until[kind] = _now() + REST_SECONDS
                 return POSTPONED
             except LedgerMismatch as error:
@@ -155,12 +154,12 @@ class Handler:
                 # answer it, and after the cutover it is sent again.
                 return POSTPONED
             except RecallogError as error:
-                self._report(kind, str(error))
+                self.report(kind, str(error))
                 if not error.retryable:
                     return POSTPONED
                 await self._stopping.pause(backoff(failures))
             except Exception as error:  # noqa: BLE001 - a defect must not end the agent
-                self._report(kind, f"{type(error).__name__}: {error}")
+                self.report(kind, f"{type(error).__name__}: {error}")
                 _log.exception("the trigger %s is not answered", trigger)
                 return POSTPONED
             else:
@@ -170,7 +169,8 @@ class Handler:
                 return FAILED if reaction.kind in triggers.all_failures() else ANSWERED
         return POSTPONED
 
-    def _report(self, kind: str, problem: str) -> None:
+    def report(self, kind: str, problem: str) -> None:
+        """Note why triggers of a kind are not answered."""
         if self._problems.get(kind, ("", 0.0))[0] != problem:
             _log.warning("%s is not answered: %s", kind, problem)
         self._problems[kind] = problem, _now()

@@ -1,4 +1,4 @@
-"""The publisher: sends what is due in the partitions whose views this process maintains to the topic of triggers.
+"""The publisher: sends what is due in the partitions whose views this process maintains to the queue of triggers.
 
 Only the active generation of a partition is looked at, and only once it is live. So a rebuild triggers nothing, and a
 partition that another worker takes over, or a cutover, has everything that is due sent again.
@@ -22,8 +22,8 @@ from recallog_schemas import triggers
 from recallog_schemas.errors import Rebuilding, RecallogError, ViewsTooNew
 from recallog_schemas.views import PendingTrigger
 from recallog_streams.concurrency import gathered
-from recallog_streams.ledgers.kafka.doorbells import Doorbell, TriggerTopic
 from recallog_streams.ledgers.ledger import Batch
+from recallog_streams.ledgers.trigger_queue import Doorbell, TriggerQueue
 from recallog_streams.live import LiveProjector
 from recallog_streams.partition_task import State, backoff
 from recallog_streams.stop_signal import StopSignal
@@ -145,7 +145,7 @@ class TriggerPublisher:
         self,
         router: QueryRouter,
         live: LiveProjector,
-        topic: TriggerTopic,
+        queue: TriggerQueue,
         published: Callable[[int, bool], None],
         *,
         recurring: bool = True,
@@ -157,7 +157,7 @@ class TriggerPublisher:
         self._router = router
         self._recurring = recurring
         self._live = live
-        self._topic = topic
+        self._queue = queue
         self._published = published
         self._watched: dict[int, _Watched] = {}
         self._changed = asyncio.Event()
@@ -330,7 +330,7 @@ class TriggerPublisher:
             watched.sent[row.trigger] = _Sent(message, row.kind, now, now + AGAIN_SECONDS)
             watched.of_kind[row.kind] += 1
         try:
-            await self._topic.send([watched.sent[row.trigger].message for row in new])
+            await self._queue.send([watched.sent[row.trigger].message for row in new])
         except BaseException:
             watched.forget(row.trigger for row in new)
             raise
@@ -354,7 +354,7 @@ class TriggerPublisher:
         watched.forget(sent.message.trigger for sent in late if sent.message.trigger not in still_due)
         again = [sent for sent in late if sent.message.trigger in still_due]
         if again:
-            await self._topic.send([sent.message for sent in again])
+            await self._queue.send([sent.message for sent in again])
             self._published(len(again), True)
         for sent in again:
             sent.at = now

@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Seque
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from recallog_schemas import Event, Position, codec, limits, repeats
 from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
 from recallog_streams.sealing import UNSEALED, Opener, Sealing
+
+if TYPE_CHECKING:
+    from recallog_streams.ledgers.trigger_queue import TriggerQueue
 
 _GAP_RECORDS = 64
 """The largest gap between two wanted records that one read covers; beyond it the ledger is read twice."""
@@ -133,6 +136,43 @@ Times = Sequence[int] | None
 0 says that it is not known. A time later than now counts as now, so that an `at` in the future
 cannot pass as a past time.
 """
+
+
+class RecordSource(ABC):
+    """Provides batches of the partitions that this worker is assigned. Can be stopped and started again."""
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Join the group of workers. Raises `StorageUnavailable`."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Leave the group, so that other workers take over at once. Does nothing if not started."""
+
+    @abstractmethod
+    def assigned(self) -> frozenset[int]:
+        """The partitions that are currently assigned to this worker."""
+
+    @abstractmethod
+    def seek(self, partition: int, offset: int) -> bool:
+        """Continue at `offset`. False if the partition is no longer assigned."""
+
+    @abstractmethod
+    async def poll(self, partitions: Collection[int], wait_seconds: float) -> Sequence[Batch]:
+        """At most one batch of each of `partitions`; it begins where the previous batch of its partition ended.
+
+        They are of the ledger that was there at `start`. If another one replaces it, there are no records any more.
+
+        `seek` must have been called for all `partitions`. Returns after about `wait_seconds` if there are no records or
+        no partitions. Raises `StorageUnavailable` if the source must be stopped and started again.
+        """
+
+    @abstractmethod
+    def lost(self) -> Collection[int]:
+        """Partitions that could not continue at the expected offset since the last call.
+
+        The ledger has changed, or the source cannot return a record. Call `seek` with the offset to continue at.
+        """
 
 
 class Ledger(ABC):
@@ -264,6 +304,18 @@ class Ledger(ABC):
         After an interruption the storage is as before the call or as after it; a later call continues. Raises
         `StorageCorrupt` if the records do not allow it.
         """
+
+    def record_source(self, group: str) -> RecordSource | None:
+        """The newest records, shared among the workers of a group; None: one worker at a time polls `ends` and `read`,
+        the one that holds a lock of the database of the views.
+
+        The batches of a source have their records as they are stored.
+        """
+        return None
+
+    def trigger_queue(self) -> "TriggerQueue | None":
+        """The queue of triggers beside this ledger; None: one worker at a time looks for what is due, under a lock."""
+        return None
 
     @abstractmethod
     async def find(self, space: str, id: str) -> Position | None:  # noqa: A002

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
+from recallog_projections.plugins import AdapterSettings
 from recallog_schemas import Event, Position, codec, limits, sealing
 from recallog_schemas.errors import IdConflict, InvalidEvent
 from recallog_streams.ledgers.ledger import Batch, Ledger, Manifest, Times, check_repeat
@@ -105,3 +106,8 @@ class MemoryLedger(Ledger):
 
     async def close(self) -> None:
         await self.sealing.close()
+
+
+def open_ledger(url: str, settings: AdapterSettings) -> MemoryLedger:
+    """The ledger at `memory://`."""
+    return MemoryLedger()

@@ -47,6 +47,7 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import NAME
+from recallog_projections.plugins import AdapterSettings
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexLost, IndexUnavailable, SettingsError
 
@@ -351,6 +352,11 @@ class ServerEngine(Engine):
 
     def _safe(self, text: str) -> str:
         return text.replace(self._secret, "***").replace(quote(self._secret), "***") if self._secret else text
+
+
+def open_engine(url: str, settings: AdapterSettings) -> ServerEngine:
+    """The engine at the URL of a Qdrant server. Raises `SettingsError`."""
+    return ServerEngine(url, deadline_seconds=settings.deadline_seconds)
 
 
 def _parameters(dimension: int, version: tuple[int, int], *, multilingual: bool) -> dict[str, Any]:

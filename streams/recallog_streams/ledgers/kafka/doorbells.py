@@ -18,20 +18,12 @@ from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import Client, end_without_flushing, key_hash
 from recallog_streams.ledgers.kafka.connection import Connection
 from recallog_streams.ledgers.kafka.topic import describe
+from recallog_streams.ledgers.trigger_queue import Doorbell, TriggerQueue
 
 SEND_SECONDS: Final = 10.0
 """How long messages may take to be written. They are sent again later."""
 _KEPT_SECONDS: Final = 3_600
 _EVENTS: Final = ".events"
-
-
-class Doorbell(msgspec.Struct, frozen=True):
-    """A trigger is due."""
-
-    space: str
-    agent: str
-    trigger: str
-    """Its id."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -51,7 +43,7 @@ def name_of(address: KafkaAddress) -> str:
     return f"{address.topic.removesuffix(_EVENTS)}.triggers"
 
 
-class TriggerTopic:
+class TriggerTopic(TriggerQueue):
     """Writes to the topic of triggers beside the ledger at `address`, and has as many partitions."""
 
     def __init__(self, address: KafkaAddress, partitions: Callable[[], Awaitable[int]]) -> None:
@@ -64,7 +56,6 @@ class TriggerTopic:
         self._starting = asyncio.Lock()
 
     async def create(self) -> None:
-        """Create the topic unless it exists. Raises `StorageUnavailable`."""
         partitions = await self._partitions()
         await self._connection.ask("looking for the topic of triggers", lambda client: self._ready(client, partitions))
 
@@ -82,7 +73,6 @@ class TriggerTopic:
             raise kafka.LeaderNotAvailableError(f"{topic.leaderless} of {topic.partitions} partitions have no leader")
 
     async def send(self, messages: Sequence[Doorbell]) -> None:
-        """Write messages; return once they are written. Raises `StorageUnavailable`: some may be written then."""
         futures: list[asyncio.Future[object]] = []
         producer: AIOKafkaProducer | None = None
         try:
@@ -123,7 +113,11 @@ class TriggerTopic:
             self._producer = None
             await end_without_flushing(producer)
 
+    async def consume(self, group: str, handle: Callable[[Doorbell | None], None], started: Callable[[], None]) -> None:
+        from recallog_streams.ledgers.kafka import agents  # processes that only publish need no Faust
+
+        await agents.run(agents.app_of(self._address, group, self.name, lambda data: handle(decoded(data))), started)
+
     async def close(self) -> None:
-        """Close all connections."""
         await self._end(self._producer)
         await self._connection.close()

@@ -33,8 +33,7 @@ from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connec
 from recallog_streams.ledgers.kafka.headers import traceparent_of
 from recallog_streams.ledgers.kafka.reading import FETCH_BYTES, Fetched, committed
 from recallog_streams.ledgers.kafka.topic import Topics
-from recallog_streams.ledgers.ledger import Batch
-from recallog_streams.ledgers.record_source import RecordSource
+from recallog_streams.ledgers.ledger import Batch, RecordSource
 
 SESSION_SECONDS = 10.0
 """How long a member may send no heartbeat before its partitions are assigned to others."""

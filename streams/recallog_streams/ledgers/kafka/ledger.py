@@ -8,11 +8,14 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from recallog_projections.plugins import AdapterSettings
 from recallog_schemas import Event, Position, codec, limits
-from recallog_schemas.errors import InvalidEvent, InvariantViolation, LedgerMismatch, StorageUnavailable
+from recallog_schemas.errors import InvalidEvent, InvariantViolation, LedgerMismatch, SettingsError, StorageUnavailable
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.aiokafka_internals import key_hash
 from recallog_streams.ledgers.kafka.connection import RETRY_WAIT_SECONDS, Connection
+from recallog_streams.ledgers.kafka.doorbells import TriggerTopic
+from recallog_streams.ledgers.kafka.group import ConsumerGroupSource
 from recallog_streams.ledgers.kafka.reading import Reader
 from recallog_streams.ledgers.kafka.topic import Topic, Topics
 from recallog_streams.ledgers.kafka.topic_settings import RECORD_OVERHEAD_BYTES
@@ -163,6 +166,12 @@ class KafkaLedger(Ledger):
                         return Position(partition, offset)
         return None
 
+    def record_source(self, group: str) -> ConsumerGroupSource:
+        return ConsumerGroupSource(self.address, group, traced=self._tracing is not None)
+
+    def trigger_queue(self) -> TriggerTopic:
+        return TriggerTopic(self.address, self.partitions)
+
     def partition_of(self, space: str) -> int:
         """The partition of the events of `space`. Await `open` before."""
         if self._topics.opened is None:
@@ -184,6 +193,20 @@ class KafkaLedger(Ledger):
         """As in `Ledger`. Takes at most twice the deadline, also if the cluster does not answer."""
         await asyncio.gather(self._connection.close(), self._writer.close(), self.sealing.close())
         await self._topics.close()
+
+
+def open_ledger(url: str, settings: AdapterSettings) -> KafkaLedger:
+    """The ledger at a URL. Raises `SettingsError`."""
+    try:
+        address = KafkaAddress.parse(url)
+    except ValueError as error:
+        raise SettingsError(f"RECALLOG_LEDGER: {error}") from None
+    return KafkaLedger(
+        address,
+        batch_records=limits.CLUSTER_BATCH_RECORDS,
+        deadline_seconds=settings.deadline_seconds,
+        tracing=Tracing() if settings.telemetry else None,
+    )
 
 
 def partition_of(space: str, partitions: int) -> int:

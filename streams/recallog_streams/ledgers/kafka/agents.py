@@ -11,10 +11,9 @@ from typing import Any
 
 import faust
 
-from recallog_service.reacting.handler import Handler
 from recallog_streams.ledgers.kafka.address import KafkaAddress
 from recallog_streams.ledgers.kafka.group import HEARTBEAT_SECONDS, SESSION_SECONDS
-from recallog_streams.stop_signal import StopSignal
+from recallog_streams.ledgers.trigger_queue import QueueFailed
 
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
@@ -24,14 +23,6 @@ METADATA_SECONDS = 10.0
 then shares out the partitions of none gets them when they are seen. Faust's own value is 5 minutes."""
 _CHECK_SECONDS = 0.2
 _SASL = "SASL"
-
-
-Started = Callable[[], None]
-"""Called once the agents consume."""
-
-
-class AgentsFailed(Exception):
-    """The clients of the agents have failed; the text says how."""
 
 
 class _Agents(faust.App):
@@ -49,8 +40,8 @@ class _WithoutProducer(faust.app.base.BootStrategy):
 _Agents.BootStrategy = _WithoutProducer
 
 
-def app_of(address: KafkaAddress, group: str, topic: str, handler: Handler) -> faust.App:
-    """The app whose agent handles the messages of `topic` as a member of a consumer group."""
+def app_of(address: KafkaAddress, group: str, topic: str, handle: Callable[[bytes | None], None]) -> faust.App:
+    """The app whose agent calls `handle` with the messages of `topic` as a member of a consumer group."""
     app = _Agents(
         group,
         broker=[f"kafka://{server}" for server in address.servers],
@@ -70,32 +61,26 @@ def app_of(address: KafkaAddress, group: str, topic: str, handler: Handler) -> f
     )
     messages = app.topic(topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
 
-    async def handle(stream: Any) -> None:
+    async def consume(stream: Any) -> None:
         async for data in stream:
-            handler.handle(data)
+            handle(data)
 
-    app.agent(messages, name="reactors")(handle)
+    app.agent(messages, name="reactors")(consume)
     return app
 
 
-async def run(app: faust.App, handler: Handler, stopping: StopSignal, started: Started) -> None:
-    """Run an app, whose agents call `handler`, until `stopping` is set. Raises `AgentsFailed`."""
+async def run(app: faust.App, started: Callable[[], None]) -> None:
+    """Run an app until cancelled; `started` is called once its agents consume. Raises `QueueFailed`."""
     try:
         async with asyncio.timeout(START_SECONDS):
             await app.start()
         started()
-        while not (stopping or app.crashed or handler.replaced or handler.failure):
-            await stopping.pause(_CHECK_SECONDS)
-        if handler.replaced:
-            raise AgentsFailed(handler.replaced)
-        if handler.failure:
-            raise AgentsFailed(f"the agents have failed: {handler.failure}")
-        if app.crashed:
-            raise AgentsFailed(f"the agents have failed: {app.crash_reason!r}")
-    except AgentsFailed:
-        raise
+        while not app.crashed:
+            await asyncio.sleep(_CHECK_SECONDS)
     except Exception as error:
-        raise AgentsFailed(f"the agents cannot start: {error!r}") from error
+        raise QueueFailed(f"the agents cannot start: {error!r}") from error
+    else:
+        raise QueueFailed(f"the agents have failed: {app.crash_reason!r}")
     finally:
         with suppress(Exception):
             async with asyncio.timeout(STOP_SECONDS):

@@ -31,7 +31,7 @@ from recallog_projections.index.engines.engine import (
     StoredPoint,
 )
 from recallog_schemas.errors import IndexLost
-from support.events import one_loop, run
+from recallog_testing.running import one_loop, run
 
 DIMENSION = 32
 NOON = 1_772_366_400_000_000
@@ -55,7 +55,8 @@ def new_space() -> str:
 def unit(seed: int, *shape: int) -> NDArray[np.float32]:
     """Random vectors of length 1."""
     vectors = np.random.default_rng(seed).standard_normal((*shape, DIMENSION))
-    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+    of_length_1: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+    return of_length_1
 
 
 def point(
@@ -371,7 +372,7 @@ class EngineContract(ABC):
         run(engine.upsert(shared, [written]))
         found = run(engine.retrieve(shared, [written.id], vectors=True))[written.id]
         assert found.payload == written.payload
-        np.testing.assert_allclose(found.dense, written.dense, atol=self.error_max)
+        assert found.dense == pytest.approx(written.dense, abs=self.error_max)
         assert found.sparse is not None
         assert dict(zip(found.sparse.indices, found.sparse.values, strict=True)) == {3: 1.0, 2**32 - 1: 0.5}
 
@@ -383,7 +384,7 @@ class EngineContract(ABC):
         assert first.shape == (3, DIMENSION)
         run(engine.upsert(shared, [replace(written, dense=first)]))
         again = run(engine.retrieve(shared, [written.id], vectors=True))[written.id].dense
-        np.testing.assert_allclose(again, first, atol=1e-5)
+        assert again == pytest.approx(first, abs=1e-5)
 
     def test_writing_a_point_again_replaces_all_of_it(self, engine: Engine, shared: str) -> None:
         space = new_space()

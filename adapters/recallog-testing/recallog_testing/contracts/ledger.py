@@ -12,7 +12,8 @@ import pytest
 from recallog_schemas import Event, Position, codec, limits
 from recallog_schemas.errors import IdConflict, InvalidEvent, RecallogError
 from recallog_streams.ledgers.ledger import Batch, Ledger, record_at
-from support.events import event, numbered, one_loop, run
+from recallog_testing.running import one_loop, run
+from recallog_testing.sample_events import event, numbered
 
 
 async def batches(ledger: Ledger, start: int, until: int, space: str | None = None) -> list[Batch]:

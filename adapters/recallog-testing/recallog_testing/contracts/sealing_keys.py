@@ -9,7 +9,7 @@ import pytest
 
 from recallog_schemas.sealing import DESTROYED, KEY_BYTES, Unit
 from recallog_streams.keys.sealing_keys import KeysState, SealingKey, SealingKeys
-from support.events import one_loop, run
+from recallog_testing.running import one_loop, run
 
 ANN, BEN = (Unit("village", "subject", name) for name in ("ann", "ben"))
 

@@ -4,6 +4,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -11,7 +12,7 @@ from recallog_projections.rows import Changes
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, Pointer, Store, StoredRow
 from recallog_projections.tables import LogName, RowKey
 from recallog_schemas.errors import InvariantViolation, Rebuilding
-from support.events import one_loop, run
+from recallog_testing.running import one_loop, run
 
 A = Generation("aaaa", 0, "code 1", 0)
 B = Generation("bbbb", 0, "code 2", 5)
@@ -500,9 +501,12 @@ class StoreContract(ABC):
 
     @pytest.mark.parametrize("table", ["t", "l"])
     def test_a_scan_of_one_space_leaves_out_the_others(self, store: Store, table: str) -> None:
-        rows = {RowKey("t", space, "o", str(n)): b"1" for space in ("a", "b", "c") for n in range(4)}
-        logs = {LogName("l", space, "o"): [b"1"] * 4 for space in ("a", "b", "c")}
-        build(store, A, 0, Changes(rows, logs, {"l": 10}))
+        changes = Changes(
+            {RowKey("t", space, "o", str(n)): b"1" for space in ("a", "b", "c") for n in range(4)},
+            {LogName("l", space, "o"): [b"1"] * 4 for space in ("a", "b", "c")},
+            {"l": 10},
+        )
+        build(store, A, 0, changes)
         found = scanned(store, A, table, space="b")
         assert ([item.space for item in found], len(found)) == (["b"] * 4, 4)
 
@@ -539,8 +543,10 @@ class StoreContract(ABC):
 
     # Scans of the rows of one owner.
 
-    KEYS = ("", "0", "00", "1", "1/", "1/a", "1/b", "10", "2", "a", "b", "é", "\ud7ff", "\ue000", "\uffff")
-    KEYS += ("\U0010ffff", "\U0010ffffa", "1\U0010ffff", "1\U0010ffff\U0010ffff", "a\0", "a\0b", "a\x01")
+    KEYS: ClassVar[Sequence[str]] = (
+        "", "0", "00", "1", "1/", "1/a", "1/b", "10", "2", "a", "b", "é", "\ud7ff", "\ue000", "\uffff",
+        "\U0010ffff", "\U0010ffffa", "1\U0010ffff", "1\U0010ffff\U0010ffff", "a\0", "a\0b", "a\x01",
+    )  # fmt: skip
 
     @pytest.fixture
     def owners(self, store: Store) -> Store:

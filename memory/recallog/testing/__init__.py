@@ -1,0 +1,1 @@
+"""Tests of a user's own adapters. The suites are in the package `recallog-testing`."""

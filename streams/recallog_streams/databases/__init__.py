@@ -1,0 +1,1 @@
+"""Databases: the port, and the adapters that need no folder."""
