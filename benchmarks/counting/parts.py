@@ -12,7 +12,8 @@ from qdrant_edge import EdgeShard
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.embedders.onnx import unit
 from recallog_projections.index.engines.edge import EdgeEngine
-from recallog_projections.index.engines.engine import Hit, Search, StoredPoint
+from recallog_projections.index.engines.engine import Hit, Search
+from recallog_projections.index.engines.kept_points import ReadPoint
 from recallog_projections.rows import Changes
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, ReadResult
@@ -60,10 +61,10 @@ class CountingEngine(EdgeEngine):
         self.hits += sum(map(len, found))
         return found
 
-    def _read_points(self, shard: EdgeShard, ids: list[str], fields: list[str]) -> list[StoredPoint]:
+    def _read_points(self, shard: EdgeShard, ids: list[str], fields: list[str]) -> list[ReadPoint]:
         points = super()._read_points(shard, ids, fields)
         self.points += len(points)
-        self.payload_bytes += sum(len(msgspec.json.encode(point.payload)) for point in points)
+        self.payload_bytes += sum(len(msgspec.json.encode(payload)) for _, payload, _ in points)
         return points
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recallog_projections.index.engines.engine import Sparse, StoredPoint
-from recallog_projections.index.engines.kept_points import KeptPoints
+from recallog_projections.index.engines.engine import Sparse
+from recallog_projections.index.engines.kept_points import KeptPoints, ReadPoint
 
 ENOUGH = 1_000_000
 FIELDS = ("agent", "turn", "event")
@@ -20,10 +20,10 @@ class Written:
         self.points: dict[str, dict[str, Any]] = {}
         self.reads: list[list[str]] = []
 
-    def read(self, ids: list[str], fields: list[str]) -> list[StoredPoint]:
+    def read(self, ids: list[str], fields: list[str]) -> list[ReadPoint]:
         self.reads.append(ids)
         return [
-            StoredPoint(id_, {name: self.points[id_][name] for name in fields}, sparse=Sparse([7], [0.5]))
+            (id_, {name: self.points[id_][name] for name in fields}, Sparse([7], [0.5]))
             for id_ in ids
             if id_ in self.points
         ]
@@ -86,7 +86,7 @@ steps = st.one_of(
 )
 
 
-@given(st.lists(steps, max_size=30), st.sampled_from([1, 3_000, ENOUGH]))
+@given(st.lists(steps, max_size=30), st.sampled_from([1, 4_000, ENOUGH]))
 def test_what_is_found_is_what_was_written_last(done: Sequence[tuple[str, Any, Any]], bytes_max: int) -> None:
     points = Written()
     kept = KeptPoints(points.read, bytes_max)

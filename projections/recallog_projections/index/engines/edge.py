@@ -49,6 +49,7 @@ from recallog_projections.index.engines.conditions import (
     finds_nothing,
     spaces,
     stored,
+    terms_of,
     vector_name,
 )
 from recallog_projections.index.engines.engine import (
@@ -65,7 +66,7 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
-from recallog_projections.index.engines.kept_points import KeptPoint, KeptPoints
+from recallog_projections.index.engines.kept_points import KeptPoint, KeptPoints, ReadPoint
 from recallog_projections.syncing import sync
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
@@ -311,8 +312,9 @@ class EdgeEngine(Engine):
         answers = iter(scored)
         return [[] if finds_nothing(search) else _hits(next(answers), search, points) for search in searches]
 
-    def _read_points(self, shard: qdrant.EdgeShard, ids: list[str], fields: list[str]) -> list[StoredPoint]:
-        return [stored(record) for record in shard.retrieve(ids, fields or False, ["terms"])]
+    def _read_points(self, shard: qdrant.EdgeShard, ids: list[str], fields: list[str]) -> list[ReadPoint]:
+        records = shard.retrieve([*ids], fields or False, ["terms"])
+        return [(str(record.id), record.payload or {}, terms_of(record)) for record in records]
 
     def _retrieve(
         self, collection: str, ids: Sequence[str], payload: Collection[str] | None, vectors: bool

@@ -12,10 +12,13 @@ from typing import Any
 
 import msgspec
 
-from recallog_projections.index.engines.engine import TEXT_FIELDS, Sparse, StoredPoint
+from recallog_projections.index.engines.engine import TEXT_FIELDS, Sparse
 from recallog_schemas import limits
 
-_POINT_BYTES = 1_000
+ReadPoint = tuple[str, Mapping[str, Any], Sparse | None]
+"""The id of a point, its payload, and its terms."""
+
+_POINT_BYTES = 1_300
 """The size of a kept point besides its strings and terms."""
 
 
@@ -24,11 +27,7 @@ class KeptPoint(msgspec.Struct, frozen=True, gc=False):
 
     payload: Mapping[str, Any]
     sparse: Sparse | None
-
-    @property
-    def size_bytes(self) -> int:
-        texts = sum(len(value) for value in self.payload.values() if isinstance(value, str))
-        return _POINT_BYTES + texts + (8 * len(self.sparse.indices) if self.sparse else 0)
+    size_bytes: int = 0
 
 
 class KeptPoints:
@@ -37,7 +36,7 @@ class KeptPoints:
     Whoever writes or deletes points has them forgotten. All kept points have the fields that were wanted of any point.
     """
 
-    def __init__(self, read: Callable[[list[str], list[str]], Iterable[StoredPoint]], bytes_max: int) -> None:
+    def __init__(self, read: Callable[[list[str], list[str]], Iterable[ReadPoint]], bytes_max: int) -> None:
         """`read` returns the existing points with some ids, with some fields and their terms."""
         self._read = read
         self._bytes_max = bytes_max
@@ -48,7 +47,7 @@ class KeptPoints:
     def find(self, ids: Iterable[str], fields: Collection[str]) -> dict[str, KeptPoint]:
         """The existing points with these ids, with `fields` at least. Those with texts are read, and not kept."""
         if not TEXT_FIELDS.isdisjoint(fields):
-            return {point.id: _kept(point) for point in self._read(list(dict.fromkeys(ids)), list(fields))}
+            return {id_: _kept(*point) for id_, *point in self._read(list(dict.fromkeys(ids)), list(fields))}
         if not self._fields.issuperset(fields):
             self.forget(list(self._points))
             self._fields = self._fields.union(fields)
@@ -62,8 +61,8 @@ class KeptPoints:
                 found[id_] = known
                 self._points.move_to_end(id_)
         if missing:
-            for point in self._read(list(missing), sorted(self._fields)):
-                found[point.id] = self._points[point.id] = kept = _kept(point)
+            for id_, payload, sparse in self._read(list(missing), sorted(self._fields)):
+                found[id_] = self._points[id_] = kept = _kept(payload, sparse)
                 self.size_bytes += kept.size_bytes
             while self.size_bytes > self._bytes_max:
                 self.size_bytes -= self._points.popitem(last=False)[1].size_bytes
@@ -76,12 +75,15 @@ class KeptPoints:
                 self.size_bytes -= point.size_bytes
 
 
-def _kept(point: StoredPoint) -> KeptPoint:
+def _kept(payload: Mapping[str, Any], sparse: Sparse | None) -> KeptPoint:
     """A point in a form that takes little memory: short texts, most of which many points share, exist once."""
-    payload = {
-        name: sys.intern(value) if type(value) is str and len(value) <= limits.NAME_CHARS_MAX else value
-        for name, value in point.payload.items()
-    }
-    found = point.sparse
-    sparse = None if found is None else Sparse(array("I", found.indices), array("f", found.values))
-    return KeptPoint(payload, sparse)
+    size_bytes, fields = _POINT_BYTES, dict(payload)
+    for name, value in payload.items():
+        if type(value) is str:
+            size_bytes += len(value)
+            if len(value) <= limits.NAME_CHARS_MAX:
+                fields[name] = sys.intern(value)
+    if sparse is None:
+        return KeptPoint(fields, None, size_bytes)
+    indices, values = array("I", sparse.indices), array("f", sparse.values)
+    return KeptPoint(fields, Sparse(indices, values), size_bytes + indices.itemsize * 2 * len(indices))
