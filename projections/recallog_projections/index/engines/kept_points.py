@@ -47,7 +47,8 @@ class KeptPoints:
     def find(self, ids: Iterable[str], fields: Collection[str]) -> dict[str, KeptPoint]:
         """The existing points with these ids, with `fields` at least. Those with texts are read, and not kept."""
         if not TEXT_FIELDS.isdisjoint(fields):
-            return {id_: _kept(*point) for id_, *point in self._read(list(dict.fromkeys(ids)), list(fields))}
+            read = self._read(list(dict.fromkeys(ids)), list(fields))
+            return {id_: KeptPoint(payload, sparse) for id_, payload, sparse in read}
         if not self._fields.issuperset(fields):
             self.forget(list(self._points))
             self._fields = self._fields.union(fields)
