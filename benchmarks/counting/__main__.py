@@ -155,14 +155,17 @@ async def _of_recall(folder: Path, events: Sequence[Event]) -> Counts:
 async def _asked(memory: Memory, about: Sequence[Event], engine: CountingEngine, calls: CallCounter) -> Counts:
     first, *others = about
     await memory.recall(first.space, first.agent, first.text)  # reads files
-    engine.calls = engine.searches = engine.hits = engine.payload_bytes = 0
+    engine.calls = engine.searches = engine.hits = engine.points = engine.payload_bytes = 0
+    considered = 0
     began = calls.total()
     for event in others:
-        await memory.recall(event.space, event.agent, " ".join(event.text.split()[:5]))
+        considered += (await memory.recall(event.space, event.agent, " ".join(event.text.split()[:5]))).considered
     counts = _calls("recall", began, calls.total(), len(others))
     counts["recall: calls of the engine"] = engine.calls / len(others)
     counts["recall: searches"] = engine.searches / len(others)
     counts["recall: hits"] = engine.hits / len(others)
+    counts["recall: candidates"] = considered / len(others)
+    counts["recall: points read"] = engine.points / len(others)
     counts["recall: bytes of payloads"] = engine.payload_bytes / len(others)
     return {name: round(count, 3) for name, count in counts.items()}
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from qdrant_edge import EdgeShard
 
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.embedders.onnx import unit
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import Hit, Search
+from recallog_projections.index.engines.kept_points import ReadPoint
 from recallog_projections.rows import Changes
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome, ReadResult
@@ -46,20 +48,24 @@ class CountingStore(SqliteStore):
 
 
 class CountingEngine(EdgeEngine):
-    """Counts calls that search, their searches, and the hits with the bytes of their payloads."""
+    """Counts calls that search, their searches and hits, and the points that are read for them, with their payloads."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.calls = self.searches = self.hits = self.payload_bytes = 0
+        self.calls = self.searches = self.hits = self.points = self.payload_bytes = 0
 
     async def search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
         found = await super().search(collection, searches)
         self.calls += 1
         self.searches += len(searches)
-        for hit in (hit for hits in found for hit in hits):
-            self.hits += 1
-            self.payload_bytes += len(msgspec.json.encode(hit.payload))
+        self.hits += sum(map(len, found))
         return found
+
+    def _read_points(self, shard: EdgeShard, ids: list[str], fields: list[str]) -> list[ReadPoint]:
+        points = super()._read_points(shard, ids, fields)
+        self.points += len(points)
+        self.payload_bytes += sum(len(msgspec.json.encode(payload)) for _, payload, _ in points)
+        return points
 
 
 class HashingEmbedder(Embedder):

@@ -1,14 +1,16 @@
 """Candidates from the index: the best by vector and by keyword, and their neighbours in the conversation."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from recallog.index.indexer import IndexSnapshot
 from recallog.retrieval.by_words import inverse_frequency
@@ -361,9 +363,7 @@ async def _scored(
     """The points `ids` that the agent may see, scored by every channel."""
     fields = _FIELDS if late_interaction is None else (*_FIELDS, points.TOKENS, points.TOKEN_COUNTS)
     visible = query.visible()
-    worth = _Worth.of(idf)
-    found: list[Hit] = []
-    candidates: list[Candidate] = []
+    found: list[_FoundPoint] = []
     left = list(ids)
     for model, vector in _vectors(index, asked if SEMANTIC in query.channels else QuestionVectors(None)):
         # Those that a search does not find have no such vector, are not visible or do not exist: neighbours of the
@@ -380,18 +380,15 @@ async def _scored(
             with_sparse=True,
         )
         (hits,) = await index.engine.search(index.collection, [search])
+        similarity = model.similarity if search.multilingual and model is not None else None
         for hit in hits:
-            cosine = None if model is None else hit.score
-            if search.multilingual and model is not None:
-                cosine = model.similarity(hit.score)
-            each = _candidate(hit, worth, cosine)
-            each.is_multilingual = search.multilingual
-            candidates.append(each)
+            cosine = None if model is None else hit.score if similarity is None else similarity(hit.score)
+            found.append(_FoundPoint(hit, cosine, search.multilingual))
         known = {hit.id for hit in hits}
         left = [each for each in left if each not in known]
-        found += hits
+    candidates = _candidates(found, _Worth.of(idf))
     if late_interaction is not None:
-        payloads = [hit.payload for hit in found]
+        payloads = [each.hit.payload for each in found]
         for each, best in zip(candidates, _late_interactions(payloads, late_interaction), strict=True):
             if best is not None:
                 each.passage, each.late_interaction = best
@@ -441,58 +438,78 @@ def _maxima(rows: np.ndarray, counts: Sequence[int]) -> np.ndarray:
     return maxima
 
 
+class _FoundPoint(NamedTuple):
+    hit: Hit
+    cosine: float | None
+    is_multilingual: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Worth:
-    """The idf of the terms of a query, by their dimensions."""
+    """The terms of a query, in the order of their dimensions."""
 
-    idf: Mapping[int, float]
-    exact: Set[int]
-    """The dimensions of exact strings."""
-    of_words: float
-    """The sum of the idf of words."""
-    of_exact: float
-    """The sum of the idf of exact strings."""
+    dimensions: NDArray[np.uint32]
+    idf: NDArray[np.float64]
+    is_exact: NDArray[np.bool_]
+    """Whether it is an exact string, and not a word."""
 
     @classmethod
     def of(cls, idf: Mapping[str, float]) -> Self:
-        exact = {terms.dimension(term): weight for term, weight in idf.items() if identifiers.is_exact(term)}
-        whole = {terms.dimension(term): weight for term, weight in idf.items()}
-        return cls(whole, exact.keys(), sum(whole.values()) - sum(exact.values()), sum(exact.values()))
+        by_dimension = {terms.dimension(term): (weight, identifiers.is_exact(term)) for term, weight in idf.items()}
+        ordered = sorted(by_dimension)
+        weights, exact = zip(*map(by_dimension.__getitem__, ordered), strict=True) if ordered else ((), ())
+        return cls(np.array(ordered, np.uint32), np.array(weights, np.float64), np.array(exact, bool))
+
+    def scores(self, points: Sequence[Sparse]) -> NDArray[np.float64]:
+        """(3, points): BM25, and the shares of the idf of the query's words and of its exact strings that each has."""
+        scores = np.zeros((3, len(points)))
+        indices, weights = array("I"), array("f")
+        for each in points:
+            indices.extend(each.indices)
+            weights.extend(each.values)
+        if not indices or not len(self.dimensions):
+            return scores
+        dimensions = np.frombuffer(indices, np.uint32)
+        places = np.searchsorted(self.dimensions, dimensions).clip(max=len(self.dimensions) - 1)
+        (of_query,) = np.nonzero(self.dimensions[places] == dimensions)
+        ends = np.cumsum([len(each.indices) for each in points])
+        rows, terms_of = np.searchsorted(ends, of_query, side="right"), places[of_query]
+        values = np.frombuffer(weights, np.float32)[of_query].astype(np.float64)
+        idf, exact = self.idf[terms_of], self.is_exact[terms_of]
+        scores[0] = np.bincount(rows, values * idf, len(points))
+        for number, is_meant, of_all in ((1, ~exact, ~self.is_exact), (2, exact, self.is_exact)):
+            scores[number] = np.bincount(rows, idf * is_meant, len(points)) / ((self.idf @ of_all) or 1.0)
+        return scores
 
 
-def _candidate(hit: Hit, worth: _Worth, cosine: float | None) -> Candidate:
-    """A candidate from a hit."""
-    payload, sparse = hit.payload, _terms_of(hit)
-    keyword = words = exact = 0.0
-    if not worth.idf.keys().isdisjoint(sparse.indices):  # most neighbours of the best have no term of the query
-        for dimension, weight in zip(sparse.indices, sparse.values, strict=True):
-            idf = worth.idf.get(dimension)
-            if idf is not None:
-                keyword += weight * idf
-                if dimension in worth.exact:
-                    exact += idf
-                else:
-                    words += idf
-    return Candidate(
-        id=hit.id,
-        offset=payload["offset"],
-        agent=payload["agent"],
-        kind=payload["kind"],
-        session=payload["session"],
-        ordinal=payload["ordinal"],
-        turn=payload["turn"],
-        importance=payload["importance"],
-        at=payload["at"],
-        is_question=payload["is_question"],
-        length=payload["length"],
-        text_key=payload["text_key"],
-        is_entry=payload["ordinal"] == ALONE,
-        entry=payload["entry"] if payload["ordinal"] == ALONE else "",
-        semantic=cosine,
-        keyword=keyword,
-        coverage=words / worth.of_words if worth.of_words else 0.0,
-        exact=exact / worth.of_exact if worth.of_exact else 0.0,
-    )
+def _candidates(found: Sequence[_FoundPoint], worth: _Worth) -> list[Candidate]:
+    """The candidates of points that searches found, without late interaction."""
+    scored = worth.scores([_terms_of(each.hit) for each in found]).T.tolist()
+    return [
+        Candidate(
+            id=hit.id,
+            offset=payload["offset"],
+            agent=payload["agent"],
+            kind=payload["kind"],
+            session=payload["session"],
+            ordinal=payload["ordinal"],
+            turn=payload["turn"],
+            at=payload["at"],
+            is_question=payload["is_question"],
+            semantic=cosine,
+            keyword=keyword,
+            importance=payload["importance"],
+            coverage=coverage,
+            exact=exact,
+            text_key=payload["text_key"],
+            length=payload["length"],
+            is_entry=payload["ordinal"] == ALONE,
+            entry=payload["entry"] if payload["ordinal"] == ALONE else "",
+            is_multilingual=is_multilingual,
+        )
+        for (hit, cosine, is_multilingual), (keyword, coverage, exact) in zip(found, scored, strict=True)
+        for payload in [hit.payload]
+    ]
 
 
 def sparse_of(searched: Sequence[str]) -> Sparse:

@@ -5,6 +5,7 @@ its time, and how many of the query's terms its session has.
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,12 +94,9 @@ def _around(candidates: Sequence[Candidate], turns: NDArray[np.int64]) -> NDArra
 
     What the turns around add to a long text counts in proportion to its brevity.
     """
-    tokens = max((len(each.late_interaction or ()) for each in candidates), default=0)
     # A text that is searched apart may be compared with more tokens: with the names in the query, too.
-    padded = np.zeros((len(candidates) + 1, tokens))
-    for row, each in zip(padded, candidates, strict=False):
-        if each.late_interaction:
-            row[: len(each.late_interaction)] = each.late_interaction
+    by_token = [*zip_longest(*(each.late_interaction or () for each in candidates), (), fillvalue=0.0)]
+    padded = np.array(by_token).reshape(-1, len(candidates) + 1).T
     together = padded[turns[:, REACH - AROUND : REACH + AROUND + 1]].max(axis=1).sum(axis=1)
     own = np.array([late_interaction(each) for each in candidates])
     known = np.array([each.late_interaction is not None for each in candidates], bool)

@@ -320,7 +320,7 @@ def point_id(space: str, session: str, ordinal: int) -> str:
 def uuid_of(text: str, person: bytes = b"") -> str:
     """The id of a point, as a UUID: `text` identifies it among those of `person`, a few letters for each maker."""
     digest = hashlib.blake2b(text.encode(), digest_size=16, person=person).hexdigest()
-    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
 
 def payload(document: Document) -> dict[str, Any]:

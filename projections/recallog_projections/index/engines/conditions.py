@@ -135,7 +135,7 @@ def finds_nothing(search: Search) -> bool:
 
 def hit(point: Any) -> Hit:
     """The `Hit` of a scored point of either library; their attributes have the same names."""
-    return Hit(str(point.id), point.score, point.payload or {}, _sparse(_vectors(point).get("terms")))
+    return Hit(str(point.id), point.score, point.payload or {}, terms_of(point))
 
 
 def stored(record: Any) -> StoredPoint:
@@ -148,6 +148,11 @@ def stored(record: Any) -> StoredPoint:
     return StoredPoint(
         str(record.id), record.payload or {}, dense, _sparse(vectors.get("terms")), multilingual=multilingual
     )
+
+
+def terms_of(found: Any) -> Sparse | None:
+    """The sparse vector of a scored point, or of a record, of either library."""
+    return _sparse(_vectors(found).get("terms"))
 
 
 def dense_vectors(point: Point) -> dict[str, Any]:

@@ -17,10 +17,12 @@ import logging
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,9 +47,9 @@ from recallog_projections.index.engines.conditions import (
     conditions,
     dense_vectors,
     finds_nothing,
-    hit,
     spaces,
     stored,
+    terms_of,
     vector_name,
 )
 from recallog_projections.index.engines.engine import (
@@ -64,6 +66,7 @@ from recallog_projections.index.engines.engine import (
     closed_error,
 )
 from recallog_projections.index.engines.folder import OPENING_BYTES_MIN, collections_in, disk_bytes
+from recallog_projections.index.engines.kept_points import KeptPoint, KeptPoints, ReadPoint
 from recallog_projections.syncing import sync
 from recallog_projections.threads import run_last
 from recallog_schemas import limits
@@ -115,6 +118,8 @@ _NOT_DAMAGE = (
 )
 """Parts of the library's messages about the system, which say nothing about the content of files."""
 
+_UNREADABLE = KeptPoint({}, None)
+
 _log = logging.getLogger("recallog.index")
 
 Result = TypeVar("Result")
@@ -127,10 +132,16 @@ class _OpenShard:
     shard: qdrant.EdgeShard
     inode: int
     """Of its folder, to detect that the folder was deleted or replaced."""
+    points: KeptPoints
     unflushed_bytes: int = FLUSH_BYTES
     """The first write after opening flushes, since the log may hold points from before a crash."""
     counts: dict[bytes, int] = field(default_factory=dict)
     """Numbers of points by filter, as JSON, since the last write: counting 100,000 points takes 14 ms."""
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Forget what is known of points that are written or deleted next, whether or not that succeeds."""
+        self.points.forget(ids)
+        self.counts.clear()
 
 
 class EdgeEngine(Engine):
@@ -269,11 +280,11 @@ class EdgeEngine(Engine):
     def _upsert(self, collection: str, points: Sequence[Point]) -> None:
         self._check_space(FREE_BYTES_MIN)
         found = self._shard(collection)
+        found.forget(point.id for point in points)
         found.shard.update(qdrant.UpdateOperation.upsert_points([_written(point) for point in points]))
         for record in found.shard.retrieve([point.id for point in points], False, True):
             fields = {_VECTORS_CHECKSUM: _vectors_checksum(stored(record))}
             found.shard.update(qdrant.UpdateOperation.set_payload([record.id], fields))
-        found.counts.clear()
         found.unflushed_bytes += sum(map(_size, points))
         if found.unflushed_bytes >= FLUSH_BYTES:
             found.shard.flush()
@@ -282,8 +293,8 @@ class EdgeEngine(Engine):
     def _delete(self, collection: str, ids: Sequence[str]) -> None:
         self._check_space(OPENING_BYTES_MIN)
         found = self._shard(collection)
+        found.forget(ids)
         found.shard.update(qdrant.UpdateOperation.delete_points(list(ids)))
-        found.counts.clear()
         found.unflushed_bytes += sum(map(len, ids))
 
     def _sync(self, collection: str) -> None:
@@ -292,13 +303,18 @@ class EdgeEngine(Engine):
         self._shard(collection)  # raises if the collection was deleted meanwhile
 
     def _search(self, collection: str, searches: Sequence[Search]) -> list[list[Hit]]:
-        shard = self._shard(collection).shard
-        numbers = [number for number, search in enumerate(searches) if not finds_nothing(search)]
-        found: list[list[Hit]] = [[] for _ in searches]
-        answers = _answers(shard, [searches[number] for number in numbers])
-        for number, scored in zip(numbers, answers, strict=True):
-            found[number] = _hits(scored, searches[number])
-        return found
+        opened = self._shard(collection)
+        wanted = [search for search in searches if not finds_nothing(search)]
+        scored = [[(str(point.id), point.score) for point in found] for found in _answers(opened.shard, wanted)]
+        described = [each for each, search in zip(scored, wanted, strict=True) if search.payload or search.with_sparse]
+        fields = dict.fromkeys(chain.from_iterable(search.payload for search in wanted))
+        points = opened.points.find((id_ for id_, _ in chain.from_iterable(described)), fields)
+        answers = iter(scored)
+        return [[] if finds_nothing(search) else _hits(next(answers), search, points) for search in searches]
+
+    def _read_points(self, shard: qdrant.EdgeShard, ids: list[str], fields: list[str]) -> list[ReadPoint]:
+        records = shard.retrieve([*ids], fields or False, ["terms"])
+        return [(str(record.id), record.payload or {}, terms_of(record)) for record in records]
 
     def _retrieve(
         self, collection: str, ids: Sequence[str], payload: Collection[str] | None, vectors: bool
@@ -372,7 +388,7 @@ class EdgeEngine(Engine):
             self._set_aside(collection, str(error))
             raise self._lost(collection) from error
         private_files.restrict(path)
-        opened = _OpenShard(shard, inode)
+        opened = _OpenShard(shard, inode, KeptPoints(partial(self._read_points, shard), limits.KEPT_POINTS_BYTES))
         self._open[collection] = opened
         with suppress(OSError):  # reading ahead is optional, and threads of the library rename and delete files
             _read_ahead(path / "segments")
@@ -645,16 +661,21 @@ def _request(search: Search, filters: _Filters) -> qdrant.QueryRequest:
         query=query,
         filter=None if search.filter is None else filters.of(search.filter),
         params=qdrant.SearchParams(exact=search.exact, idf=idf),
-        with_payload=list(search.payload) or False,
-        with_vector=["terms"] if search.with_sparse else False,
+        with_payload=False,
+        with_vector=False,
     )
 
 
-def _hits(found: Sequence[qdrant.ScoredPoint], search: Search) -> list[Hit]:
-    """The hits of a search. Unused properties are not read: the library builds them at each access."""
+def _hits(scored: Sequence[tuple[str, float]], search: Search, points: Mapping[str, KeptPoint]) -> list[Hit]:
+    """The hits of a search. A point that cannot be read has nothing but its score."""
     if not search.payload and not search.with_sparse:
-        return [Hit(str(point.id), point.score) for point in found]
-    return [hit(point) for point in found]
+        return [Hit(id_, score) for id_, score in scored]
+    found = [(id_, score, points.get(id_, _UNREADABLE)) for id_, score in scored]
+    with_payload, with_sparse = bool(search.payload), search.with_sparse
+    return [
+        Hit(id_, score, point.payload if with_payload else {}, point.sparse if with_sparse else None)
+        for id_, score, point in found
+    ]
 
 
 def _condition(condition: Required) -> "qdrant.ConditionType":  # defined only in the stubs

@@ -30,6 +30,8 @@ INTEGER_FIELDS: tuple[IntegerField, ...] = get_args(IntegerField)
 FLOAT_FIELDS: tuple[FloatField, ...] = get_args(FloatField)
 """The same fields: the engine indexes all of them, `space` as the tenant. A server in strict mode refuses a filter on a
 field without an index."""
+TEXT_FIELDS = frozenset({"event", "text", "before"})
+"""Fields that searches seldom read, and that take much of the memory of a point: an engine does not keep them there."""
 
 
 def apart_from(space: str) -> str:
@@ -139,7 +141,7 @@ class Search:
     exact: bool = False
     """Whether the search must not use the graph."""
     payload: Collection[str] = ()
-    """Fields of the payload to return with hits."""
+    """Fields of the payload to return with hits, which may have further ones."""
     with_sparse: bool = False
     """Whether to return the sparse vectors of hits."""
 
