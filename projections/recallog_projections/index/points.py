@@ -27,7 +27,7 @@ VERSION = 5
 TOKENS, TOKEN_COUNTS = "tokens", "token_counts"
 """Fields of the payload besides those of the document: the vectors of tokens, and how many each passage has."""
 MADE_WITH, CHECKSUM = "made_with", "checksum"
-"""More fields: what made the vectors, and the crc32 of the other fields."""
+"""More fields: what made the vectors, "" without any yet, and the crc32 of the other fields."""
 
 _MONTHS = (
     "January",
@@ -97,6 +97,11 @@ def point(
     written = [token_codec.encode(tokens) if with_token_vectors else "" for _, tokens in filter(None, read)]
     counts = [(len(one[1]) if with_token_vectors else 0) if one is not None else None for one in read]
     return _point(key, document, (dense, more), TokenVectors("".join(written), counts), made_with)
+
+
+def without_vectors(key: str, document: Document) -> Point:
+    """The point of a document whose vectors are computed later: it has its terms."""
+    return _point(key, document, (NO_VECTORS, NO_VECTORS), TokenVectors("", ()), "")
 
 
 def _vectors(document: Document, embeddings: Sequence[Embedding]) -> list[tuple[Vectors, Vectors] | None]:
@@ -239,7 +244,7 @@ def detail_terms(event: Event, known: Iterable[str]) -> list[str]:
 
 def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:
     """The indexes of the tokens that belong to content words."""
-    words = terms.content_words(text)
+    words = terms.content_words(text, embedding.token_spans[0][0] if embedding.token_spans else len(text))
     word = next(words, None)
     for number, (start, end) in enumerate(embedding.token_spans):
         while word is not None and word[1] <= start:

@@ -79,13 +79,16 @@ def _all_strings_in(part: str) -> Sequence[str]:
 _strings_in_short = lru_cache(maxsize=65_536)(_all_strings_in)
 
 
-def content_words(text: str) -> Iterator[tuple[int, int, str]]:
-    """The content words of `text` as (start, end, folded word), in characters of `text`, end exclusive.
+def content_words(text: str, begin: int = 0) -> Iterator[tuple[int, int, str]]:
+    """The content words of `text` that end after `begin`, as (start, end, folded word), in characters of `text`, end
+    exclusive.
 
     In scripts without spaces between words, all characters between two function words are one word.
     """
     found, language = _read(text)
     for word in found:
+        if word.end <= begin:
+            continue
         for part in stems.content(word, language):
             yield part.start, part.end, part.folded
 
