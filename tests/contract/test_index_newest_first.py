@@ -1,4 +1,4 @@
-"""After an ingest the memories get their vectors from the newest one back, while recall answers with those that have some."""
+"""After an ingest memories get their vectors from the newest one back, and recall answers with those that have some."""
 
 import asyncio
 import re

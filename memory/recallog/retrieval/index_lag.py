@@ -1,4 +1,4 @@
-"""How much of the views the index that answered a query has not read: new records, and vectors that are still missing."""
+"""How far the index that answered a query is behind the views: by new records, and by vectors that are missing."""
 
 from typing import NamedTuple
 

@@ -107,7 +107,7 @@ def without_vectors(key: str, document: Document) -> Point:
 def _vectors(document: Document, embeddings: Sequence[Embedding]) -> list[tuple[Vectors, Vectors] | None]:
     """For each passage its vector and those of its content words; None for one that the model cannot read."""
     return [
-        (embedding.vector, embedding.token_vectors[list(_content_tokens(passage.text, embedding))])
+        (embedding.vector, embedding.token_vectors[list(_content_tokens(passage, embedding))])
         if embedding.readable
         else None
         for passage, embedding in zip(passages_of(document), embeddings, strict=True)
@@ -242,9 +242,9 @@ def detail_terms(event: Event, known: Iterable[str]) -> list[str]:
     return more if len(more) <= 2 * half else more[:half] + more[-half:]
 
 
-def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:
+def _content_tokens(passage: Passage, embedding: Embedding) -> Iterator[int]:
     """The indexes of the tokens that belong to content words."""
-    words = terms.content_words(text, embedding.token_spans[0][0] if embedding.token_spans else len(text))
+    words = terms.content_words(passage.text, passage.tokens_from)
     word = next(words, None)
     for number, (start, end) in enumerate(embedding.token_spans):
         while word is not None and word[1] <= start:
