@@ -16,7 +16,7 @@ from recallog.index.indexer import Indexer
 from recallog_projections.index.embedders.embedder import Embedding, Passage
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.index.engines.engine import StoredPoint
-from recallog_projections.index.store import unread
+from recallog_projections.index.unread import unread
 from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
@@ -144,6 +144,8 @@ def test_a_question_meanwhile_is_answered_by_meaning_for_what_is_there_and_by_wo
                 assert hits[number].source == "index"
                 assert (hits[number].similarity is not None) == (number in embedded)
             assert answer.index_behind == left
+            (status,) = [each for each in (await memory.admin.status()).partitions if each.views == "index"]
+            assert status.lag == left
             assert answer.degraded is not None
             assert "of older memories only words were compared" in answer.degraded
             assert "positions behind" in str((await memory.salient(*A, query="sack 3")).relevance_by)

@@ -32,8 +32,8 @@ from recallog_projections.index.store import (
     collection_of,
     damage,
     made_with,
-    unread,
 )
+from recallog_projections.index.unread import unread
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
 from recallog_schemas import limits

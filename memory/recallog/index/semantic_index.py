@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from recallog_projections.index.unread import unread
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas.errors import IndexUnavailable, Rebuilding, StorageError, ViewsBehind
 from recallog_streams.concurrency import gathered
@@ -128,8 +129,6 @@ class SemanticIndex(ABC):
 
         Less by the events whose vectors are not computed yet.
         """
-        from recallog_projections.index.store import unread
-
         rows = self.rows
 
         async def processed(number: int) -> int:

@@ -29,6 +29,7 @@ from recallog_projections.index import documents, points
 from recallog_projections.index.documents import COUNTS, DOCUMENTS, SESSIONS, Document, Index
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage
 from recallog_projections.index.engines.engine import Engine, Point, StoredPoint
+from recallog_projections.index.unread import UNREAD, key_of, point_of
 from recallog_projections.rows import Changes
 from recallog_projections.stores.store import (
     Checkpoint,
@@ -52,9 +53,6 @@ chatting with the text before them, which all-MiniLM-L6-v2 embeds in less than a
 _CHUNK_ROWS = 1_000
 _DELETED = "index.deleted"
 """The table of the ids of points that the last commit of a generation deleted, as keys."""
-_UNREAD = "index.unread"
-"""The table of the points without vectors, whose keys are the offset of the event in 20 digits and the id."""
-_OFFSET_DIGITS = 20
 _EMBEDDED_POINTS = 128
 """Points that get their vectors at a time: half a second of all-MiniLM-L6-v2, after which new events are indexed."""
 _SAMPLE_POINTS = 100
@@ -204,7 +202,7 @@ class IndexStore(Store):
             if added:
                 later = new.offset < self.backlog_end and await self._answers_alone(generation)
                 unread = await self._add(generation, added, later=later)
-                rows |= {(_UNREAD, "", "", f"{added[key].offset:0{_OFFSET_DIGITS}} {key}"): b"" for key in unread}
+                rows |= {(UNREAD, "", "", key_of(added[key].offset, key)): b"" for key in unread}
         except IndexLost:
             return Outcome.LOST
         rows |= {(_DELETED, "", "", key): None for key in before} | {(_DELETED, "", "", key): b"" for key in deleted}
@@ -224,17 +222,17 @@ class IndexStore(Store):
         Raises `Rebuilding` if the generation is gone, `IndexLost` and `IndexDamaged`.
         """
         async with self._writing:
-            chunk = await self._rows.scan(generation, _UNREAD, newest_first=True, limit=_EMBEDDED_POINTS)
+            chunk = await self._rows.scan(generation, UNREAD, newest_first=True, limit=_EMBEDDED_POINTS)
             if not chunk.items:
                 return
-            ids = [item.key[_OFFSET_DIGITS + 1 :] for item in chunk.items]
+            ids = [point_of(item.key) for item in chunk.items]
             stored = await self._engine.retrieve(collection_of(generation), ids)
             for point in stored.values():
                 if wrong := points.damage(point):
                     raise IndexDamaged(f"the point {point.id} of the index is damaged: {wrong}")
             unread = {key: point for key, point in stored.items() if not point.payload[points.MADE_WITH]}
             await self._add(generation, {key: documents.from_payload(each.payload) for key, each in unread.items()})
-            rows = {(_UNREAD, *item.row_key): None for item in chunk.items}
+            rows = {(UNREAD, *item.row_key): None for item in chunk.items}
             await self._rows.commit(generation, chunk.checkpoint, chunk.checkpoint, Changes(rows, {}, {}))
 
     async def _deleted(self, generation: Generation) -> set[str]:
@@ -378,15 +376,6 @@ def _shared(reusable: Mapping[str, Point], added: Mapping[str, Document]) -> dic
         for key, document in added.items()
         if document.entry and key not in reusable and (other := known.get((document.entry, document.text_key)))
     }
-
-
-async def unread(rows: Store, generation: Generation) -> range:
-    """The offsets from the oldest to the newest event whose vectors are not computed yet. Raises `Rebuilding`."""
-    found: list[int] = []
-    for newest_first in (False, True):
-        chunk = await rows.scan(generation, _UNREAD, newest_first=newest_first, limit=1)
-        found += [int(item.key[:_OFFSET_DIGITS]) for item in chunk.items]
-    return range(found[0], found[-1] + 1) if found else range(0)
 
 
 async def damage(rows: Store, engine: Engine, generation: Generation) -> str:
