@@ -5,7 +5,7 @@ they are durable; then it commits rows and checkpoint in the other store, atomic
 between, it is repeated and writes the same points. A generation whose collection is gone has no checkpoint: it counts
 as lost and is rebuilt. Vectors that an earlier collection still has are not computed again, also if the rows were lost.
 
-Of a backlog, the points of events are first written without vectors, which takes a tenth of the time: their words and
+Of a backlog, the points of events are first written without vectors, which takes a fifth of the time: their words and
 their neighbours are found at once. The commit notes them, and `embed_newest` computes their vectors, from the newest
 event back. A point without vectors names no maker of them, so that none are taken from it.
 
