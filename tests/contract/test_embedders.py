@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from recallog_embedding_endpoint.embedder import EndpointEmbedder
-from recallog_projections.index.embedders import e5, onnx
+from recallog_projections.index.embedders import onnx
 from recallog_projections.index.embedders.e5 import MultilingualE5
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors
 from recallog_projections.index.embedders.multilingual import MultilingualEmbedder
@@ -197,8 +197,9 @@ def test_the_second_model_relates_texts_of_different_languages(question: str) ->
     assert asked.vector @ near > asked.vector @ far
 
 
-def test_embedders_of_the_second_model_share_it_in_memory() -> None:
-    one, other = MultilingualE5(), MultilingualE5()
+@pytest.mark.parametrize("made", [OnnxEmbedder, MultilingualE5])
+def test_embedders_of_one_model_share_it_in_memory(made: Callable[[], OnnxEmbedder]) -> None:
+    one, other = made(), made()
     vectors_of(one, ["Bread."])
     vectors_of(other, ["Bread."])
     assert one._model() is other._model()
@@ -206,7 +207,7 @@ def test_embedders_of_the_second_model_share_it_in_memory() -> None:
 
 def test_the_multilingual_embedder_without_its_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(e5, "_models", {})
+    monkeypatch.setattr(onnx, "_models", {})
     with pytest.raises(SettingsError, match=r"pip install '\.\[multilingual\]'"):
         MultilingualE5().embed([Passage("Bread.")])
 

@@ -19,7 +19,7 @@ from recallog.index.messages import Address
 from recallog.settings import Settings
 from recallog_schemas.errors import IndexUnavailable
 from support.embedding_endpoint import embedding_endpoint
-from support.events import recorded, run
+from support.events import event, recorded, run
 
 A = ("village", "baker")
 TEXTS = [f"The miller owes {n} sacks." for n in range(8)]
@@ -27,6 +27,9 @@ VECTORS = {text: [0.0] * n + [1.0] for n, text in enumerate(TEXTS)}
 LATEST_SECONDS = 0.03
 """A call takes about half as long on an idle machine."""
 KILLS_LEAST = 3
+BACKLOG = 700
+START_SECONDS = 3.0
+"""About as long as a process takes to start and to index `BACKLOG` texts."""
 
 
 def kill(home: Path) -> bool:
@@ -56,6 +59,29 @@ async def served(memory: Memory) -> None:
         await memory.catch_up_index()
     except IndexUnavailable:
         await memory.catch_up_index()
+
+
+def test_kills_while_a_backlog_is_indexed_leave_no_memory_without_its_vectors(
+    tmp_path: Path, chance: random.Random
+) -> None:
+    async def work() -> None:
+        settings = Settings(home=tmp_path, index="embedded", index_idle_seconds=0, deadline_seconds=20)
+        async with Memory.open(settings) as memory:
+            await memory.publish_many([event(payload={"text": f"The miller owes {n} sacks."}) for n in range(BACKLOG)])
+            for _ in range(KILLS_LEAST):
+                with suppress(IndexUnavailable):  # the first call after a kill says that its process ended
+                    await memory.start_index()
+                while not await kill_after(chance.uniform(0, START_SECONDS), tmp_path):
+                    pass
+            await served(memory)
+            answer = await memory.recall(*A, "Who owes 0 sacks?", top_k=1_000)
+            assert (answer.degraded, answer.index_behind) == (None, 0)
+            offsets = [each.position.offset for each in answer.hits]
+            assert len(offsets) == len(set(offsets))
+            assert all(each.similarity is not None for each in answer.hits)
+            assert (await memory.admin.verify()).clean
+
+    run(work())
 
 
 @pytest.mark.models("long_term")

@@ -33,6 +33,7 @@ from recallog_projections.index.store import (
     damage,
     made_with,
 )
+from recallog_projections.index.unread import unread
 from recallog_projections.projection import Projection
 from recallog_projections.stores.store import Checkpoint, Generation, Pointer, Store
 from recallog_schemas import limits
@@ -81,6 +82,8 @@ class IndexSnapshot:
     generation: str
     checkpoint: int
     """The last offset processed."""
+    unread: int = 0
+    """The number of offsets from the oldest to the newest event whose vectors are not computed yet."""
 
 
 @dataclass
@@ -119,6 +122,8 @@ class Indexer:
         self._damage: dict[int, str] = {}
         """By partition: what is damaged in its active generation, which is rebuilt beside it."""
         self._repaired_at: dict[int, float] = {}
+        self._unread: dict[str, int] = {}
+        """By generation: see `IndexSnapshot.unread`."""
         self._loss: dict[int, str] = {}
         """By partition: why it has no generation that can answer, if it had one before."""
         self.problem = ""
@@ -191,6 +196,7 @@ class Indexer:
             made.token_vectors,
             active.id,
             checkpoint.offset,
+            self._unread.get(active.id, 0),
         )
 
     def note_damage(self, partition: int, found: str) -> None:
@@ -255,7 +261,7 @@ class Indexer:
                 done = await store.checkpoint(active)
                 if done is not None and done.offset + 1 >= end and partition not in self._damage:
                     self._loss.pop(partition, None)
-                    return False
+                    return await self._embed_newest(projector.store, active)
             async with self.lock(partition):
                 await self._index_round(projector, partition, active, end, progress)
         except LockTimeout:
@@ -267,6 +273,17 @@ class Indexer:
         except (IndexLost, Rebuilding):
             pass  # a cutover, or the collection was set aside: the next round continues in another generation
         return True
+
+    async def _embed_newest(self, store: Store, active: Generation) -> bool:
+        """Compute vectors that a backlog has left out; return whether there were any."""
+        if not self._unread.get(active.id) or not isinstance(store, IndexStore):
+            return False
+        await store.embed_newest(active)
+        await self._note_unread(active)
+        return True
+
+    async def _note_unread(self, active: Generation) -> None:
+        self._unread[active.id] = len(await unread(self.rows, active))
 
     async def _collect_once(self, store: Store, active: Generation) -> None:
         """Delete what a process has left that ended after a cutover to this generation."""
@@ -288,6 +305,7 @@ class Indexer:
             with suppress(StorageCorrupt):  # a damaged record does not make it another ledger
                 await Projector(self.ledger, self.rows, [], drop=DROP).verify_ledger_identity(partition, checkpoint)
         try:
+            await self._note_unread(active)
             found = await damage(self.rows, self.engine, active)
         except (IndexLost, Rebuilding):  # there is nothing to look at: it is built again
             found = ""
@@ -301,11 +319,13 @@ class Indexer:
     async def _index_round(
         self, projector: Projector, partition: int, active: Generation | None, end: int, progress: Progress | None
     ) -> None:
+        if isinstance(projector.store, IndexStore) and not self.rows.remote:
+            projector.store.backlog_end = end - limits.INDEX_BATCH_RECORDS
         done = await projector.store.checkpoint(active) if active is not None else None
         if active is None or done is None or not await projector.fits(active):
             if done is None and (lost := await self._lost(projector.store, partition, active)):
                 self._loss[partition] = lost
-            await generations.current(projector, partition, progress)
+            await self._note_unread(await generations.current(projector, partition, progress))
             self._loss.pop(partition, None)
         elif partition in self._damage:
             _log.warning("%s; the index of partition %d is built again", self._damage[partition], partition)
@@ -316,6 +336,7 @@ class Indexer:
         else:
             # At most one round, so that no partition waits until another one has reached the end.
             await projector.catch_up(active, min(end, done.offset + 1 + ROUND_RECORDS), progress)
+            await self._note_unread(active)
 
     async def _lost(self, store: Store, partition: int, active: Generation | None) -> str:
         """Why a partition has no generation that can answer; "" if it never had one."""

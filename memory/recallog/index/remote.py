@@ -18,6 +18,7 @@ from recallog import layout
 from recallog.index import messages
 from recallog.settings import Settings
 from recallog_projections.breaker import Attempt, Breaker
+from recallog_projections.index.embedders.runtime import ONE_THREAD
 from recallog_projections.threads import run_in_own_thread
 from recallog_schemas import limits
 from recallog_schemas.errors import IndexUnavailable
@@ -365,9 +366,8 @@ class ServiceProcess:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                # Threads of OpenBLAS are not used. Those of torch, which reads the second variable, take three times
-                # as long on a busy machine. A backtrace of the engine takes seconds, in which nothing is answered.
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "RUST_BACKTRACE": "0"},
+                # A backtrace of the engine takes seconds, in which nothing is answered.
+                env={**os.environ, **ONE_THREAD, "RUST_BACKTRACE": "0"},
                 start_new_session=self._outlives,  # Ctrl-C in the terminal then does not end it
             )
         if self._process.stdin is not None:

@@ -8,8 +8,9 @@ from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from recallog_projections.index.unread import unread
 from recallog_projections.threads import run_in_own_thread
-from recallog_schemas.errors import IndexUnavailable, StorageError, ViewsBehind
+from recallog_schemas.errors import IndexUnavailable, Rebuilding, StorageError, ViewsBehind
 from recallog_streams.concurrency import gathered
 
 if TYPE_CHECKING:
@@ -124,14 +125,22 @@ class SemanticIndex(ABC):
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _processed(self, partition: int) -> tuple[int, int]:
-        """The last offset processed in one partition, and the sum over all: an indexer reads partitions in turn."""
+        """The last offset processed in one partition, and the sum over all: an indexer reads partitions in turn.
+
+        Less by the events whose vectors are not computed yet.
+        """
         rows = self.rows
 
         async def processed(number: int) -> int:
             pointer = await rows.pointer(number)
             shown = pointer.active or pointer.building
             checkpoint = await rows.checkpoint(shown) if shown is not None else None
-            return checkpoint.offset if checkpoint is not None else -1
+            if shown is None or checkpoint is None:
+                return -1
+            try:
+                return checkpoint.offset - len(await unread(rows, shown))
+            except Rebuilding:  # another one has just replaced it
+                return -1
 
         found = await gathered(processed, range(len(await self.ledger.ends())))
         return found[partition], sum(found)

@@ -39,6 +39,7 @@ from recallog.scrubbing import Scrubber
 from recallog.settings import Settings
 from recallog_projections.index.embedders.own_thread import in_own_thread
 from recallog_projections.index.embedders.registry import embedder
+from recallog_projections.index.embedders.runtime import release_memory
 from recallog_projections.index.engines.edge import EdgeEngine
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_schemas.errors import IndexDamaged, IndexUnavailable, RecallogError, StorageReplaced
@@ -82,6 +83,8 @@ class Service:
         """The calls in progress."""
         self._active_at = time.monotonic()
         """When the last call was answered, or the last batch was indexed."""
+        self._released_at = 0.0
+        """When memory was released that the work before had freed."""
         self._operations = {
             name: each for name, each in all_operations(Memory).items() if each.uses_index or each.maintains_index
         }
@@ -97,7 +100,7 @@ class Service:
             lambda name: in_own_thread(embedder(name, api_key=key, threads=1), niceness=INDEXING_NICENESS),
             settings.embedder,
             settings.index_token_vectors,
-            # One model for queries and one for indexing: a query must not wait for a batch of texts.
+            # One thread for queries and one for indexing: a query must not wait for a batch of texts.
             load_for_queries=lambda name: in_own_thread(
                 embedder(name, api_key=key, deadline_seconds=settings.deadline_seconds)
             ),
@@ -132,6 +135,9 @@ class Service:
             self._alive()
             await self._stopping.pause(_IDLE_CHECK_SECONDS)
             idle_seconds = time.monotonic() - self._active_at if not self._calls else 0.0
+            if idle_seconds > _IDLE_CHECK_SECONDS and self._released_at < self._active_at:
+                self._released_at = time.monotonic()
+                release_memory()
             is_idle = 0 < self._idle_seconds < idle_seconds
             if not self._is_in_folder() or (is_idle and (self._indexer.at_end or self._indexer.problem)):
                 self._stop()

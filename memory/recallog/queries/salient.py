@@ -108,7 +108,7 @@ async def related(snapshot: Snapshot, searcher: Searcher, space: str, agent: str
     question = retrieval.query.RecallQuery.from_text(space, agent, query.text, query.as_of)
     try:
         opened = await index.open(snapshot.partition, start=False)
-        if (behind := snapshot.processed - opened.checkpoint) > 0:
+        if (behind := snapshot.processed - opened.checkpoint + opened.unread) > 0:
             return Related(None, f"{WORDS}: the index is {behind:,} positions behind")
         events = replace(question, hidden=retrieval.sources.kinds_of_texts(searcher.sources))
         found = await retrieval.by_index.nearest(opened, events, limits.RECALL_CANDIDATES)

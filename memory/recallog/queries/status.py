@@ -11,6 +11,7 @@ from recallog.index.semantic_index import SemanticIndex
 from recallog.queries import due
 from recallog.reading.projection_group import INDEX, ProjectionGroup
 from recallog.reading.read_session import ReadSession
+from recallog_projections.index.unread import unread
 from recallog_projections.stores.store import Pointer, Store
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, clock
@@ -281,11 +282,13 @@ async def _partition_status(
 
 async def _progress_of(row: PartitionStatus, store: Store) -> tuple[PartitionStatus, activity.Totals | None]:
     pointer = await store.pointer(row.partition)
-    count, checkpoint, totals = dead_letters.DeadLetterCount(), -1, None
+    count, checkpoint, totals, unread_events = dead_letters.DeadLetterCount(), -1, None, 0
     if pointer.active is not None:
         needs = [RowKey(dead_letters.COUNT.name, ""), RowKey(activity.TOTALS.name, "")]
         try:
             snapshot = await store.read(row.partition, needs)
+            if row.views == INDEX:
+                unread_events = len(await unread(store, snapshot.generation))
         except Rebuilding:
             pointer = Pointer()
         else:
@@ -296,7 +299,7 @@ async def _progress_of(row: PartitionStatus, store: Store) -> tuple[PartitionSta
     building = await store.checkpoint(pointer.building) if pointer.building else None
     known = {
         "checkpoint": checkpoint,
-        "lag": max(0, row.end - checkpoint - 1),
+        "lag": max(0, row.end - checkpoint - 1) + unread_events,
         "generation": pointer.active.id if pointer.active else None,
         "building": pointer.building.id if pointer.building else None,
         "building_checkpoint": building.offset if building else None,

@@ -1,4 +1,4 @@
-"""How far the index that answered a query is behind the views."""
+"""How far the index that answered a query is behind the views: by new records, and by vectors that are missing."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from recallog_schemas import limits
 
 
 class IndexLag(NamedTuple):
-    """What the views had processed and the index had not."""
+    """What the views had processed and the index had not, or without vectors only."""
 
     positions: int
     degraded: str | None
@@ -19,9 +19,10 @@ def of(index: IndexSnapshot | None, snapshot: Snapshot) -> IndexLag:
     """The lag of `index`; none if it did not answer."""
     if index is None:
         return IndexLag(0, None)
-    behind = max(0, snapshot.processed - index.checkpoint)
+    behind = max(0, snapshot.processed - index.checkpoint) + index.unread
     if behind <= limits.RECALL_INDEX_LAG_MAX:
         return IndexLag(behind, None)
-    done = 100 * (index.checkpoint + 1) // (snapshot.processed + 1)
-    why = f"the index is {behind:,} positions behind, {done} % done; of newer memories only words were compared"
+    done = 100 * max(0, snapshot.processed + 1 - behind) // (snapshot.processed + 1)
+    which = "older" if index.unread else "newer"
+    why = f"the index is {behind:,} positions behind, {done} % done; of {which} memories only words were compared"
     return IndexLag(behind, why)

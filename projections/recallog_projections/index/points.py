@@ -27,7 +27,7 @@ VERSION = 5
 TOKENS, TOKEN_COUNTS = "tokens", "token_counts"
 """Fields of the payload besides those of the document: the vectors of tokens, and how many each passage has."""
 MADE_WITH, CHECKSUM = "made_with", "checksum"
-"""More fields: what made the vectors, and the crc32 of the other fields."""
+"""More fields: what made the vectors, "" without any yet, and the crc32 of the other fields."""
 
 _MONTHS = (
     "January",
@@ -99,10 +99,15 @@ def point(
     return _point(key, document, (dense, more), TokenVectors("".join(written), counts), made_with)
 
 
+def without_vectors(key: str, document: Document) -> Point:
+    """The point of a document whose vectors are computed later: it has its terms."""
+    return _point(key, document, (NO_VECTORS, NO_VECTORS), TokenVectors("", ()), "")
+
+
 def _vectors(document: Document, embeddings: Sequence[Embedding]) -> list[tuple[Vectors, Vectors] | None]:
     """For each passage its vector and those of its content words; None for one that the model cannot read."""
     return [
-        (embedding.vector, embedding.token_vectors[list(_content_tokens(passage.text, embedding))])
+        (embedding.vector, embedding.token_vectors[list(_content_tokens(passage, embedding))])
         if embedding.readable
         else None
         for passage, embedding in zip(passages_of(document), embeddings, strict=True)
@@ -237,9 +242,9 @@ def detail_terms(event: Event, known: Iterable[str]) -> list[str]:
     return more if len(more) <= 2 * half else more[:half] + more[-half:]
 
 
-def _content_tokens(text: str, embedding: Embedding) -> Iterator[int]:
+def _content_tokens(passage: Passage, embedding: Embedding) -> Iterator[int]:
     """The indexes of the tokens that belong to content words."""
-    words = terms.content_words(text)
+    words = terms.content_words(passage.text, passage.tokens_from)
     word = next(words, None)
     for number, (start, end) in enumerate(embedding.token_spans):
         while word is not None and word[1] <= start:

@@ -79,12 +79,13 @@ def _all_strings_in(part: str) -> Sequence[str]:
 _strings_in_short = lru_cache(maxsize=65_536)(_all_strings_in)
 
 
-def content_words(text: str) -> Iterator[tuple[int, int, str]]:
-    """The content words of `text` as (start, end, folded word), in characters of `text`, end exclusive.
+def content_words(text: str, begin: int = 0) -> Iterator[tuple[int, int, str]]:
+    """The content words of `text` as (start, end, folded word), in characters of `text`, end exclusive: those from
+    `begin` on, where a word may begin.
 
     In scripts without spaces between words, all characters between two function words are one word.
     """
-    found, language = _read(text)
+    found, language = _read(text, begin)
     for word in found:
         for part in stems.content(word, language):
             yield part.start, part.end, part.folded
@@ -108,10 +109,13 @@ def is_character(term: str) -> bool:
     return len(term) == 1 and HAN.match(term) is not None
 
 
-def _read(text: str) -> tuple[list[Word], str]:
-    """The words of a text, and the language of the words in Latin letters."""
+def _read(text: str, begin: int = 0) -> tuple[list[Word], str]:
+    """The words of a text from `begin` on, and the language of all that are in Latin letters."""
+    if text.isascii():
+        return list(words(text, begin)), stop_words.language_of(ascii_words(text) or [], text)
     found = list(words(text))
-    return found, stop_words.language_of([word.folded for word in found if word.script == LATIN], text)
+    language = stop_words.language_of([word.folded for word in found if word.script == LATIN], text)
+    return [word for word in found if word.start >= begin], language
 
 
 @lru_cache(maxsize=65_536)

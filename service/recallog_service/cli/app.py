@@ -18,6 +18,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from recallog_projections.index.embedders.runtime import ONE_THREAD
 from recallog_schemas.visible import visible
 from recallog_service.cli import encodings, panels
 from recallog_streams.collector import collect_rarely
@@ -160,8 +161,8 @@ def main() -> None:
     """Entry point of the `recallog` command. Exit codes: 0 done, 1 data or check failed, 2 wrong use, 3 unreachable."""
     collect_rarely()  # before modules are imported: that makes many objects, and no garbage
     logging.getLogger("recallog").addHandler(Warnings(logging.WARNING))
-    # OpenBLAS would start a thread for each core when it is imported, and no command uses them.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
     # pydantic looks for plugins in all installed packages, which takes a tenth of a command's start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Without a stdout or stderr (`>&-`), the first file that is opened would take its number.

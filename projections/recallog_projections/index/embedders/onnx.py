@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from recallog_projections.index.embedders import minilm
 from recallog_projections.index.embedders.embedder import Embedder, Embedding, Passage, Vectors, unreadable
 from recallog_projections.index.embedders.prefixes import CONFIG, NO_PREFIXES, Prefixes, model_prefixes
 from recallog_projections.index.embedders.readability import own_text_readable
-from recallog_projections.index.embedders.runtime import imported_onnxruntime
+from recallog_projections.index.embedders.runtime import imported_onnxruntime, release_memory
 from recallog_schemas.errors import EmbedderUnavailable, SettingsError
 
 if TYPE_CHECKING:
@@ -109,6 +111,12 @@ class _Encoded:
     readable: bool
 
 
+_models: WeakValueDictionary[tuple[str, int], Model] = WeakValueDictionary()
+"""By identity and number of threads: the models in memory, which all embedders of the process share. Calls from several
+threads run at the same time, each in its own."""
+_loading = Lock()
+
+
 class OnnxEmbedder(Embedder):
     """Runs all-MiniLM-L6-v2, or the model in `folder`, which holds
 
@@ -174,11 +182,14 @@ class OnnxEmbedder(Embedder):
 
     def _model(self) -> Model:
         if self._loaded is None:
-            self._loaded = self._load()
+            key = self.model, self._threads
+            with _loading:
+                self._loaded = _models.get(key) or load(self._files(), self._threads)
+                _models[key] = self._loaded
         return self._loaded
 
-    def _load(self) -> Model:
-        return load(self._of_folder or _minilm(), self._threads)
+    def _files(self) -> Files:
+        return self._of_folder or _minilm()
 
     def _run(self, model: Model, texts: Sequence[list[int]]) -> tuple[Vectors, Vectors | None]:
         """(texts, dimension), of length 1; and the last layer (texts, longest, dimension), if it is an output."""
@@ -398,6 +409,8 @@ def load(files: Files, threads: int) -> Model:
     try:
         model = str(files.model) if files.rewrite is None else files.rewrite(files.model.read_bytes())
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        del model
+        release_memory()
         if files.read_tokenizer is not None:
             own = files.read_tokenizer(files)
             return _model(files, session, own, own.special.pad, own.special.unknown)

@@ -67,10 +67,11 @@ class Word(NamedTuple):
     script: Script
 
 
-def words(text: str) -> Iterator[Word]:
-    """The words of `text` in order. Their spans do not overlap, except for words that come from one character."""
+def words(text: str, begin: int = 0) -> Iterator[Word]:
+    """The words of `text` in order; of a text in ASCII, those from `begin` on. Their spans do not overlap, except for
+    words that come from one character."""
     if text.isascii():
-        for found in _ASCII_WORD.finditer(text):
+        for found in _ASCII_WORD.finditer(text, begin):
             yield Word(found.start(), found.end(), found.group().lower(), LATIN)
         return
     for found in _word().finditer(text):
