@@ -53,6 +53,22 @@ NUMBERS = {
     for number, name in enumerate(names.split(), 1)
     if name != "-"
 } | {"a couple": 2, "a couple of": 2, "a few": 3, "a": 1}
+SEASONS = {
+    name: number
+    for names in (
+        "spring summer autumn winter",
+        "- - fall -",
+        "primavera verano otoño invierno",
+        "printemps été automne hiver",
+        "frühling sommer herbst winter",
+        "frühjahr - - -",
+        "春天 夏天 秋天 冬天",
+        "春季 夏季 秋季 冬季",
+    )
+    for number, name in enumerate(names.split())
+    if name != "-"
+}
+"""The quarters of the year that begin in March, as in the northern hemisphere."""
 HAN_DIGITS = {name: number for number, name in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 
 DAY_UNITS = frozenset({"day", "days", "día", "días", "jour", "jours", "tag", "tage", "tagen", "天", "日", "일"})
@@ -106,7 +122,10 @@ def _any(names: Iterable[str]) -> str:
 _MONTH = _any(MONTHS)
 _WEEKDAY = _any(name for name in WEEKDAYS if name[0] < "\u3000")
 _UNSPACED_WEEKDAY = _any(name for name in WEEKDAYS if name[0] >= "\u3000" and len(name) > 1)
-_NUMBER = rf"\d{{1,3}}|{_any(NUMBERS)}"
+_SEASON = _any(name for name in SEASONS if name[0] < "\u3000")
+_UNSPACED_SEASON = _any(name for name in SEASONS if name[0] >= "\u3000")
+TO = r"(?:and|to|through|until|till|y|a|al|hasta|et|à|au|jusqu'[àe]n?|und|bis|e)"
+NUMBER = rf"\d{{1,3}}|{_any(NUMBERS)}"
 _HAN_NUMBER = r"\d{1,3}|[一二两兩三四五六七八九十]{1,3}"
 _UNIT = _any(name for name in DAY_UNITS | WEEK_UNITS | MONTH_UNITS | YEAR_UNITS if name[0] < "\u3000")
 _HAN_UNIT = r"天|日|周|週間?|个?星期|個?星期|个?礼拜|個?禮拜|[个個ヶかカヵ]月|年"
@@ -148,6 +167,17 @@ _PATTERNS = [
         | 前回の?(?:会話|チャット|話) | 最後に話 | 지난번?\s*(?:대화|이야기) | 마지막\s*대화
         | \búltima\s+(?:conversación|charla|sesión|vez\s+que\s+hablamos)\b
         | \bdernière\s+{_FRENCH_CONVERSATION} | \bletzte[nrs]?\s+{_GERMAN_CONVERSATION}
+        | (?<!\bthe\s)\blast\s+time(?=\s*(?:[?.!,]|$)) | \búltima\s+vez(?=\s*(?:[?.!,]|$))
+        | \bdernière\s+fois(?=\s*(?:[?.!,]|$)) | \bletzte[ns]\s+mal(?=\s*(?:[?.!,]|$))
+        | 上一?次(?=[我你您]?(?:们|們)?(?:说|說|提|推荐|推薦|告诉|告訴|讲|講))
+        """,
+    ),
+    (
+        "current",
+        rf"""
+        \bthis\s+{_CONVERSATION}\b | \besta\s+(?:conversación|charla|sesión)\b
+        | \bcette\s+(?:conversation|discussion|session)\b | \bdiese[rms]?\s+(?:gespräch|unterhaltung|sitzung)\b
+        | (?:这|這|本)次?(?:对话|對話|聊天|谈话|談話) | (?:この|今回の)(?:会話|チャット)
         """,
     ),
     ("numeric", rf"(?<!\d)(?P<year>{_YEAR})[-/.](?P<month>\d{{1,2}})[-/.](?P<day>\d{{1,2}})(?!\d)"),
@@ -161,22 +191,50 @@ _PATTERNS = [
         """,
     ),
     ("day", rf"\b(?P<month>{_MONTH})\b\.?\s*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:\s*,?\s*(?P<year>{_YEAR})\b)?"),
+    (
+        "months",
+        rf"""
+        \b(?:between|from|entre|de|zwischen|von)\s+(?P<first>{_MONTH})\s+{TO}\s+(?P<month>{_MONTH})\b
+        (?:\s*,?\s*(?:(?:of|de|del)\s+)?(?P<year>{_YEAR})\b)?
+        """,
+    ),
+    (
+        "season",
+        rf"""
+        \b(?:(?:in|during|over|this|since|before|after|by|until)\s+(?:the\s+)?|(?P<last>(?:last|letzte[nrs]?)\s+)
+        |en\s+|au\s+|im\s+|diese[nrs]?\s+|cet(?:te)?\s+|este\s+|esta\s+|en\s+el\s+|en\s+la\s+|l')
+        (?P<season>{_SEASON})\b(?P<latin_last>\s+(?:pasad[oa]|derni(?:er|ère)))?
+        (?:\s*,?\s*(?:(?:of|de|del)\s+)?(?P<year>{_YEAR})\b)?
+        | \b(?P<dated_season>{_SEASON})\s+(?:(?:of|de|del)\s+)?(?P<dated_year>{_YEAR})\b
+        | (?P<unspaced_season>{_UNSPACED_SEASON})
+        """,
+    ),
     ("month", rf"\b(?P<month>{_MONTH})\b\.?\s*,?\s*(?:(?:of|de|del)\s+)?(?P<year>{_YEAR})\b"),
     ("month", _HAN_YEAR + _HAN_MONTH),
     (
         "month",
-        rf"\b(?:in|during|since|of|last|this|early|late|mid|en|de|au|pendant|im|seit|em|nel)\s+(?P<month>{_MONTH})\b",
+        rf"""
+        \b(?:in|during|since|before|after|until|till|by|of|last|this|early|late|mid|en|de|au|pendant|depuis|avant|après
+        |desde|hasta|im|seit|vor|nach|bis|ab|anfang|mitte|ende|em|nel)\s+(?P<month>{_MONTH})\b
+        | \b(?:d'|jusqu'en\s+|antes\s+de\s+|después\s+de\s+)(?P<latin_month>{_MONTH})\b
+        """,
     ),
     ("year", rf"(?P<year>{_YEAR})\s*[年년]"),
-    ("year", rf"\b(?:in|during|since|of|en|im\s+jahr|em|nel|année|año)\s+(?P<year>{_YEAR})\b(?![-/.]\d)"),
-    ("ago", rf"\b(?P<number>{_NUMBER})\s+(?P<unit>{_UNIT})\s+ago\b"),
-    ("ago", rf"\b(?:hace|il\s+y\s+a|vor)\s+(?P<number>{_NUMBER})\s+(?P<unit>{_UNIT})\b"),
+    (
+        "year",
+        rf"""
+        \b(?:in|during|since|before|after|until|of|en|depuis|avant|après|desde|hasta|im\s+jahr|seit|vor|nach|bis|em|nel
+        |année|año)\s+(?P<year>{_YEAR})\b(?![-/.]\d)
+        """,
+    ),
+    ("ago", rf"\b(?P<number>{NUMBER})\s+(?P<unit>{_UNIT})\s+ago\b"),
+    ("ago", rf"\b(?:hace|il\s+y\s+a|vor)\s+(?P<number>{NUMBER})\s+(?P<unit>{_UNIT})\b"),
     ("ago", rf"(?P<number>{_HAN_NUMBER})\s*(?P<unit>{_HAN_UNIT})[之以]?前"),
     ("ago", r"(?P<number>\d{1,3}|한|두|세|네|다섯)\s*(?P<unit>일|주|개월|달|년)\s*전"),
     (
         "past",
         rf"""
-        \b(?:last|past|previous|últimos|últimas|derniers|dernières|letzten)\s+(?P<number>{_NUMBER})\s+(?P<unit>{_UNIT})\b
+        \b(?:last|past|previous|últimos|últimas|derniers|dernières|letzten)\s+(?P<number>{NUMBER})\s+(?P<unit>{_UNIT})\b
         | (?:最近|过去|過去|近)的?(?P<han_number>{_HAN_NUMBER})\s*(?P<han_unit>{_HAN_UNIT})
         """,
     ),
@@ -221,6 +279,13 @@ _PATTERNS = [
         """,
     ),
     (
+        "weekend:0",
+        r"""
+        \bthis\s+weekend\b | [这這本]个?[周週]末 | 今週末 | \beste\s+fin\s+de\s+semana\b | \bce\s+week-end\b
+        | \bdieses\s+wochenende\b
+        """,
+    ),
+    (
         "week:1",
         r"""
         \blast\s+week\b | 上个?(?:周|週|星期|礼拜|禮拜) | 先週 | 지난주 | \bsemana\s+pasada\b | \bsemaine\s+dernière\b
@@ -260,18 +325,33 @@ _PATTERNS = [
         "years_ago:0",
         r"\bthis\s+year\b | 今年 | 올해 | \beste\s+año\b | \bcette\s+année\b | \bdieses\s+jahr\b",
     ),
+    (
+        "newest",
+        r"""
+        \b(?:recent|recently|lately|latest|most\s+recent|newest)\b | \bthe\s+last\s+(?:time|thing)\b
+        | \b(?:when|what|where|who|which)\b[^?]{0,60}?(?<!at\s)\blast\b(?!\s+(?:name|resort|minute|long))
+        | \b(?:recientemente|últimamente|reciente|por\s+última\s+vez|última\s+vez|lo\s+último)\b
+        | \b(?:récemment|dernièrement|récente?|dernière\s+fois|en\s+dernier)\b
+        | \b(?:zuletzt|kürzlich|neulich|neueste[nrs]?|letzte[ns]?\s+mal)\b
+        | 最近 | 最新 | 上一?次 | 最后一次 | 最後一次 | 最後に | この前 | 최근 | 마지막으로
+        """,
+    ),
 ]
 
 _WORDS = re.compile(r"[^\W\d_]+")
 _OTHER_SCRIPTS = re.compile(r"[\d\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _TRIGGERS = frozenset(
     """
-    first last latest recent previous past ago yesterday today tonight this weekend since during early late mid
-    primera última últimos últimas pasado pasada hace ayer anteayer anoche hoy este esta
-    première dernière derniers dernières dernier il hier aujourd cette ce
+    first last latest recent recently lately newest previous past ago yesterday today tonight this weekend
+    since before after until till prior during early late mid
+    primera última último últimos últimas pasado pasada hace ayer anteayer anoche hoy este esta reciente recientemente
+    últimamente desde antes después tras hasta durante
+    première dernière derniers dernières dernier il hier aujourd cette cet ce récemment récent récente dernièrement
+    depuis avant après jusqu pendant
     erste ersten erster erstes letzte letzten letzter letztes vor gestern vorgestern heute diese dieser diesen dieses
+    zuletzt kürzlich neulich neueste neuesten neuester neuestes seit seitdem bevor nach nachdem bis während
     """.split()  # noqa: SIM905 - a page of quoted words is harder to read
-) | {name for names in (MONTHS, WEEKDAYS) for name in names}
+) | {name for names in (MONTHS, WEEKDAYS, SEASONS) for name in names}
 
 
 def may_name_a_time(question: str) -> bool:

@@ -1,0 +1,198 @@
+"""How a question relates to the times that it names: "since March", "before the move", "between May and July".
+
+A relation stands before its time in European languages, and after it in Chinese, Japanese and Korean. What is related to
+is a date, or an event that the question names by words: "since the migration".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from recallog.retrieval import dates, time_forms
+from recallog.retrieval.dates import Expression
+from recallog_projections.index import terms
+
+Relation = Literal["within", "since", "before", "after", "until", "during"]
+
+EVENT_CHARS_MAX = 80
+"""An event of more characters is a part of a sentence that says something else too."""
+
+_BEFORE_THEM = r"""
+    (?P<since> \b(?: (?:ever\s+)?since | starting\s+from | desde | seit(?:dem)? | ab | depuis )\b )
+    | (?P<before> \b(?: before | prior\s+to | antes\s+de(?:l)? | bevor | vor | avant )\b )
+    | (?P<after> (?<!look\s)(?<!looks\s)(?<!looked\s)(?<!looking\s)(?<!named\s)(?<!take\s)(?<!takes\s)(?<!took\s)
+        \b(?: after | después\s+de(?:l)? | tras | nachdem | nach | après )\b )
+    | (?P<until> \b(?: until | till | up\s+to | hasta | bis(?:\s+zu[mr]?)? | jusqu['’](?:à|au|en) )(?!\w) )
+    | (?P<during> \b(?: during | while | durante | während | pendant )\b )
+    """  # noqa: RUF001 - the apostrophe of French texts
+_AFTER_THEM = r"""
+    (?P<since> 以来 | 以來 | 以降 | 이래 )
+    | (?P<before> 之前 | 以前 | (?<![目先])前(?=[我你他她，,に、]) | [のる]前 | 전에 )
+    | (?P<after> 之后 | 之後 | 以后 | 以後 | [のた]後 | てから | 이후 | 후에 )
+    | (?P<until> 为止 | 為止 | まで | 까지 )
+    | (?P<during> 期间 | 期間 | [的の]时候 | の間 | 동안 )
+    """  # noqa: RUF001
+_OF_EVENT = re.compile(
+    r"""
+    \s+ (?! when\b | all\b | that\s*[?] | cuándo\b | wann\b | quand\b )
+    (?P<event>
+        (?: the | my | our | your | his | her | their | its | this | that | i | we | you | he | she | they
+        | el | la | los | las | mi | mis | tu | su | nuestr[oa] | que
+        | dem | der | den | die | das | mein\w* | dein\w* | unser\w* | ich | wir | du | sie | er
+        | le | les | l['’]\w+ | mon | ma | mes | notre | ton | son | sa | je | nous | tu | il | elle | de | qu['’]\w+
+        | \w{3,}ing )\b .*
+    )""",  # noqa: RUF001
+    re.VERBOSE | re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,;.?!:，。？！；：、()\n]")  # noqa: RUF001
+_FROM = re.compile(r"\b(?:between|from|entre|de|del|zwischen|von|vom|du)\s+(?:the\s+|el\s+|le\s+|dem\s+)?$")
+_TO = re.compile(rf"\s*(?:{time_forms.TO}\s+(?:the\s+|el\s+|le\s+|dem\s+)?|[-–—~到至から]+\s*)")  # noqa: RUF001
+_ASKING = re.compile(
+    r"""
+    \b(?: talk | talked | talking | discuss | discussed | say | said | tell | told | speak | spoke | spoken | chat | chatted
+        | mention\w* | happen | happened | happening | change | changed | new | news | going | up | thing | things | did | do
+        | doing | done | remember | anything | something | everything | summar\w+
+        | hablamos | hablado | hablar | dije | dijo | dijiste | dicho | pasó | pasado | hice | hizo | hicimos | hecho
+        | cambiado | cambió | nuevo | cosas | conté | contaste
+        | geredet | reden | gesprochen | besprochen | gesagt | erzählt | passiert | geschehen | gemacht | getan | geändert
+        | neues | neu | los
+        | parlé | discuté | dit | raconté | passé | fait | arrivé | changé | nouveau | neuf
+    )\b
+    | 聊了?|说了?|說了?|讨论|討論|谈了?|談了?|提到|发生|發生|做了?|事情?|变化|變化|新的?|话|話し?|言い?|言った|しました?|した|起き|何
+    """,
+    re.VERBOSE,
+)
+_EARLIER = re.compile(
+    rf"(?:\b(?P<number>{time_forms.NUMBER})|\bthe)\s+(?P<unit>day|week|month|year)s?\s*$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedTime:
+    """A time of a question, and what is asked about it."""
+
+    words: str
+    """The part of the question that names it."""
+    start: int
+    """Where it begins in the question, in characters."""
+    relation: Relation
+    expressions: Sequence[Expression] = ()
+    """What names it: one expression, the two ends of a range, or a time that is counted back from another one
+    ("two weeks before 3 May"). Nothing for an event."""
+    event: str = ""
+    """The words that name an event."""
+
+    @property
+    def is_range(self) -> bool:
+        """Whether the expressions are the two ends of a range."""
+        return len(self.expressions) == 2 and self.relation == "within"
+
+
+def find(question: str) -> list[RelatedTime]:
+    """The times that a question names, in order; an event only where no date follows the relation."""
+    folded = dates.folded(question)
+    if not time_forms.may_name_a_time(folded):
+        return []
+    expressions = dates.find(question)
+    relations = list(_relations(folded, expressions))
+    found, left = list[RelatedTime](), list(expressions)
+    while left:
+        each = left.pop(0)
+        start, end, relation = each.start, each.end, "within"
+        own = _relation_of(relations, folded, each)
+        if own is not None:
+            relations.remove(own)
+            relation, start, end = own[2], min(start, own[0]), max(end, own[1])
+        together = [each]
+        if relation == "before" and (earlier := _earlier(folded, start, found)) is not None:
+            together, start = [earlier, each], earlier.start
+            found = [one for one in found if earlier not in one.expressions]
+        elif left and relation == "within" and _are_range(folded, each, left[0]):
+            together.append(left.pop(0))
+            end = together[-1].end
+        found.append(RelatedTime(question[start:end], start, relation, together))
+    for start, end, relation in relations:
+        if (span := _event(folded, start, end)) is not None:
+            named = question[slice(*span)].strip()
+            first, last = min(start, span[0]), max(end, span[1])
+            if not any(first < one.end and one.start < last for one in expressions):
+                found.append(RelatedTime(question[first:last].rstrip(), first, relation, event=named))
+    return sorted(found, key=lambda one: one.start)
+
+
+def without_times(question: str, times: Sequence[RelatedTime]) -> str:
+    """The question with spaces in place of its times."""
+    for one in times:
+        question = question[: one.start] + " " * len(one.words) + question[one.start + len(one.words) :]
+    return question
+
+
+def beyond_times(question: str, times: Sequence[RelatedTime]) -> str:
+    """What is left of a question besides its times and the words of asking: "What did we talk about yesterday?"."""
+    return _ASKING.sub(" ", without_times(dates.folded(question), times))
+
+
+def _relations(folded: str, expressions: Sequence[Expression]) -> Iterator[tuple[int, int, Relation]]:
+    """(start, end, relation) of the words of relations that are not a part of a date, such as "since" in "since May"."""
+    for pattern in (_BEFORE_THEM, _AFTER_THEM):
+        for match in re.finditer(pattern, folded, re.VERBOSE):
+            inside = (one for one in expressions if one.start < match.start() and match.end() <= one.end)
+            if not any(inside):
+                yield (
+                    match.start(),
+                    match.end(),
+                    next(each for each in get_args(Relation) if match.groupdict().get(each)),
+                )
+
+
+def _relation_of(
+    relations: Sequence[tuple[int, int, Relation]], folded: str, expression: Expression
+) -> tuple[int, int, Relation] | None:
+    """The relation next to an expression, or at its beginning."""
+    for start, end, relation in relations:
+        is_after = _follows(folded[start])
+        between = folded[expression.end : start] if is_after else folded[end : expression.start]
+        near = expression.end <= start if is_after else start <= expression.start <= expression.end >= end
+        if near and re.fullmatch(r"\s*(?:(?:the|el|la|le|dem|der|den|am)\s+)?", between):
+            return start, end, relation
+    return None
+
+
+def _follows(letter: str) -> bool:
+    """Whether a relation that begins with this letter stands after what it relates to."""
+    return letter >= "\u3000"
+
+
+def _earlier(folded: str, start: int, found: Sequence[RelatedTime]) -> Expression | None:
+    """What is counted back from a date: "two weeks" before it, "last weekend" before it."""
+    for one in found:
+        if one.expressions and not folded[one.expressions[-1].end : start].strip():
+            return one.expressions[-1]
+    match = _EARLIER.search(folded[:start])
+    if match is None:
+        return None
+    words = {"number": match["number"] or "one", "unit": match["unit"]}
+    return Expression("ago", match.start(), match.end(), words)
+
+
+def _are_range(folded: str, first: Expression, last: Expression) -> bool:
+    between = folded[first.end : last.start]
+    is_from = _FROM.search(folded[: first.start]) is not None or _follows(between.strip()[:1] or " ")
+    return is_from and _TO.fullmatch(between) is not None
+
+
+def _event(folded: str, start: int, end: int) -> tuple[int, int] | None:
+    """The start and the end of the words of the event that a relation is about; None if there are none."""
+    if _follows(folded[start]):
+        begin = max((each.end() for each in _CLAUSE.finditer(folded[:start])), default=0)
+        begin += 2 if folded[begin:].startswith("自从") else 0
+        span = begin, start + (folded[start] in "るた")
+    else:
+        stop = _CLAUSE.search(folded, end)
+        match = _OF_EVENT.match(folded[: stop.start() if stop else len(folded)], end)
+        if match is None:
+            return None
+        span = match.span("event")
+    named = folded[slice(*span)].strip()
+    return span if len(named) <= EVENT_CHARS_MAX and any(terms.occurrences(named)) else None
