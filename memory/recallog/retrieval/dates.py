@@ -123,8 +123,9 @@ def _months(words: Mapping[str, str], number: int, now: date | None) -> Iterable
 def _season(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
     """Three months: those of a year, else the newest that have begun; "last" means the newest that are over."""
     begins = 3 + 3 * time_forms.SEASONS[words["season"]]
-    if "year" in words:
-        yield _three_months(int(words["year"]), begins)
+    year = _year_of(words, now)
+    if year is not None:
+        yield _three_months(year, begins)
     elif now is not None:
         newest_first = (_three_months(now.year - back, begins) for back in range(3))
         past = ((first, last) for first, last in newest_first if (last if "last" in words else first) <= now)

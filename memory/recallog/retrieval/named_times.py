@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from recallog.index.indexer import IndexSnapshot
-from recallog.retrieval.candidates import Candidate
 from recallog.retrieval import time_relations
+from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
 from recallog.retrieval.time_relations import RelatedTime
 from recallog.retrieval.time_scope import Span, TimeScope

@@ -36,6 +36,7 @@ from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.searcher import Searcher
 from recallog.retrieval.sources import Asked, CandidateSource, Kept
 from recallog.retrieval.time_scope import TimeScope
+from recallog_projections.index import terms
 from recallog_projections.index.language import questions
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, clock, episodic, outline, salience, settings
@@ -152,7 +153,7 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     )
     ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0 and query.wants(one.candidate)]
     if scope is not None and scope.is_all:
-        ranked = [one for one in ranked if scope.share(one.candidate.session, one.candidate.at) > 0]
+        ranked = [one for one in ranked if scope.holds(one.candidate.session, one.candidate.at)]
     if query.has_fields is not None:
         ranked = [one for one in ranked if _has_fields(gathered, query.has_fields, one.candidate)]
     if query.tiers is not None:
@@ -280,19 +281,16 @@ async def _in_tiers(gathered: _Gathered, asked: Asked, sources: Sequence[Candida
     return found
 
 
-def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, first: int) -> frozenset[int]:
-    """The offsets of the weak memories among the `first` of `ranked`."""
-    found = [one.candidate for one in ranked]
-    return closeness.weak(found, gathered.candidates, words.terms, first=first)
-
-
 async def _best_hits(
     partition: int, query: RecallQuery, gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms
 ) -> list[RecallHit]:
     """The `query.top_k` best memories, of which none is made from another; if some are, further ones follow."""
 
+    found = [one.candidate for one in ranked]
+    measure = partial(closeness.weak, found, gathered.candidates, words.terms, is_english=terms.is_english(query.text))
+
     async def hits_of(first: int, end: int) -> list[RecallHit]:
-        weak = _weak(gathered, ranked, words, end)
+        weak = measure(first=end)
         return await _hits(partition, query, gathered, ranked[first:end], weak)
 
     return await said_once.best(query.top_k, len(ranked), hits_of)

@@ -15,8 +15,8 @@ from recallog.retrieval.weights import AROUND, REACH, RankingWeights
 from recallog_projections.index.passages import PASSAGE_LENGTH
 
 _TIME_ALONE = 10.0
-"""By how much more the time weighs if a question asks for nothing else: nothing that other texts share with the question
-outweighs it. Of the memories of the time, longer ones say more."""
+"""By how much more the time weighs if a question asks for nothing else. Of the memories of the time, longer ones say
+more."""
 _ORDINAL_BITS = 42
 """Ordinals are below 2**42."""
 

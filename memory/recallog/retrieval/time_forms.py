@@ -168,7 +168,7 @@ _PATTERNS = [
         | \búltima\s+(?:conversación|charla|sesión|vez\s+que\s+hablamos)\b
         | \bdernière\s+{_FRENCH_CONVERSATION} | \bletzte[nrs]?\s+{_GERMAN_CONVERSATION}
         | (?<!\bthe\s)\blast\s+time(?=\s*(?:[?.!,]|$)) | \búltima\s+vez(?=\s*(?:[?.!,]|$))
-        | \bdernière\s+fois(?=\s*(?:[?.!,]|$)) | \bletzte[ns]\s+mal(?=\s*(?:[?.!,]|$))
+        | \bdernière\s+fois(?=\s*(?:[?.!,]|$)) | \b(?:beim\s+letzten\s+mal\b|letzte[ns]\s+mal(?=\s*(?:[?.!,]|$)))
         | 上一?次(?=[我你您]?(?:们|們)?(?:说|說|提|推荐|推薦|告诉|告訴|讲|講))
         """,
     ),
@@ -206,7 +206,7 @@ _PATTERNS = [
         (?P<season>{_SEASON})\b(?P<latin_last>\s+(?:pasad[oa]|derni(?:er|ère)))?
         (?:\s*,?\s*(?:(?:of|de|del)\s+)?(?P<year>{_YEAR})\b)?
         | \b(?P<dated_season>{_SEASON})\s+(?:(?:of|de|del)\s+)?(?P<dated_year>{_YEAR})\b
-        | (?P<unspaced_season>{_UNSPACED_SEASON})
+        | (?:(?P<relative_year>{_any(RELATIVE_YEARS)})\s*[的の]?\s*)?(?P<unspaced_season>{_UNSPACED_SEASON})
         """,
     ),
     ("month", rf"\b(?P<month>{_MONTH})\b\.?\s*,?\s*(?:(?:of|de|del)\s+)?(?P<year>{_YEAR})\b"),
@@ -327,9 +327,10 @@ _PATTERNS = [
     ),
     (
         "newest",
-        r"""
+        rf"""
         \b(?:recent|recently|lately|latest|most\s+recent|newest)\b | \bthe\s+last\s+(?:time|thing)\b
-        | \b(?:when|what|where|who|which)\b[^?]{0,60}?(?<!at\s)\blast\b(?!\s+(?:name|resort|minute|long))
+        | \b(?:when|what|where|who|which)\b[^?]{{0,60}}?(?<!at\s)\blast\b
+          (?!\s+(?:name|resort|minute|long|\d|{_WEEKDAY}))
         | \b(?:recientemente|últimamente|reciente|por\s+última\s+vez|última\s+vez|lo\s+último)\b
         | \b(?:récemment|dernièrement|récente?|dernière\s+fois|en\s+dernier)\b
         | \b(?:zuletzt|kürzlich|neulich|neueste[nrs]?|letzte[ns]?\s+mal)\b

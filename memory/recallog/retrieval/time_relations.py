@@ -1,7 +1,7 @@
 """How a question relates to the times that it names: "since March", "before the move", "between May and July".
 
-A relation stands before its time in European languages, and after it in Chinese, Japanese and Korean. What is related to
-is a date, or an event that the question names by words: "since the migration".
+A relation precedes its time in European languages, and follows it in Chinese, Japanese and Korean. The time is a date,
+or that of an event which the question names by words: "since the migration".
 """
 
 import re
@@ -32,7 +32,7 @@ _AFTER_THEM = r"""
     | (?P<after> 之后 | 之後 | 以后 | 以後 | [のた]後 | てから | 이후 | 후에 )
     | (?P<until> 为止 | 為止 | まで | 까지 )
     | (?P<during> 期间 | 期間 | [的の]时候 | の間 | 동안 )
-    """  # noqa: RUF001
+    """
 _OF_EVENT = re.compile(
     r"""
     \s+ (?! when\b | all\b | that\s*[?] | cuándo\b | wann\b | quand\b )
@@ -50,16 +50,17 @@ _FROM = re.compile(r"\b(?:between|from|entre|de|del|zwischen|von|vom|du)\s+(?:th
 _TO = re.compile(rf"\s*(?:{time_forms.TO}\s+(?:the\s+|el\s+|le\s+|dem\s+)?|[-–—~到至から]+\s*)")  # noqa: RUF001
 _ASKING = re.compile(
     r"""
-    \b(?: talk | talked | talking | discuss | discussed | say | said | tell | told | speak | spoke | spoken | chat | chatted
-        | mention\w* | happen | happened | happening | change | changed | new | news | going | up | thing | things | did | do
-        | doing | done | remember | anything | something | everything | summar\w+
+    \b(?: talk | talked | talking | discuss | discussed | say | said | tell | told | speak | spoke | spoken | chat
+        | chatted | mention\w* | happen | happened | happening | change | changed | new | news | going | up | thing
+        | things | did | do | doing | done | remember | anything | something | everything | summar\w+
         | hablamos | hablado | hablar | dije | dijo | dijiste | dicho | pasó | pasado | hice | hizo | hicimos | hecho
         | cambiado | cambió | nuevo | cosas | conté | contaste
-        | geredet | reden | gesprochen | besprochen | gesagt | erzählt | passiert | geschehen | gemacht | getan | geändert
-        | neues | neu | los
+        | geredet | reden | gesprochen | besprochen | gesagt | erzählt | passiert | geschehen | gemacht | getan
+        | geändert | neues | neu | los
         | parlé | discuté | dit | raconté | passé | fait | arrivé | changé | nouveau | neuf
     )\b
-    | 聊了?|说了?|說了?|讨论|討論|谈了?|談了?|提到|发生|發生|做了?|事情?|变化|變化|新的?|话|話し?|言い?|言った|しました?|した|起き|何
+    | 聊了? | 说了? | 說了? | 讨论 | 討論 | 谈了? | 談了? | 提到 | 发生 | 發生 | 做了? | 事情? | 变化 | 變化 | 新的?
+    | 话 | 話し? | 言い? | 言った | しました? | した | 起き | 何
     """,
     re.VERBOSE,
 )
@@ -134,16 +135,12 @@ def beyond_times(question: str, times: Sequence[RelatedTime]) -> str:
 
 
 def _relations(folded: str, expressions: Sequence[Expression]) -> Iterator[tuple[int, int, Relation]]:
-    """(start, end, relation) of the words of relations that are not a part of a date, such as "since" in "since May"."""
+    """(start, end, relation) of the words of relations, without "vor" of "vor zwei Tagen"."""
     for pattern in (_BEFORE_THEM, _AFTER_THEM):
         for match in re.finditer(pattern, folded, re.VERBOSE):
-            inside = (one for one in expressions if one.start < match.start() and match.end() <= one.end)
-            if not any(inside):
-                yield (
-                    match.start(),
-                    match.end(),
-                    next(each for each in get_args(Relation) if match.groupdict().get(each)),
-                )
+            start, end = match.span()
+            if not any(one.start + (one.form != "ago") <= start and end <= one.end for one in expressions):
+                yield start, end, next(each for each in get_args(Relation) if match.groupdict().get(each))
 
 
 def _relation_of(

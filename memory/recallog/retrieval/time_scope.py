@@ -76,6 +76,10 @@ class TimeScope:
     is_all: bool = False
     """Whether the question asks for nothing but the memories of the times."""
 
+    def holds(self, session: str, at: int) -> bool:
+        """Whether a memory is of one of the times."""
+        return any(span.holds(session, at) for span in self.spans)
+
     def share(self, session: str, at: int) -> float:
         """How far a memory is of one of the times."""
         return max((span.share(session, at) for span in self.spans), default=0.0)
@@ -91,8 +95,8 @@ def scope(
 ) -> TimeScope | None:
     """The scope of a question that names these times; None if it names none.
 
-    `now` is the time of the question; None if it is unknown. `events` has, by their words, the memories that tell of the
-    events which are named.
+    `now` is the time of the question; None if it is unknown. `events` has, by the words of events that are named, the
+    memories that tell of them.
     """
     today = None if now is None or is_invented(now) else now.astimezone(UTC).date()
     spans, prefers_newest = list[Span](), False
