@@ -121,7 +121,7 @@ async def _remember(memory: Memory, language: Language) -> list[str]:
     for place, (sort, text) in enumerate(language.memories):
         if sort in _SORTS:
             kept = await memory.long_term.retain(language.name, _READER, text, type=_SORTS[sort])
-            ids.append(kept.id)
+            ids.append(str(kept.id))
             continue
         said = Event(
             id=f"{language.name}-{place}", space=language.name, agent=_SPEAKER, kind="agent.spoke", turn=place,

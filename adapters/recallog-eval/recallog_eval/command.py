@@ -230,7 +230,7 @@ def weak_command(
 
     done = terminal.run(work, as_json=as_json)
     if as_json:
-        terminal.print_json([row._asdict() for row in done])
+        terminal.print_json({"rows": [row._asdict() for row in done]})
     else:
         tables.print_weak(done)
 

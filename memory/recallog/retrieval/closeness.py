@@ -37,7 +37,7 @@ MULTILINGUAL = ClosenessLimits(best=0.5, each=0.3)
 NOT_ENGLISH = ClosenessLimits(best=0.4, each=0.2)
 """For a question that is not in English, by a model of English with token vectors. It gives any two texts in such a
 language a high cosine, which therefore does not count: late interaction and common words do."""
-BY_PAIRS = ClosenessLimits(best=0.3, each=0.0)
+BY_PAIRS = ClosenessLimits(best=0.25, each=0.0)
 """As `BY_WORDS`, for terms that are pairs of characters."""
 BY_WORDS = ClosenessLimits(best=0.2, each=0.0)
 """Instead of `each`, a memory or one of the `AROUND` turns on each side must share a term with the query."""

@@ -146,12 +146,12 @@ def _ago(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Da
     count, unit = _integer(words["number"]), words["unit"]
     if now is None:
         return
-    if unit in time_forms.DAY_UNITS:
+    if unit in time_forms.units("DAY"):
         yield _one(now - timedelta(days=count))
-    elif unit in time_forms.WEEK_UNITS:
+    elif unit in time_forms.units("WEEK"):
         middle = now - timedelta(weeks=count)
         yield middle - timedelta(days=3), middle + timedelta(days=3)
-    elif unit in time_forms.MONTH_UNITS:
+    elif unit in time_forms.units("MONTH"):
         yield _months_ago(words, count, now)[0]
     else:
         yield _whole_year(now.year - count)

@@ -35,10 +35,12 @@ def words_beside(
     question: str, times: Sequence[RelatedTime], scope: TimeScope | None, agents: Sequence[str]
 ) -> tuple[QueryTerms, TimeScope | None]:
     """The terms of a question that names times, and its scope. "Session" in "our last session" is not a term, and a
-    question that asks for nothing but a time has none."""
+    question that asks for nothing but a time has none. The words of an event tell what happened before and after it."""
     conversations = [one for one in times if one.expressions and one.expressions[0].conversation is not None]
     words = query_terms(time_relations.without_times(question, conversations), agents)
-    if scope is None or not scope.spans or query_terms(time_relations.beyond_times(question, times), agents).terms:
+    if scope is None or not scope.spans or any(one.event for one in times):
+        return words, scope
+    if query_terms(time_relations.beyond_times(question, times), agents).terms:
         return words, scope
     return replace(words, terms=(), term_spans=()), replace(scope, is_all=True)
 

@@ -17,6 +17,8 @@ from recallog_projections.index.passages import PASSAGE_LENGTH
 _TIME_ALONE = 10.0
 """By how much more the time weighs if a question asks for nothing else. Of the memories of the time, longer ones say
 more."""
+_NEWEST = 0.5
+"""Share of the weight of the time for the newest candidate, if a question asks for what happened last."""
 _ORDINAL_BITS = 42
 """Ordinals are below 2**42."""
 
@@ -63,7 +65,7 @@ def _named(candidates: Sequence[Candidate], query: RankingQuery, weights: Rankin
         if query.scope.prefers_newest:
             # The place in time, and not the age: "the last time" may be years ago.
             oldest_first = np.argsort([each.at for each in candidates], kind="stable")
-            of_scope[oldest_first] = np.maximum(of_scope[oldest_first], np.arange(len(candidates)) / len(candidates))
+            of_scope[oldest_first] = _NEWEST * np.arange(len(candidates)) / len(candidates)
         if query.scope.is_all:
             of_scope *= _TIME_ALONE + np.minimum(1.0, np.array([each.length for each in candidates]) / PASSAGE_LENGTH)
         terms["when"] = weights.when * scale * np.where(of_scope > 0, of_scope, np.nan)

@@ -18,56 +18,6 @@ Relation = Literal["within", "since", "before", "after", "until", "during"]
 EVENT_CHARS_MAX = 80
 """An event of more characters is a part of a sentence that says something else too."""
 
-_BEFORE_THEM = r"""
-    (?P<since> \b(?: (?:ever\s+)?since | starting\s+from | desde | seit(?:dem)? | ab | depuis )\b )
-    | (?P<before> \b(?: before | prior\s+to | antes\s+de(?:l)? | bevor | vor | avant )\b )
-    | (?P<after> (?<!look\s)(?<!looks\s)(?<!looked\s)(?<!looking\s)(?<!named\s)(?<!take\s)(?<!takes\s)(?<!took\s)
-        \b(?: after | después\s+de(?:l)? | tras | nachdem | nach | après )\b )
-    | (?P<until> \b(?: until | till | up\s+to | hasta | bis(?:\s+zu[mr]?)? | jusqu['’](?:à|au|en) )(?!\w) )
-    | (?P<during> \b(?: during | while | durante | während | pendant )\b )
-    """  # noqa: RUF001 - the apostrophe of French texts
-_AFTER_THEM = r"""
-    (?P<since> 以来 | 以來 | 以降 | 이래 )
-    | (?P<before> 之前 | 以前 | (?<![目先])前(?=[我你他她，,に、]) | [のる]前 | 전에 )
-    | (?P<after> 之后 | 之後 | 以后 | 以後 | [のた]後 | てから | 이후 | 후에 )
-    | (?P<until> 为止 | 為止 | まで | 까지 )
-    | (?P<during> 期间 | 期間 | [的の]时候 | の間 | 동안 )
-    """
-_OF_EVENT = re.compile(
-    r"""
-    \s+ (?! when\b | all\b | that\s*[?] | cuándo\b | wann\b | quand\b )
-    (?P<event>
-        (?: the | my | our | your | his | her | their | its | this | that | i | we | you | he | she | they
-        | el | la | los | las | mi | mis | tu | su | nuestr[oa] | que
-        | dem | der | den | die | das | mein\w* | dein\w* | unser\w* | ich | wir | du | sie | er
-        | le | les | l['’]\w+ | mon | ma | mes | notre | ton | son | sa | je | nous | tu | il | elle | de | qu['’]\w+
-        | \w{3,}ing )\b .*
-    )""",  # noqa: RUF001
-    re.VERBOSE | re.IGNORECASE,
-)
-_CLAUSE = re.compile(r"[,;.?!:，。？！；：、()\n]")  # noqa: RUF001
-_FROM = re.compile(r"\b(?:between|from|entre|de|del|zwischen|von|vom|du)\s+(?:the\s+|el\s+|le\s+|dem\s+)?$")
-_TO = re.compile(rf"\s*(?:{time_forms.TO}\s+(?:the\s+|el\s+|le\s+|dem\s+)?|[-–—~到至から]+\s*)")  # noqa: RUF001
-_ASKING = re.compile(
-    r"""
-    \b(?: talk | talked | talking | discuss | discussed | say | said | tell | told | speak | spoke | spoken | chat
-        | chatted | mention\w* | happen | happened | happening | change | changed | new | news | going | up | thing
-        | things | did | do | doing | done | remember | anything | something | everything | summar\w+
-        | hablamos | hablado | hablar | dije | dijo | dijiste | dicho | pasó | pasado | hice | hizo | hicimos | hecho
-        | cambiado | cambió | nuevo | cosas | conté | contaste
-        | geredet | reden | gesprochen | besprochen | gesagt | erzählt | passiert | geschehen | gemacht | getan
-        | geändert | neues | neu | los
-        | parlé | discuté | dit | raconté | passé | fait | arrivé | changé | nouveau | neuf
-    )\b
-    | 聊了? | 说了? | 說了? | 讨论 | 討論 | 谈了? | 談了? | 提到 | 发生 | 發生 | 做了? | 事情? | 变化 | 變化 | 新的?
-    | 话 | 話し? | 言い? | 言った | しました? | した | 起き | 何
-    """,
-    re.VERBOSE,
-)
-_EARLIER = re.compile(
-    rf"(?:\b(?P<number>{time_forms.NUMBER})|\bthe)\s+(?P<unit>day|week|month|year)s?\s*$", re.IGNORECASE
-)
-
 
 @dataclass(frozen=True, slots=True)
 class RelatedTime:
@@ -100,7 +50,8 @@ def find(question: str) -> list[RelatedTime]:
     found, left = list[RelatedTime](), list(expressions)
     while left:
         each = left.pop(0)
-        start, end, relation = each.start, each.end, "within"
+        start, end = each.start, each.end
+        relation: Relation = "within"
         own = _relation_of(relations, folded, each)
         if own is not None:
             relations.remove(own)
@@ -131,13 +82,13 @@ def without_times(question: str, times: Sequence[RelatedTime]) -> str:
 
 def beyond_times(question: str, times: Sequence[RelatedTime]) -> str:
     """What is left of a question besides its times and the words of asking: "What did we talk about yesterday?"."""
-    return _ASKING.sub(" ", without_times(dates.folded(question), times))
+    return time_forms.pattern("asking").sub(" ", without_times(dates.folded(question), times))
 
 
 def _relations(folded: str, expressions: Sequence[Expression]) -> Iterator[tuple[int, int, Relation]]:
     """(start, end, relation) of the words of relations, without "vor" of "vor zwei Tagen"."""
-    for pattern in (_BEFORE_THEM, _AFTER_THEM):
-        for match in re.finditer(pattern, folded, re.VERBOSE):
+    for name in ("relation before", "relation after"):
+        for match in time_forms.pattern(name).finditer(folded):
             start, end = match.span()
             if not any(one.start + (one.form != "ago") <= start and end <= one.end for one in expressions):
                 yield start, end, next(each for each in get_args(Relation) if match.groupdict().get(each))
@@ -166,7 +117,7 @@ def _earlier(folded: str, start: int, found: Sequence[RelatedTime]) -> Expressio
     for one in found:
         if one.expressions and not folded[one.expressions[-1].end : start].strip():
             return one.expressions[-1]
-    match = _EARLIER.search(folded[:start])
+    match = time_forms.pattern("earlier").search(folded[:start])
     if match is None:
         return None
     words = {"number": match["number"] or "one", "unit": match["unit"]}
@@ -175,19 +126,21 @@ def _earlier(folded: str, start: int, found: Sequence[RelatedTime]) -> Expressio
 
 def _are_range(folded: str, first: Expression, last: Expression) -> bool:
     between = folded[first.end : last.start]
-    is_from = _FROM.search(folded[: first.start]) is not None or _follows(between.strip()[:1] or " ")
-    return is_from and _TO.fullmatch(between) is not None
+    is_from = time_forms.pattern("from").search(folded[: first.start]) is not None or _follows(
+        between.strip()[:1] or " "
+    )
+    return is_from and time_forms.pattern("to").fullmatch(between) is not None
 
 
 def _event(folded: str, start: int, end: int) -> tuple[int, int] | None:
     """The start and the end of the words of the event that a relation is about; None if there are none."""
     if _follows(folded[start]):
-        begin = max((each.end() for each in _CLAUSE.finditer(folded[:start])), default=0)
+        begin = max((each.end() for each in time_forms.pattern("clause").finditer(folded[:start])), default=0)
         begin += 2 if folded[begin:].startswith("自从") else 0
         span = begin, start + (folded[start] in "るた")
     else:
-        stop = _CLAUSE.search(folded, end)
-        match = _OF_EVENT.match(folded[: stop.start() if stop else len(folded)], end)
+        stop = time_forms.pattern("clause").search(folded, end)
+        match = time_forms.pattern("event").match(folded[: stop.start() if stop else len(folded)], end)
         if match is None:
             return None
         span = match.span("event")

@@ -22,6 +22,9 @@ AFTERWARDS = 7 * _DAY
 PREVIOUS = 0.5
 """Share of the session before the newest one in "our last conversation": the newest may be that of the question."""
 
+MEANWHILE = 0.5
+"""Share of the session that tells of an event in "during the trip": other sessions may tell of it too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -107,7 +110,9 @@ def scope(
             prefers_newest = True
         elif (span := _of_expressions(one, today, outline)).is_known:
             spans.append(span)
-    return TimeScope(spans, prefers_newest) if spans or prefers_newest else None
+    if spans:
+        return TimeScope(spans)  # "recently, in March" was in March
+    return TimeScope(prefers_newest=True) if prefers_newest else None
 
 
 def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | None) -> Span:
@@ -133,7 +138,7 @@ def _of_event(one: RelatedTime, event: Event | None) -> Span:
         return Span(one.words)
     at = micros(event.at)
     if one.relation == "during" and event.session is not None:
-        return Span(one.words, sessions={event.session: 1.0}, event=event.id)
+        return Span(one.words, sessions={event.session: MEANWHILE}, event=event.id)
     ends = _micros_of((event.at.date(), event.at.date())) if one.relation == "during" else (at, at)
     return Span(one.words, [_related(one.relation, *ends, includes=True)], event=event.id)
 

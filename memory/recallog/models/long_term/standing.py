@@ -111,7 +111,7 @@ def _replaced(hit: RecallHit, past: Mapping[str, RecallHit]) -> Mapping[str, Any
     by = now = past[hit.event.id]
     while now.event.id in past:
         now = past[now.event.id]
-    return Place(now=now.event.id).fields | {"valid_until": by.at}
+    return {**Place(now=now.event.id).fields, "valid_until": by.at}
 
 
 def _in_place_of(hit: RecallHit, row: EntryRow) -> RecallHit:
