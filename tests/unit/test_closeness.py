@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recallog import Event, Memory
 from recallog.retrieval import closeness
 from recallog.retrieval.candidates import Candidate
-from recallog.retrieval.closeness import BY_PAIRS, BY_WORDS, WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION
+from recallog.retrieval.closeness import BY_WORDS, WITH_LATE_INTERACTION, WITHOUT_LATE_INTERACTION
 from recallog.retrieval.weights import AROUND
 from support.events import event, run
 
@@ -99,10 +99,9 @@ def test_a_query_of_names_and_function_words_makes_nothing_weak() -> None:
 
 
 def test_pairs_of_characters_need_a_smaller_share_than_words() -> None:
-    found = candidate(0, coverage=BY_PAIRS.best / closeness.PAIRS_PER_WORD + 0.01)
+    found = candidate(0, coverage=BY_WORDS.best / closeness.PAIRS_PER_WORD + 0.01)
     assert weak(found, searched=PAIRS) == set()
     assert weak(found, searched=WORDS) == {0}
-    assert weak(candidate(0, coverage=BY_PAIRS.best / closeness.PAIRS_PER_WORD - 0.01), searched=PAIRS) == {0}
 
 
 def test_of_a_question_that_is_not_in_english_the_cosine_of_an_english_model_does_not_count() -> None:

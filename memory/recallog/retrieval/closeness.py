@@ -37,12 +37,12 @@ MULTILINGUAL = ClosenessLimits(best=0.5, each=0.3)
 NOT_ENGLISH = ClosenessLimits(best=0.4, each=0.2)
 """For a question that is not in English, by a model of English with token vectors. It gives any two texts in such a
 language a high cosine, which therefore does not count: late interaction and common words do."""
-BY_PAIRS = ClosenessLimits(best=0.25, each=0.0)
-"""As `BY_WORDS`, for terms that are pairs of characters."""
 BY_WORDS = ClosenessLimits(best=0.2, each=0.0)
 """Instead of `each`, a memory or one of the `AROUND` turns on each side must share a term with the query."""
 
 MULTILINGUAL_WORDS = 0.25
+"""Factor of common words beside a similarity by the second model."""
+
 LONG_TEXT_DISCOUNT = 0.05
 """Exponent on the number of passages of a memory, by which a closeness by vectors is divided: the best of many passages
 is close to any query by chance. Half of that of ranking, since evidence must not be lost."""
@@ -82,7 +82,7 @@ def weak(
         if _has_strings(each):
             continue
         closeness, limits = measure(each)
-        if closeness < limits.each or (each.semantic is None and not _near(each, sharing)):
+        if closeness < limits.each or (limits is BY_WORDS and not _near(each, sharing)):
             marked.append(each.offset)
     return frozenset(marked)
 
@@ -90,7 +90,7 @@ def weak(
 def _closeness(each: Candidate, *, in_pairs: bool, is_english: bool) -> tuple[float, ClosenessLimits]:
     shared = min(1.0, (PAIRS_PER_WORD if in_pairs else 1) * each.coverage)
     if each.semantic is None:
-        return shared, BY_PAIRS if in_pairs else BY_WORDS
+        return shared, BY_WORDS
     discount = max(1.0, each.length / PASSAGE_LENGTH) ** -LONG_TEXT_DISCOUNT
     if each.is_multilingual:
         return discount * (each.semantic + MULTILINGUAL_WORDS * shared), MULTILINGUAL

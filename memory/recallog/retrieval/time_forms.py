@@ -1,7 +1,7 @@
 """The forms in which questions name times, as patterns over the words of several languages."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from functools import cache
 from pathlib import Path
 
@@ -121,7 +121,7 @@ def pattern(name: str) -> re.Pattern[str]:
 
 
 @cache
-def _triggers() -> Collection[str]:
+def _triggers() -> Set[str]:
     """The words without one of which a question in letters of Europe names no time."""
     return {*dict(_sections())["trigger"].split(), *MONTHS, *WEEKDAYS, *SEASONS}
 

@@ -34,11 +34,6 @@ class RelatedTime:
     event: str = ""
     """The words that name an event."""
 
-    @property
-    def is_range(self) -> bool:
-        """Whether the expressions are the two ends of a range."""
-        return len(self.expressions) == 2 and self.relation == "within"
-
 
 def find(question: str) -> list[RelatedTime]:
     """The times that a question names, in order; an event only where no date follows the relation."""

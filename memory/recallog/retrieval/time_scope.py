@@ -42,10 +42,6 @@ class Span:
     event: str | None = None
     """The id of the memory whose time the words name."""
 
-    @property
-    def is_known(self) -> bool:
-        return bool(self.ranges or self.sessions)
-
     def holds(self, session: str, at: int) -> bool:
         """Whether a memory is of this time."""
         return self.sessions.get(session, 0) > 0 or (
@@ -108,7 +104,7 @@ def scope(
             spans.append(_of_event(one, events.get(one.event)))
         elif one.expressions[0].is_newest:
             prefers_newest = True
-        elif (span := _of_expressions(one, today, outline)).is_known:
+        elif (span := _of_expressions(one, today, outline)).ranges or span.sessions:
             spans.append(span)
     if spans:
         return TimeScope(spans)  # "recently, in March" was in March
@@ -120,7 +116,7 @@ def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | Non
     if first.conversation is not None:
         sessions = {} if outline is None else _sessions(outline, first.conversation)
         return Span(one.words, sessions=sessions)
-    if one.is_range:
+    if others and one.relation == "within":
         ends = [each.days(today) for each in one.expressions]
         days = [(ends[0][0][0], ends[1][0][1])] if all(ends) else []
     elif others:
