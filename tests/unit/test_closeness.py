@@ -113,8 +113,8 @@ def test_of_a_question_that_is_not_in_english_the_cosine_of_an_english_model_doe
 
 
 def test_words_count_less_beside_the_cosine_of_a_model_of_many_languages() -> None:
-    assert weak(candidate(0, semantic=0.4, coverage=0.4, is_multilingual=True)) == set()
-    assert weak(candidate(0, semantic=0.4, coverage=0.3, is_multilingual=True)) == {0}
+    assert weak(candidate(0, semantic=0.25, coverage=0.3, is_multilingual=True)) == set()
+    assert weak(candidate(0, semantic=0.2, coverage=0.3, is_multilingual=True)) == {0}
 
 
 def test_a_memory_without_a_cosine_is_measured_by_words_beside_one_with_a_cosine() -> None:

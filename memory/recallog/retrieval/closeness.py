@@ -32,7 +32,7 @@ class ClosenessLimits:
 
 WITH_LATE_INTERACTION = ClosenessLimits(best=0.7, each=0.4)
 WITHOUT_LATE_INTERACTION = ClosenessLimits(best=0.5, each=0.2)
-MULTILINGUAL = ClosenessLimits(best=0.5, each=0.3)
+MULTILINGUAL = ClosenessLimits(best=0.3, each=0.15)
 """Question and memory may be in two languages, and share no words: these count for `MULTILINGUAL_WORDS`."""
 NOT_ENGLISH = ClosenessLimits(best=0.4, each=0.2)
 """For a question that is not in English, by a model of English with token vectors. It gives any two texts in such a
