@@ -221,9 +221,10 @@ def weak_command(
     unknown = set(only or ()).difference(answerable.RUNS)
     if unknown:
         raise typer.BadParameter(f"{', '.join(sorted(unknown))} is not a run", param_hint="--run")
-    languages = answerable.read(_bytes(file))
+    text = _bytes(file)
 
     async def work() -> list[answerable.Row]:
+        languages = answerable.read(text)
         return [
             row for run in only or answerable.RUNS for row in answerable.rows(run, await answerable.ask(languages, run))
         ]

@@ -20,8 +20,9 @@ def joined(hits: Sequence[RecallHit], candidates: Iterable[Candidate]) -> list[R
         if hit.is_entry or ordinal < 0:
             found.append(hit)
             continue
-        turns = ((session, ordinal + step) for step in range(-REACH, REACH + 1))
-        near = next((best[turn] for turn in turns if turn in best), None)
+        near = None
+        for turn in range(ordinal - REACH, ordinal + REACH + 1):
+            near = near or best.get((session, turn))
         if near is None:
             best[session, ordinal] = hit.event.id
         found.append(hit if near is None else hit.model_copy(update={"near": near}))

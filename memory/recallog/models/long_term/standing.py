@@ -94,16 +94,21 @@ def _events_marked(hits: Sequence[RecallHit]) -> Sequence[RecallHit]:
     """`hits`, in their order: of what one author has told the same readers, the first later event that disagrees
     supersedes an event."""
     said = defaultdict[Any, list[tuple[RecallHit, statements.Statement]]](list)
-    for hit in sorted(hits, key=lambda hit: (hit.event.at, hit.position.offset)):
-        statement = None if hit.is_entry or hit.weak else statements.statement_of(hit.text)
+    for hit in hits:
+        statement = None if hit.weak or hit.is_entry else statements.statement_of(hit.text)
         if statement is not None:
             said[hit.event.agent, frozenset(hit.event.audience or ()), statement.key].append((hit, statement))
     past: dict[str, RecallHit] = {}
-    for in_order in said.values():
+    for of_one in said.values():
+        if len(of_one) == 1:
+            continue
+        in_order = sorted(of_one, key=lambda each: (each[0].at, each[0].position.offset))
         for place, (hit, one) in enumerate(in_order):
             later = (other for other, another in in_order[place + 1 :] if statements.disagree(one, another))
             if (by := next(later, None)) is not None:
                 past[hit.event.id] = by
+    if not past:
+        return hits
     return [hit.model_copy(update=_replaced(hit, past)) if hit.event.id in past else hit for hit in hits]
 
 
