@@ -17,7 +17,7 @@ def joined(hits: Sequence[RecallHit], candidates: Iterable[Candidate]) -> list[R
     found = []
     for hit in hits:
         session, ordinal = places.get(hit.position.offset, ("", -1))
-        if hit.is_entry or ordinal < 0:
+        if ordinal < 0:
             found.append(hit)
             continue
         near = None
