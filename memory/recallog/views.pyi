@@ -23,7 +23,7 @@ from recallog_schemas.views.maintenance import AbortReport as AbortReport, CopyR
 from recallog_schemas.views.previews import AroundView as AroundView, EntriesView as EntriesView, Preview as Preview, SearchHit as SearchHit, SearchPage as SearchPage
 from recallog_schemas.views.publishing import Published as Published, Recorded as Recorded
 from recallog_schemas.views.reactions import PendingTrigger as PendingTrigger, PendingView as PendingView, Reaction as Reaction, ReactionsView as ReactionsView
-from recallog_schemas.views.recall import RecallHit as RecallHit, RecallView as RecallView, Recalled as Recalled
+from recallog_schemas.views.recall import GroupedLine as GroupedLine, NamedTime as NamedTime, RecallHit as RecallHit, RecallView as RecallView, Recalled as Recalled
 from recallog_schemas.views.salience import Salient as Salient, SalientView as SalientView
 from recallog_schemas.views.scanning import MarkerFound as MarkerFound, ScanReport as ScanReport, ScannedPlace as ScannedPlace
 from recallog_schemas.views.scene import SceneView as SceneView

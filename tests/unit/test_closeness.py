@@ -104,6 +104,19 @@ def test_pairs_of_characters_need_a_smaller_share_than_words() -> None:
     assert weak(found, searched=WORDS) == {0}
 
 
+def test_of_a_question_that_is_not_in_english_the_cosine_of_an_english_model_does_not_count() -> None:
+    found = [candidate(0, semantic=0.9, late_interaction=[0.2, 0.1])]
+    assert closeness.weak(found, found, WORDS, is_english=False) == {0}
+    assert closeness.weak(found, found, WORDS) == set()
+    said = [candidate(0, semantic=0.0, late_interaction=[0.2, 0.1], coverage=0.1)]
+    assert closeness.weak(said, said, WORDS, is_english=False) == set()
+
+
+def test_words_count_less_beside_the_cosine_of_a_model_of_many_languages() -> None:
+    assert weak(candidate(0, semantic=0.25, coverage=0.3, is_multilingual=True)) == set()
+    assert weak(candidate(0, semantic=0.2, coverage=0.3, is_multilingual=True)) == {0}
+
+
 def test_a_memory_without_a_cosine_is_measured_by_words_beside_one_with_a_cosine() -> None:
     readable, unreadable = candidate(0, semantic=0.4, late_interaction=[0.4]), candidate(1, coverage=BY_WORDS.best)
     assert weak(readable, unreadable) == set()

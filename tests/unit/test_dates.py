@@ -36,6 +36,17 @@ DAYS: list[tuple[str, str]] = [
     ("What did I say 3 months ago?", "2023-02-01..2023-02-28"),
     ("What did I say in the past 3 days?", "2023-05-07..2023-05-10"),
     ("When was the 29th of February?", "2020-02-29"),
+    ("What did we do last summer?", "2022-06-01..2022-08-31"),
+    ("What did we do this spring?", "2023-03-01..2023-05-31"),
+    ("What did we do in winter 2021?", "2021-12-01..2022-02-28"),
+    ("What did we do in the summer?", "2022-06-01..2022-08-31"),
+    ("What do we do this weekend?", "2023-05-13..2023-05-14"),
+    ("What happened between March and May?", "2023-03-01..2023-05-31"),
+    ("What happened from November to February 2022?", "2021-11-01..2022-02-28"),
+    ("¿Qué hicimos el verano pasado, en el verano de 2021?", "2021-06-01..2021-08-31"),
+    ("Was haben wir letzten Sommer gemacht?", "2022-06-01..2022-08-31"),
+    ("Qu'avons-nous fait l'été dernier ?", "2022-06-01..2022-08-31"),
+    ("去年夏天我们做了什么？", "2022-06-01..2022-08-31"),
     ("4月27号我说了什么？", "2023-04-27"),
     ("２０２３年４月２７日我说了什么？", "2023-04-27"),
     ("二〇二二年四月二十七号我说了什么？", "2022-04-27"),
@@ -69,6 +80,8 @@ NO_TIME = [
     "What happened on 31 June 2023?",
     "Which version is 13.45.2023?",
     "What does flight 747 cost?",
+    "What do you do in your spare time in a fall?",
+    "Who looks after the dog?",
 ]
 
 
@@ -111,10 +124,32 @@ def test_a_full_date_needs_no_now() -> None:
         ("¿Qué dije en nuestra primera conversación?", "first"),
         ("Qu'ai-je dit dans notre dernière conversation ?", "last"),
         ("Was habe ich in unserem letzten Gespräch gesagt?", "last"),
+        ("What did you recommend last time?", "last"),
+        ("¿Qué me recomendaste la última vez?", "last"),
+        ("Was hast du mir beim letzten Mal empfohlen?", "last"),
+        ("Qu'as-tu recommandé la dernière fois ?", "last"),
+        ("上次你推荐了什么书？", "last"),
+        ("What did we decide in this conversation?", "current"),
     ],
 )
 def test_a_question_names_a_conversation(question: str, which: str) -> None:
     assert [expression.conversation for expression in dates.find(question)] == [which]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When did I last see the dentist?",
+        "What did Ada paint recently?",
+        "When was the last time that Ada went camping?",
+        "¿Cuándo fui por última vez al dentista?",
+        "Wann war ich zuletzt beim Zahnarzt?",
+        "Quand ai-je vu le dentiste récemment ?",
+        "我最近一次看牙医是什么时候？",
+    ],
+)
+def test_a_question_asks_for_what_happened_last(question: str) -> None:
+    assert [expression.is_newest for expression in dates.find(question)] == [True]
 
 
 def test_an_expression_knows_its_place_in_the_question() -> None:

@@ -650,3 +650,22 @@ def test_two_real_questions_with_the_same_text_are_two_questions() -> None:
     questions = locomo_questions.read(recorded()).asked
     assert len({(question.space, question.number) for question in questions}) == len(questions)
     assert len({(question.space, question.text) for question in questions}) == len(questions) - 1
+
+
+def test_what_a_memory_does_not_know_is_measured_by_halves(tmp_path: Path) -> None:
+    known = [{"question": f"Where is the {thing}?", "memory": 0} for thing in ("mill", "river")]
+    memories = [{"sort": "fact", "text": "The mill is by the river."}, {"sort": "turn", "text": "It rained."}]
+    unknown = ["Who is the harbour master of Genoa?", "Which mill burned in Genoa, harbour master?"]
+    file = tmp_path / "questions.json"
+    language = {"language": "en", "memories": memories, "answerable": known, "unanswerable": unknown}
+    file.write_text(json.dumps([language]))
+    rows = recallog("eval", "weak", file, "--run", "words only", "--json").json["rows"]
+    assert [(row["language"], row["half"]) for row in rows] == [
+        (language, half) for language in ("en", "all") for half in ("tuning", "held out")
+    ]
+    assert [(row["answerable"], row["unanswerable"]) for row in rows] == [(1, 1)] * 4
+    assert [(row["recall"], row["false_alarms"], row["lost"]) for row in rows[:1]] == [(1.0, 0.0, 0.0)]
+    shown = recallog("eval", "weak", file, "--run", "words only")
+    assert re.search(r"words only +all +held out", shown.out)
+    file.write_text("{}]")
+    assert recallog("eval", "weak", file, "--run", "words only").code == 1

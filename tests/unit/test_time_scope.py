@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from recallog import Event, Memory
-from recallog.retrieval import dates, time_scope
+from recallog.retrieval import time_relations, time_scope
+from recallog.retrieval.time_scope import TimeScope
 from recallog_projections.index import points
 from recallog_projections.index.engines.engine import Filter
 from recallog_projections.views.outline import Outline
-from recallog_schemas.views import RecallView
+from recallog_schemas.timestamps import moment_of
+from recallog_schemas.views import NamedTime, RecallView
 from support.events import run
 
 SESSIONS = [datetime(2023, 4, day, 9, tzinfo=UTC) for day in (3, 18, 25, 26)]
@@ -109,17 +111,104 @@ def test_a_conversation_is_found_although_its_time_is_invented() -> None:
     assert bread(view) == "rye"
 
 
+def scope_of(question: str, now: datetime | None = MONDAY, outline: Outline | None = None) -> TimeScope | None:
+    return time_scope.scope(time_relations.find(question), now, outline, {})
+
+
 def test_one_session_is_neither_the_first_nor_the_last() -> None:
-    found = dates.find("What did I say in our first conversation?")
-    assert time_scope.scope(found, MONDAY, Outline((), "only", "only", None)) is None
+    assert scope_of("What did I say in our first conversation?", outline=Outline((), "only", "only", None)) is None
+
+
+def test_this_conversation_is_the_newest_session() -> None:
+    scope = scope_of("What did I say in this conversation?", outline=Outline((), "first", "newest", "first"))
+    assert scope is not None
+    assert [span.sessions for span in scope.spans] == [{"newest": 1.0}]
 
 
 def test_a_scope_narrows_filters_and_never_widens_them() -> None:
-    scope = time_scope.scope(dates.find("yesterday"), MONDAY, None)
+    scope = scope_of("yesterday")
     assert scope is not None
-    ((since, until),) = scope.ranges
+    ((since, until),) = scope.spans[0].ranges
+    assert since is not None
+    assert until is not None
     assert [*scope.filters(Filter("chat", ("user",)))] == [
         Filter("chat", ("user",), since=since, until=until + time_scope.AFTERWARDS)
     ]
     bounds = Filter("chat", ("user",), since=since + 1, until=until - 1)
     assert [*scope.filters(bounds)] == [bounds]
+
+
+@pytest.mark.parametrize(
+    ("question", "ranges"),
+    [
+        ("since March", [("2023-03-01", None)]),
+        ("before March", [(None, "2023-03-01")]),
+        ("after March", [("2023-04-01", None)]),
+        ("until March", [(None, "2023-04-01")]),
+        ("from 3 April to 10 April", [("2023-04-03", "2023-04-11")]),
+        ("two weeks before 20 April 2023", [("2023-04-03", "2023-04-10")]),
+        ("last weekend before April 20, 2023", [("2023-04-15", "2023-04-17")]),
+    ],
+)
+def test_a_relation_has_a_range(question: str, ranges: list[tuple[str | None, str | None]]) -> None:
+    scope = scope_of(question)
+    assert scope is not None
+    found = [tuple(end and f"{moment_of(end):%Y-%m-%d}" for end in ends) for ends in scope.spans[0].ranges]
+    assert found == ranges
+
+
+def told(*texts: str) -> list[Event]:
+    """A sentence in each of the four sessions."""
+    return [
+        Event(
+            id=f"e-{number}", space="chat", agent="user", kind="agent.spoke", session=f"session-{number}", at=at,
+            audience=("user", "assistant"), payload={"text": text},
+        )
+        for number, (text, at) in enumerate(zip(texts, SESSIONS, strict=True), 1)
+    ]  # fmt: skip
+
+
+MOVED = told("I baked rye bread.", "We moved to Bern.", "I baked spelt bread.", "I baked corn bread.")
+
+
+@pytest.mark.parametrize(
+    ("question", "hits"),
+    [
+        ("Which bread did I bake since we moved to Bern?", {"e-3", "e-4"}),
+        ("Which bread did I bake before we moved to Bern?", {"e-1"}),
+    ],
+)
+def test_the_time_of_an_event_is_that_of_the_memory_that_tells_of_it(question: str, hits: set[str]) -> None:
+    view = recalled(question, MOVED)
+    (time,) = view.times
+    assert (time.event, time.hits > 0, time.has_memories) == ("e-2", True, True)
+    assert hits <= {hit.event.id for hit in view.hits if "when" in hit.parts}
+
+
+def test_an_event_of_which_no_memory_tells_is_said() -> None:
+    view = recalled("Which bread did I bake since the divorce?", MOVED)
+    (time,) = view.times
+    assert (time.event, time.ranges, time.hits) == (None, (), 0)
+    assert time.note == '"since the divorce": no memory says when that was'
+
+
+def test_a_time_without_memories_is_said() -> None:
+    view = recalled("Which bread did I bake in January?", MOVED)
+    (time,) = view.times
+    assert (time.hits, time.has_memories) == (0, False)
+    assert view.format().splitlines()[0] == '("in January" is 2023-01-01 to 2023-01-31: no memory is of this time)'
+
+
+def test_a_time_whose_memories_say_something_else_is_said() -> None:
+    days = ((datetime(2023, 4, 18, tzinfo=UTC), datetime(2023, 4, 19, tzinfo=UTC)),)
+    time = NamedTime(words="April 18th", ranges=days, sessions=(), event=None, hits=0, has_memories=True)
+    assert time.note == '"April 18th" is 2023-04-18: no hit is of this time'
+
+
+def test_a_question_for_a_time_alone_finds_what_is_of_it_and_nothing_else() -> None:
+    assert [hit.event.id for hit in recalled("What did we talk about on April 18th?", MOVED).hits] == ["e-2"]
+    assert recalled("What did we talk about in January?", MOVED).hits == ()
+
+
+def test_what_happened_last_is_the_newest_of_what_was_found() -> None:
+    assert recalled("When did I last bake bread?", MOVED).hits[0].event.id == "e-4"

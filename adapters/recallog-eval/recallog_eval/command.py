@@ -13,7 +13,7 @@ import typer
 
 from recallog import InvalidEvent, Memory, Settings
 from recallog.retrieval.channels import DEFAULT_CHANNELS, RANKED, Channel
-from recallog_eval import baselines, facts, locomo, locomo_questions, result, tables
+from recallog_eval import answerable, baselines, facts, locomo, locomo_questions, result, tables
 from recallog_eval.locomo_questions import Misplaced, Question, Questions
 from recallog_eval.metrics import HITS
 from recallog_eval.result import (
@@ -196,6 +196,44 @@ def locomo_command(
     else:
         tables.print_result(done, against)
     raise typer.Exit(1 if any(result.unexpectedly_degraded(file.runs[0]) for file in done.files) else 0)
+
+
+@_group.command("weak", epilog="Example: recallog eval weak tests/data/answerable-questions.json --run minilm")
+def weak_command(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File of memories, of questions about them, and of other questions.")
+    ],
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--run", metavar="|".join(answerable.RUNS), help="Only this run; repeatable.", show_default="all"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure how well "nothing close" tells what a memory does not know.
+
+    For each language, its memories are remembered in a memory of their own: preferences
+    and facts as entries, the others as turns of conversations. Then every question is
+    asked by `recall`. The report has the precision and the recall of "nothing close",
+    its share among the questions that the memory answers, and the share of their
+    answers that are marked as weak; for the questions at even places, by which limits
+    are chosen, and for those at odd ones, which only measure.
+    """
+    unknown = set(only or ()).difference(answerable.RUNS)
+    if unknown:
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))} is not a run", param_hint="--run")
+    text = _bytes(file)
+
+    async def work() -> list[answerable.Row]:
+        languages = answerable.read(text)
+        return [
+            row for run in only or answerable.RUNS for row in answerable.rows(run, await answerable.ask(languages, run))
+        ]
+
+    done = terminal.run(work, as_json=as_json)
+    if as_json:
+        terminal.print_json({"rows": [row._asdict() for row in done]})
+    else:
+        tables.print_weak(done)
 
 
 def _input(name: str, text: bytes, limit: int | None, earlier: Result | None, *, elsewhere: bool) -> _Input:

@@ -3,10 +3,10 @@
 The tables fit a terminal of 100 columns.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from recallog_eval import result
+from recallog_eval import answerable, result
 from recallog_eval.locomo_questions import ADVERSARIAL, CATEGORIES
 from recallog_eval.metrics import Paired
 from recallog_eval.result import MEASURES, Figures, FileResult, Result, Run
@@ -41,6 +41,21 @@ def print_result(done: Result, against: Path | None) -> None:
             f"R@k and shares in per cent; changes {before}, below them their 95 % intervals (paired bootstrap); "
             "* excludes 0"
         )
+
+
+def print_weak(rows: Sequence[answerable.Row]) -> None:
+    """Print how well "nothing close" tells what memories do not know."""
+    console.print_table(
+        ("run", "language", "questions", "answered", "others", "precision", "recall", "false alarms", "lost"),
+        [
+            (
+                *(row.run, row.language, row.half, f"{row.answerable:8,}", f"{row.unanswerable:6,}"),
+                *map(_percent, (row.precision, row.recall, row.false_alarms, row.lost)),
+            )
+            for row in rows
+        ],
+    )
+    terminal.note('of "nothing close", in per cent; lost: answers that are marked as weak')
 
 
 def _rows_of_runs(file: FileResult, against: Path | None) -> Iterator[tuple[str, ...]]:

@@ -51,6 +51,7 @@ def page(found: RecallView, limit: int) -> SearchPage:
             **{**_short(hit, limits.PREVIEW_CHARS), "preview": shortened(hit.quote)},
             score=round(hit.score, 4),
             also=hit.also,
+            near=hit.near,
             **{name: getattr(hit, name) for name in Standing.model_fields},
             weak=hit.weak,
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from recallog.operations import parameters
 from recallog.operations.parameters import Filters
+from recallog.reading.event_order import in_event_time
 from recallog.reading.read_session import Snapshot, position
 from recallog.reading.readings import AgentReading
 from recallog.reading.subject import of_agent
@@ -103,7 +104,7 @@ async def page(reading: AgentReading, wanted: EventFilter, limit: int, before: P
         newest = min(log_events, _MORE * newest)
     return TimelinePage(
         **await of_agent(reading, snapshot),
-        items=tuple(reversed(found)),
+        items=tuple(in_event_time(found[::-1])),
         older=older,
         kept_from=position(snapshot.partition, kept_from) if older is None and kept_from is not None else None,
     )

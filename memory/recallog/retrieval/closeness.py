@@ -12,6 +12,7 @@ locomo` measures it; `docs/recall.md` has the figures.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from recallog.retrieval.candidates import Candidate
 from recallog.retrieval.weights import AROUND
@@ -32,9 +33,15 @@ class ClosenessLimits:
 WITH_LATE_INTERACTION = ClosenessLimits(best=0.7, each=0.4)
 WITHOUT_LATE_INTERACTION = ClosenessLimits(best=0.5, each=0.2)
 MULTILINGUAL = ClosenessLimits(best=0.3, each=0.15)
-"""Question and memory may be in two languages, and share no words."""
+"""Question and memory may be in two languages, and share no words: these count for `MULTILINGUAL_WORDS`."""
+NOT_ENGLISH = ClosenessLimits(best=0.4, each=0.2)
+"""For a question that is not in English, by a model of English with token vectors. It gives any two texts in such a
+language a high cosine, which therefore does not count: late interaction and common words do."""
 BY_WORDS = ClosenessLimits(best=0.2, each=0.0)
 """Instead of `each`, a memory or one of the `AROUND` turns on each side must share a term with the query."""
+
+MULTILINGUAL_WORDS = 0.25
+"""Factor of common words beside a similarity by the second model."""
 
 LONG_TEXT_DISCOUNT = 0.05
 """Exponent on the number of passages of a memory, by which a closeness by vectors is divided: the best of many passages
@@ -55,17 +62,18 @@ def weak(
     searched: Collection[str],
     *,
     first: int | None = None,
+    is_english: bool = True,
 ) -> frozenset[int]:
     """The offsets of the weak memories among the `first` of `found`, or among all.
 
     `found` are all memories that the query wants, `around` these and their neighbours, and `searched` the terms of the
-    query. If there are no terms, as in a query of names and function words, none is weak.
+    query, which is in English or not. If there are no terms, as in a query of names and function words, none is weak.
     """
     if not searched:
         return frozenset()
-    scale = PAIRS_PER_WORD if _in_pairs(searched) else 1
+    measure = partial(_closeness, in_pairs=_in_pairs(searched), is_english=is_english)
     hits = found[:first]
-    measured = (_closeness(each, scale) for each in found)
+    measured = map(measure, found)
     if all(closeness < limits.best for closeness, limits in measured) and not any(map(_has_strings, found)):
         return frozenset(each.offset for each in hits)
     sharing = {(each.session, each.ordinal) for each in around if each.coverage > 0}
@@ -73,21 +81,23 @@ def weak(
     for each in hits:
         if _has_strings(each):
             continue
-        closeness, limits = _closeness(each, scale)
+        closeness, limits = measure(each)
         if closeness < limits.each or (limits is BY_WORDS and not _near(each, sharing)):
             marked.append(each.offset)
     return frozenset(marked)
 
 
-def _closeness(each: Candidate, scale: float) -> tuple[float, ClosenessLimits]:
-    shared = min(1.0, scale * each.coverage)
+def _closeness(each: Candidate, *, in_pairs: bool, is_english: bool) -> tuple[float, ClosenessLimits]:
+    shared = min(1.0, (PAIRS_PER_WORD if in_pairs else 1) * each.coverage)
     if each.semantic is None:
         return shared, BY_WORDS
     discount = max(1.0, each.length / PASSAGE_LENGTH) ** -LONG_TEXT_DISCOUNT
     if each.is_multilingual:
-        return discount * (each.semantic + shared), MULTILINGUAL
+        return discount * (each.semantic + MULTILINGUAL_WORDS * shared), MULTILINGUAL
     if each.late_interaction is None:
         return discount * (each.semantic + shared), WITHOUT_LATE_INTERACTION
+    if not is_english:
+        return discount * (sum(each.late_interaction) + shared), NOT_ENGLISH
     return discount * (each.semantic + sum(each.late_interaction)), WITH_LATE_INTERACTION
 
 

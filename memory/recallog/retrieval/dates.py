@@ -18,8 +18,10 @@ from recallog.retrieval import time_forms
 Days = tuple[date, date]
 """The first day and the last."""
 
-Conversation = Literal["first", "last"]
+Conversation = Literal["first", "last", "current"]
 
+_ALTERNATIVE = re.compile("^(?:han|latin|dated|unspaced)_")
+"""Before the name of a part that a pattern has in several alternatives."""
 _LEAP_CYCLE = 9
 """Years in which each day occurs, 29 February around 1900 included."""
 
@@ -38,8 +40,13 @@ class Expression:
 
     @property
     def conversation(self) -> Conversation | None:
-        """Which conversation it names: "our first conversation", "the last time we talked"."""
-        return self.form if self.form in ("first", "last") else None  # type: ignore[return-value]
+        """Which conversation it names: "our first conversation", "the last time we talked", "this chat"."""
+        return self.form if self.form in ("first", "last", "current") else None  # type: ignore[return-value]
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether it names what happened last, without saying when: "recently", "when did I last …"."""
+        return self.form == "newest"
 
     def days(self, now: date | None) -> tuple[Days, ...]:
         """The days that it means, more than once if it has several readings; none if they depend on a `now` of None."""
@@ -52,14 +59,14 @@ class Expression:
 
 def find(question: str) -> list[Expression]:
     """The expressions of a question in order. The more specific one counts where two overlap."""
-    folded = _folded(question)
+    narrow = folded(question)
     found: list[Expression] = []
-    if not time_forms.may_name_a_time(folded):
+    if not time_forms.may_name_a_time(narrow):
         return []
     for form, pattern in time_forms.forms():
-        for match in pattern.finditer(folded):
+        for match in pattern.finditer(narrow):
             if all(match.end() <= each.start or each.end <= match.start() for each in found):
-                words = {name.removeprefix("han_"): word for name, word in match.groupdict().items() if word}
+                words = {_ALTERNATIVE.sub("", name): word for name, word in match.groupdict().items() if word}
                 found.append(Expression(form, match.start(), match.end(), words))
     return sorted(found, key=lambda each: each.start)
 
@@ -69,13 +76,13 @@ def in_figures(question: str) -> list[Expression]:
     return [each for each in find(question) if each.form == "numeric" and each.days(None)]
 
 
-def _folded(question: str) -> str:
+def folded(question: str) -> str:
     """The question in lower case with narrow forms of wide characters, character by character."""
     narrow = (unicodedata.normalize("NFKC", each).lower() for each in question)
     return "".join(new if len(new) == 1 else old for old, new in zip(question, narrow, strict=True))
 
 
-def _conversation(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
+def _no_days(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
     return ()
 
 
@@ -106,6 +113,30 @@ def _month(words: Mapping[str, str], number: int, now: date | None) -> Iterable[
         yield _whole_month(year, month)
 
 
+def _months(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
+    """From the first of a month to the end of a later one."""
+    for _, last in _month(words, number, now):
+        first = _month_number(words["first"])
+        yield date(last.year - (first > last.month), first, 1), last
+
+
+def _season(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
+    """Three months: those of a year, else the newest that have begun; "last" means the newest that are over."""
+    begins = 3 + 3 * time_forms.SEASONS[words["season"]]
+    year = _year_of(words, now)
+    if year is not None:
+        yield _three_months(year, begins)
+    elif now is not None:
+        newest_first = (_three_months(now.year - back, begins) for back in range(3))
+        past = ((first, last) for first, last in newest_first if (last if "last" in words else first) <= now)
+        yield from islice(past, 1)
+
+
+def _three_months(year: int, month: int) -> Days:
+    after = date(year + (month > 9), (month + 2) % 12 + 1, 1)
+    return date(year, month, 1), after - timedelta(days=1)
+
+
 def _year(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
     yield _whole_year(int(words["year"]))
 
@@ -115,12 +146,12 @@ def _ago(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Da
     count, unit = _integer(words["number"]), words["unit"]
     if now is None:
         return
-    if unit in time_forms.DAY_UNITS:
+    if unit in time_forms.units("DAY"):
         yield _one(now - timedelta(days=count))
-    elif unit in time_forms.WEEK_UNITS:
+    elif unit in time_forms.units("WEEK"):
         middle = now - timedelta(weeks=count)
         yield middle - timedelta(days=3), middle + timedelta(days=3)
-    elif unit in time_forms.MONTH_UNITS:
+    elif unit in time_forms.units("MONTH"):
         yield _months_ago(words, count, now)[0]
     else:
         yield _whole_year(now.year - count)
@@ -150,9 +181,10 @@ def _days_ago(words: Mapping[str, str], number: int, now: date | None) -> Iterab
 
 
 def _weekend(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
-    """The newest Saturday and Sunday before this week."""
+    """The Saturday and Sunday of this week, or of the week that lies so many weeks back."""
     if now is not None:
-        yield _monday(now) - timedelta(days=2), _monday(now) - timedelta(days=1)
+        saturday = _monday(now) + timedelta(days=5 - 7 * number)
+        yield saturday, saturday + timedelta(days=1)
 
 
 def _week(words: Mapping[str, str], number: int, now: date | None) -> Iterable[Days]:
@@ -174,11 +206,15 @@ def _years_ago(words: Mapping[str, str], number: int, now: date | None) -> Itera
 
 
 _RESOLVERS: Mapping[str, Callable[[Mapping[str, str], int, date | None], Iterable[Days]]] = {
-    "first": _conversation,
-    "last": _conversation,
+    "first": _no_days,
+    "last": _no_days,
+    "current": _no_days,
+    "newest": _no_days,
     "numeric": _numeric,
     "day": _day,
     "month": _month,
+    "months": _months,
+    "season": _season,
     "year": _year,
     "ago": _ago,
     "past": _past,

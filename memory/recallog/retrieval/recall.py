@@ -16,13 +16,15 @@ from recallog.retrieval import (
     by_index,
     by_words,
     closeness,
-    dates,
     filtered,
     index_lag,
+    named_times,
     persons,
     quoting,
     ranking,
     said_once,
+    stretches,
+    time_relations,
     time_scope,
 )
 from recallog.retrieval import sources as all_sources
@@ -34,6 +36,7 @@ from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.searcher import Searcher
 from recallog.retrieval.sources import Asked, CandidateSource, Kept
 from recallog.retrieval.time_scope import TimeScope
+from recallog_projections.index import terms
 from recallog_projections.index.language import questions
 from recallog_projections.tables import RowKey
 from recallog_projections.views import activity, clock, episodic, outline, salience, settings
@@ -81,6 +84,12 @@ async def recall(reading: AgentReading, query: RecallQuery, compared: int | None
     return view.model_copy(update={"degraded": f"only words were compared: {answer}"})
 
 
+async def _ask(reading: AgentReading, query: RecallQuery, events: int, words: str) -> RecallView:
+    """The memories nearest to some words of a query, whatever its filters, as it reads them."""
+    about = RecallQuery(query.space, query.agent, words, asked=False)
+    return await _recalled(reading, replace(about, offset_until=query.offset_until, at_until=query.at_until), events)
+
+
 async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> RecallView:
     searcher: Searcher = reading.searcher
     index, sources = searcher.index, searcher.sources
@@ -92,14 +101,18 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     rows += [row for source in sources for row in source.rows(query)]
     logs = episodic.logs(query.space, query.agent, events)
     # The logs have thousands of entries, and few queries need them while the index is served.
-    times = dates.find(query.text) if query.asked and query.memories else []
+    times = time_relations.find(query.text) if query.asked and query.memories else []
     own = [own_log(query.space, query.agent)]
     snapshot = await reading.snapshot(rows, logs if index is None else own)
     space = snapshot.row(outline.OUTLINES, query.space)
     agents = [name for name in spellings if snapshot.row(activity.AGENTS, query.space, name)]
     agents += [each.name for each in space.participants] if space is not None else []
-    words = query_terms(query.text, agents if query.memories else ())
-    scope = time_scope.scope(times, now_of(snapshot, query), space) if times else None
+    agents = agents if query.memories else []
+    words, scope = query_terms(query.text, agents), None
+    if times:
+        events_named = await named_times.events_of(times, partial(_ask, reading, query, events))
+        scope = time_scope.scope(times, now_of(snapshot, query), space, events_named)
+        words, scope = named_times.words_beside(query.text, times, scope, agents)
     query = replace(query, apart=_kinds_apart(snapshot, query, sources), hidden=all_sources.hidden_kinds(sources))
     opened = None if index is None or not query.text.strip() else await index.open(snapshot.partition)
     asked = Asked(query, reading, snapshot, opened, searcher.cache)
@@ -139,6 +152,8 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
         turn=turn.turn if turn else 0,
     )
     ranked = [one for one in ranking.rank(gathered.candidates, context) if one.score > 0 and query.wants(one.candidate)]
+    if scope is not None and scope.is_all:
+        ranked = [one for one in ranked if scope.holds(one.candidate.session, one.candidate.at)]
     if query.has_fields is not None:
         ranked = [one for one in ranked if _has_fields(gathered, query.has_fields, one.candidate)]
     if query.tiers is not None:
@@ -150,7 +165,8 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     hits: Sequence[RecallHit] = await _best_hits(snapshot.partition, query, gathered, ranked, words)
     for source in sources:
         of_source = {offset: kept.text for offset, kept in gathered.texts.items() if kept.source is source}
-        hits = await source.mark(reading, query, hits, of_source) if of_source else hits
+        hits = await source.mark(reading, query, hits, of_source)
+    hits = stretches.joined(hits, gathered.candidates)
     return RecallView(
         **await of_agent(reading, snapshot),
         query=query.text,
@@ -158,6 +174,7 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
         channels=_used(gathered.candidates, query),
         fusion=query.fusion,
         now=now_of(snapshot, query),
+        times=await named_times.named(scope, query, gathered.candidates, gathered.index, hits),
         hits=tuple(hits),
         considered=len(gathered.candidates),
         index=gathered.index.generation if gathered.index else None,
@@ -264,19 +281,16 @@ async def _in_tiers(gathered: _Gathered, asked: Asked, sources: Sequence[Candida
     return found
 
 
-def _weak(gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms, first: int) -> frozenset[int]:
-    """The offsets of the weak memories among the `first` of `ranked`."""
-    found = [one.candidate for one in ranked]
-    return closeness.weak(found, gathered.candidates, words.terms, first=first)
-
-
 async def _best_hits(
     partition: int, query: RecallQuery, gathered: _Gathered, ranked: Sequence[Ranked], words: QueryTerms
 ) -> list[RecallHit]:
     """The `query.top_k` best memories, of which none is made from another; if some are, further ones follow."""
 
+    found = [one.candidate for one in ranked]
+    measure = partial(closeness.weak, found, gathered.candidates, words.terms, is_english=terms.is_english(query.text))
+
     async def hits_of(first: int, end: int) -> list[RecallHit]:
-        weak = _weak(gathered, ranked, words, end)
+        weak = measure(first=end)
         return await _hits(partition, query, gathered, ranked[first:end], weak)
 
     return await said_once.best(query.top_k, len(ranked), hits_of)

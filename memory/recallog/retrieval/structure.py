@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from recallog.retrieval.candidates import Candidate, RankingQuery, Terms, discounts, late_interaction, passages
 from recallog.retrieval.channels import RRF
 from recallog.retrieval.weights import AROUND, REACH, RankingWeights
+from recallog_projections.index.passages import PASSAGE_LENGTH
 
+_TIME_ALONE = 10.0
+"""By how much more the time weighs if a question asks for nothing else. Of the memories of the time, longer ones say
+more."""
+_NEWEST = 0.5
+"""Share of the weight of the time for the newest candidate, if a question asks for what happened last."""
 _ORDINAL_BITS = 42
 """Ordinals are below 2**42."""
 
@@ -57,6 +63,12 @@ def _named(candidates: Sequence[Candidate], query: RankingQuery, weights: Rankin
         terms["person"] = weights.person * scale * meant
     if query.scope is not None:
         of_scope = np.array([query.scope.share(each.session, each.at) for each in candidates])
+        if query.scope.prefers_newest:
+            # The place in time, and not the age: "the last time" may be years ago.
+            oldest_first = np.argsort([each.at for each in candidates], kind="stable")
+            of_scope[oldest_first] = _NEWEST * np.arange(len(candidates)) / len(candidates)
+        if query.scope.is_all:
+            of_scope *= _TIME_ALONE + np.minimum(1.0, np.array([each.length for each in candidates]) / PASSAGE_LENGTH)
         terms["when"] = weights.when * scale * np.where(of_scope > 0, of_scope, np.nan)
     if query.sessions:
         most = max(query.sessions.values()) or 1.0

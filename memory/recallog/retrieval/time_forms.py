@@ -1,8 +1,9 @@
 """The forms in which questions name times, as patterns over the words of several languages."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence, Set
 from functools import cache
+from pathlib import Path
 
 MONTHS = {
     name: number
@@ -53,233 +54,86 @@ NUMBERS = {
     for number, name in enumerate(names.split(), 1)
     if name != "-"
 } | {"a couple": 2, "a couple of": 2, "a few": 3, "a": 1}
+SEASONS = {
+    name: number
+    for names in (
+        "spring summer autumn winter",
+        "- - fall -",
+        "primavera verano otoño invierno",
+        "printemps été automne hiver",
+        "frühling sommer herbst winter",
+        "frühjahr - - -",
+        "春天 夏天 秋天 冬天",
+        "春季 夏季 秋季 冬季",
+    )
+    for number, name in enumerate(names.split())
+    if name != "-"
+}
+"""The quarters of the year that begin in March, as in the northern hemisphere."""
 HAN_DIGITS = {name: number for number, name in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
-
-DAY_UNITS = frozenset({"day", "days", "día", "días", "jour", "jours", "tag", "tage", "tagen", "天", "日", "일"})
-WEEK_UNITS = frozenset(
-    {
-        "week",
-        "weeks",
-        "semana",
-        "semanas",
-        "semaine",
-        "semaines",
-        "woche",
-        "wochen",
-        "周",
-        "週",
-        "星期",
-        "礼拜",
-        "禮拜",
-        "週間",
-        "주",
-    }
-)
-MONTH_UNITS = frozenset(
-    {
-        "month",
-        "months",
-        "mes",
-        "meses",
-        "mois",
-        "monat",
-        "monate",
-        "monaten",
-        "月",
-        "个月",
-        "個月",
-        "ヶ月",
-        "か月",
-        "カ月",
-        "ヵ月",
-        "개월",
-        "달",
-    }
-)
-YEAR_UNITS = frozenset({"year", "years", "año", "años", "an", "ans", "jahr", "jahre", "jahren", "年", "년"})
 
 
 def _any(names: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
 
 
-_MONTH = _any(MONTHS)
-_WEEKDAY = _any(name for name in WEEKDAYS if name[0] < "\u3000")
-_UNSPACED_WEEKDAY = _any(name for name in WEEKDAYS if name[0] >= "\u3000" and len(name) > 1)
-_NUMBER = rf"\d{{1,3}}|{_any(NUMBERS)}"
-_HAN_NUMBER = r"\d{1,3}|[一二两兩三四五六七八九十]{1,3}"
-_UNIT = _any(name for name in DAY_UNITS | WEEK_UNITS | MONTH_UNITS | YEAR_UNITS if name[0] < "\u3000")
-_HAN_UNIT = r"天|日|周|週間?|个?星期|個?星期|个?礼拜|個?禮拜|[个個ヶかカヵ]月|年"
-_YEAR = r"(?:19|20)\d\d"
-
-_HAN_YEAR = rf"""
-    (?: (?P<year>{_YEAR}|二[零〇一二三四五六七八九]{{3}})\s*[年년]\s*
-    | (?P<relative_year>{_any(RELATIVE_YEARS)})\s*[的の]? )?
-    """
-_HAN_MONTH = r"(?P<month>\d{1,2}|[一二三四五六七八九十]{1,2})\s*[月월]"
-
-_CONVERSATION = r"(?:conversation|chat|talk|session|discussion)"
-_WE_TALKED = r"(?:we\s+(?:ever\s+)?(?:talked|spoke|chatted|met)|i\s+(?:talked|spoke|wrote|came)\s+to\s+you)"
-_FRENCH_CONVERSATION = r"(?:conversation|discussion|session|fois\s+qu(?:e\s+nous\s+avons|'on\s+a)\s+(?:parlé|discuté))"
-_GERMAN_CONVERSATION = r"(?:gespräch|unterhaltung|sitzung|mal,?\s+(?:als|dass)\s+wir)"
-_CHINESE_CONVERSATION = (
-    r"的?(?:(?:[和跟]?我们|[和跟]?我們|咱们|[和跟][我你])的?)?(?:聊|对话|對話|交谈|交談|谈话|談話|说话|說話|见面|見面)"
-)
-
-# In order: an expression that is part of an earlier one is not read again.
-_PATTERNS = [
-    (
-        "first",
-        rf"""
-        \b(?:very\s+)?first\s+(?:ever\s+)?(?:{_CONVERSATION}|message|time\s+{_WE_TALKED})\b
-        | \bwe\s+first\s+(?:talked|spoke|chatted|met|started\s+(?:talking|chatting))\b
-        | (?:第一次|最初){_CHINESE_CONVERSATION} | 第一次来?找你 | 刚认识 | 剛認識
-        | 最初の(?:会話|チャット) | 初めて(?:話|会) | 첫\s*(?:번째\s*)?대화 | 처음\s*(?:대화|이야기)
-        | \bprimera\s+(?:conversación|charla|sesión|vez\s+que\s+hablamos)\b
-        | \bpremière\s+{_FRENCH_CONVERSATION} | \berste[nrs]?\s+{_GERMAN_CONVERSATION}
-        """,
-    ),
-    (
-        "last",
-        rf"""
-        \b(?:last|latest|most\s+recent|previous)\s+(?:{_CONVERSATION}|time\s+(?:that\s+)?{_WE_TALKED})\b
-        | \bwe\s+last\s+(?:talked|spoke|chatted|met)\b
-        | (?:上一?次|最后一次|最後一次|最近一次){_CHINESE_CONVERSATION}
-        | 前回の?(?:会話|チャット|話) | 最後に話 | 지난번?\s*(?:대화|이야기) | 마지막\s*대화
-        | \búltima\s+(?:conversación|charla|sesión|vez\s+que\s+hablamos)\b
-        | \bdernière\s+{_FRENCH_CONVERSATION} | \bletzte[nrs]?\s+{_GERMAN_CONVERSATION}
-        """,
-    ),
-    ("numeric", rf"(?<!\d)(?P<year>{_YEAR})[-/.](?P<month>\d{{1,2}})[-/.](?P<day>\d{{1,2}})(?!\d)"),
-    ("numeric", rf"(?<!\d)(?P<day>\d{{1,2}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<year>{_YEAR})(?!\d)"),
-    ("day", rf"{_HAN_YEAR}{_HAN_MONTH}\s*(?:份的?)?(?P<day>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})\s*[日号號일]?"),
-    (
-        "day",
-        rf"""
-        \b(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|º)?\.?\s*(?:(?:of|de|del)\s+)?(?P<month>{_MONTH})\b\.?
-        (?:\s*,?\s*(?:(?:of|de|del)\s+)?(?P<year>{_YEAR})\b)?
-        """,
-    ),
-    ("day", rf"\b(?P<month>{_MONTH})\b\.?\s*(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:\s*,?\s*(?P<year>{_YEAR})\b)?"),
-    ("month", rf"\b(?P<month>{_MONTH})\b\.?\s*,?\s*(?:(?:of|de|del)\s+)?(?P<year>{_YEAR})\b"),
-    ("month", _HAN_YEAR + _HAN_MONTH),
-    (
-        "month",
-        rf"\b(?:in|during|since|of|last|this|early|late|mid|en|de|au|pendant|im|seit|em|nel)\s+(?P<month>{_MONTH})\b",
-    ),
-    ("year", rf"(?P<year>{_YEAR})\s*[年년]"),
-    ("year", rf"\b(?:in|during|since|of|en|im\s+jahr|em|nel|année|año)\s+(?P<year>{_YEAR})\b(?![-/.]\d)"),
-    ("ago", rf"\b(?P<number>{_NUMBER})\s+(?P<unit>{_UNIT})\s+ago\b"),
-    ("ago", rf"\b(?:hace|il\s+y\s+a|vor)\s+(?P<number>{_NUMBER})\s+(?P<unit>{_UNIT})\b"),
-    ("ago", rf"(?P<number>{_HAN_NUMBER})\s*(?P<unit>{_HAN_UNIT})[之以]?前"),
-    ("ago", r"(?P<number>\d{1,3}|한|두|세|네|다섯)\s*(?P<unit>일|주|개월|달|년)\s*전"),
-    (
-        "past",
-        rf"""
-        \b(?:last|past|previous|últimos|últimas|derniers|dernières|letzten)\s+(?P<number>{_NUMBER})\s+(?P<unit>{_UNIT})\b
-        | (?:最近|过去|過去|近)的?(?P<han_number>{_HAN_NUMBER})\s*(?P<han_unit>{_HAN_UNIT})
-        """,
-    ),
-    (
-        "weekday_of_last_week",
-        r"""
-        上个?(?:周|週|星期|礼拜|禮拜)(?P<chinese>[一二三四五六日天]) | 先週の?(?P<japanese>[月火水木金土日])曜日?
-        | 지난주\s*(?P<korean>[월화수목금토일])요일
-        """,
-    ),
-    (
-        "weekday",
-        rf"""
-        (?<!\bevery\s)(?<!\beach\s)(?<!\bnext\s)(?<!\bcada\s)(?<!\bjeden\s)(?<!\bchaque\s)\b(?P<weekday>{_WEEKDAY})\b
-        | (?<!毎週)(?<!来週)(?P<unspaced>{_UNSPACED_WEEKDAY})
-        | (?<![每下个])(?:周|週|星期|礼拜|禮拜)(?P<chinese>[一二三四五六日天])
-        """,
-    ),
-    (
-        "days_ago:2",
-        r"\bday\s+before\s+yesterday\b | 前天 | 一昨日 | おととい | 그저께 | \b(?:anteayer|avant-hier|vorgestern)\b",
-    ),
-    (
-        "days_ago:1",
-        r"""
-        \byesterday\b | \blast\s+night\b | 昨[天日晚夜] | きのう | 어제 | \b(?:ayer|anoche|gestern)\b
-        | (?<=\bfait\s)hier\b | \bhier\s*[?.]
-        """,  # German "hier" is another word
-    ),
-    (
-        "days_ago:0",
-        r"""
-        \b(?:today|tonight|this\s+(?:morning|afternoon|evening))\b | 今[天日晚] | 오늘
-        | \b(?:hoy|aujourd'hui|heute)\b
-        """,
-    ),
-    (
-        "weekend:1",
-        r"""
-        \b(?:last|this\s+past)\s+weekend\b | 上周末 | 上週末 | 先週末 | 지난\s*주말 | \bfin\s+de\s+semana\s+pasado\b
-        | \bweek-end\s+dernier\b | \bletzte[sn]\s+wochenende\b
-        """,
-    ),
-    (
-        "week:1",
-        r"""
-        \blast\s+week\b | 上个?(?:周|週|星期|礼拜|禮拜) | 先週 | 지난주 | \bsemana\s+pasada\b | \bsemaine\s+dernière\b
-        | \bletzte[nr]?\s+woche\b
-        """,
-    ),
-    (
-        "week:0",
-        r"""
-        \bthis\s+week\b | [这這本]个?(?:周|週|星期|礼拜|禮拜) | 今週 | 이번\s*주 | \besta\s+semana\b
-        | \bcette\s+semaine\b | \bdiese[rn]?\s+woche\b
-        """,
-    ),
-    (
-        "months_ago:1",
-        r"""
-        \blast\s+month\b | 上[个個]?月 | 先月 | 지난달 | \bmes\s+pasado\b | \bmois\s+dernier\b
-        | \bletzte[nr]?\s+monat\b
-        """,
-    ),
-    (
-        "months_ago:0",
-        r"""
-        \bthis\s+month\b | [这這本][个個]?月 | 今月 | 이번\s*달 | \beste\s+mes\b | \bce\s+mois\b
-        | \bdiese[nr]?\s+monat\b
-        """,
-    ),
-    ("years_ago:2", r"前年 | 一昨年 | 재작년"),
-    (
-        "years_ago:1",
-        r"""
-        \blast\s+year\b | 去年 | 昨年 | 작년 | \baño\s+pasado\b | \ban(?:née)?\s+derni(?:er|ère)\b
-        | \bletzte[sn]?\s+jahr\b
-        """,
-    ),
-    (
-        "years_ago:0",
-        r"\bthis\s+year\b | 今年 | 올해 | \beste\s+año\b | \bcette\s+année\b | \bdieses\s+jahr\b",
-    ),
-]
-
+_NAMES = {
+    "MONTH": _any(MONTHS),
+    "WEEKDAY": _any(name for name in WEEKDAYS if name[0] < "\u3000"),
+    "UNSPACED_WEEKDAY": _any(name for name in WEEKDAYS if name[0] >= "\u3000" and len(name) > 1),
+    "SEASON": _any(name for name in SEASONS if name[0] < "\u3000"),
+    "UNSPACED_SEASON": _any(name for name in SEASONS if name[0] >= "\u3000"),
+    "NUMBERS": _any(NUMBERS),
+    "RELATIVE_YEARS": _any(RELATIVE_YEARS),
+}
+_PART = re.compile(r"\{([A-Z_]+)\}")
+"""A pattern that is a part of others, in `time_words.txt`."""
 _WORDS = re.compile(r"[^\W\d_]+")
 _OTHER_SCRIPTS = re.compile(r"[\d\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_TRIGGERS = frozenset(
-    """
-    first last latest recent previous past ago yesterday today tonight this weekend since during early late mid
-    primera última últimos últimas pasado pasada hace ayer anteayer anoche hoy este esta
-    première dernière derniers dernières dernier il hier aujourd cette ce
-    erste ersten erster erstes letzte letzten letzter letztes vor gestern vorgestern heute diese dieser diesen dieses
-    """.split()  # noqa: SIM905 - a page of quoted words is harder to read
-) | {name for names in (MONTHS, WEEKDAYS) for name in names}
+
+
+@cache
+def _sections() -> Sequence[tuple[str, str]]:
+    """The names and texts of the sections of `time_words.txt`, in order; each part is replaced by its pattern."""
+    parts, found = dict(_NAMES), list[tuple[str, str]]()
+    text = Path(__file__).with_name("time_words.txt").read_text("utf-8")
+    _, *sections = re.split(r"^\[([\w: ]+)\]\n", text, flags=re.MULTILINE)
+    for name, text in zip(sections[::2], sections[1::2], strict=True):
+        parts[name] = _PART.sub(lambda part: parts[part[1]], text.strip())
+        found.append((name, parts[name]))
+    return found
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE | re.VERBOSE)
+
+
+@cache
+def units(of: str) -> Collection[str]:
+    """The words for days, weeks, months or years: `of` is "DAY", "WEEK", "MONTH" or "YEAR"."""
+    return dict(_sections())[f"{of}_UNITS"].split(" | ")
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """The pattern of a section that has the only one of its name."""
+    return _compiled(dict(_sections())[name])
+
+
+@cache
+def _triggers() -> Set[str]:
+    """The words without one of which a question in letters of Europe names no time."""
+    return {*dict(_sections())["trigger"].split(), *MONTHS, *WEEKDAYS, *SEASONS}
 
 
 def may_name_a_time(question: str) -> bool:
     """Whether a question in lower case has a figure or a word that some form needs. Most questions have none."""
-    return not _TRIGGERS.isdisjoint(_WORDS.findall(question)) or _OTHER_SCRIPTS.search(question) is not None
+    return not _triggers().isdisjoint(_WORDS.findall(question)) or _OTHER_SCRIPTS.search(question) is not None
 
 
 @cache
 def forms() -> list[tuple[str, re.Pattern[str]]]:
     """The name of each form and its pattern, in the order in which they are read."""
-    return [(name, re.compile(pattern, re.IGNORECASE | re.VERBOSE)) for name, pattern in _PATTERNS]
+    names = [name for name, _ in _sections()]
+    of_forms = _sections()[names.index("first") : names.index("trigger")]
+    return [(name, _compiled(text)) for name, text in of_forms]

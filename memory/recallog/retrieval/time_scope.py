@@ -1,16 +1,18 @@
-"""The scope in time of a question: which memories are of the days or of the conversation that it names.
+"""The scope in time of a question: which memories are of the times or of the conversation that it names.
 
 A scope prefers memories and excludes none, since people also tell later what happened on a day. Times that ingest
 invents are in no scope, and none is measured from them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 
-from recallog.retrieval.dates import Expression
+from recallog.retrieval.dates import Conversation, Days
+from recallog.retrieval.time_relations import RelatedTime, Relation
 from recallog_projections.index.engines.engine import Filter
 from recallog_projections.views.outline import Outline
+from recallog_schemas.event import Event
 from recallog_schemas.invented_times import is_invented
 from recallog_schemas.timestamps import micros, moment_of
 
@@ -20,62 +22,161 @@ AFTERWARDS = 7 * _DAY
 PREVIOUS = 0.5
 """Share of the session before the newest one in "our last conversation": the newest may be that of the question."""
 
+MEANWHILE = 0.5
+"""Share of the session that tells of an event in "during the trip": other sessions may tell of it too."""
+
 
 @dataclass(frozen=True, slots=True)
-class TimeScope:
-    """The times and sessions that a question names."""
+class Span:
+    """A time that a question names. All times are microseconds since 1970."""
 
-    ranges: Sequence[tuple[int, int]] = ()
-    """Microseconds since 1970, from the first to before the second."""
+    words: str
+    """The part of the question that names it."""
+    ranges: Sequence[tuple[int | None, int | None]] = ()
+    """From the first to before the second; None: without that limit. More than one if the words have several readings,
+    none if they name sessions, or an event of which no memory tells."""
+    afterwards: int = 0
+    """How long after a range memories still count, less and less."""
     sessions: Mapping[str, float] = field(default_factory=dict)
     """By session, "" for events without one: how far it is meant, from 0 to 1."""
+    event: str | None = None
+    """The id of the memory whose time the words name."""
+
+    def holds(self, session: str, at: int) -> bool:
+        """Whether a memory is of this time."""
+        return self.sessions.get(session, 0) > 0 or (
+            not is_invented(moment_of(at)) and any(_share(at, *limits, 0) == 1.0 for limits in self.ranges)
+        )
 
     def share(self, session: str, at: int) -> float:
-        """How far a memory is in the scope: 1 within its days, less in the week after them, else 0."""
+        """How far a memory is of this time: 1 within its range, less in the time `afterwards`, else 0."""
         of_session = self.sessions.get(session, 0.0)
         if not self.ranges or is_invented(moment_of(at)):
             return of_session
-        return max(of_session, *(_share(at, since, until) for since, until in self.ranges))
+        return max(of_session, *(_share(at, *limits, self.afterwards) for limits in self.ranges))
 
-    def filters(self, wanted: Filter) -> Iterator[Filter]:
-        """The parts of the filter `wanted` that are in the scope."""
+    def filters(self, wanted: Filter, *, afterwards: bool = True) -> Iterator[Filter]:
+        """The parts of the filter `wanted` that are of this time."""
         for since, until in self.ranges:
-            yield replace(
-                wanted,
-                since=since if wanted.since is None else max(since, wanted.since),
-                until=until + AFTERWARDS if wanted.until is None else min(until + AFTERWARDS, wanted.until),
-            )
+            end = None if until is None else until + (self.afterwards if afterwards else 0)
+            yield replace(wanted, since=_narrowed(max, since, wanted.since), until=_narrowed(min, end, wanted.until))
         if wanted.session is None:
             for session in self.sessions:
                 yield replace(wanted, session=session)
 
 
-def scope(expressions: Sequence[Expression], now: datetime | None, outline: Outline | None) -> TimeScope | None:
-    """The scope of a question with these expressions; None if they name no time that is known.
+@dataclass(frozen=True, slots=True)
+class TimeScope:
+    """The times that a question names."""
 
-    `now` is the time of the question; None if it is unknown.
+    spans: Sequence[Span] = ()
+    prefers_newest: bool = False
+    """Whether the question is about what happened last, whenever that was: "recently", "when did I last …"."""
+    is_all: bool = False
+    """Whether the question asks for nothing but the memories of the times."""
+
+    def holds(self, session: str, at: int) -> bool:
+        """Whether a memory is of one of the times."""
+        return any(span.holds(session, at) for span in self.spans)
+
+    def share(self, session: str, at: int) -> float:
+        """How far a memory is of one of the times."""
+        return max((span.share(session, at) for span in self.spans), default=0.0)
+
+    def filters(self, wanted: Filter) -> Iterator[Filter]:
+        """The parts of the filter `wanted` that are in the scope."""
+        for span in self.spans:
+            yield from span.filters(wanted)
+
+
+def scope(
+    times: Sequence[RelatedTime], now: datetime | None, outline: Outline | None, events: Mapping[str, Event]
+) -> TimeScope | None:
+    """The scope of a question that names these times; None if it names none.
+
+    `now` is the time of the question; None if it is unknown. `events` has, by the words of events that are named, the
+    memories that tell of them.
     """
     today = None if now is None or is_invented(now) else now.astimezone(UTC).date()
-    ranges = [
-        (micros(datetime.combine(first, time(), UTC)), micros(datetime.combine(last, time(), UTC)) + _DAY)
-        for expression in expressions
-        for first, last in expression.days(today)
-    ]
-    sessions: dict[str, float] = {}
-    for expression in expressions:
-        if expression.conversation is not None and outline is not None:
-            sessions |= _sessions(outline, first=expression.conversation == "first")
-    return TimeScope(ranges, sessions) if ranges or sessions else None
+    spans, prefers_newest = list[Span](), False
+    for one in times:
+        if one.event:
+            spans.append(_of_event(one, events.get(one.event)))
+        elif one.expressions[0].is_newest:
+            prefers_newest = True
+        elif (span := _of_expressions(one, today, outline)).ranges or span.sessions:
+            spans.append(span)
+    if spans:
+        return TimeScope(spans)  # "recently, in March" was in March
+    return TimeScope(prefers_newest=True) if prefers_newest else None
 
 
-def _sessions(outline: Outline, *, first: bool) -> dict[str, float]:
+def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | None) -> Span:
+    first, *others = one.expressions
+    if first.conversation is not None:
+        sessions = {} if outline is None else _sessions(outline, first.conversation)
+        return Span(one.words, sessions=sessions)
+    if others and one.relation == "within":
+        ends = [each.days(today) for each in one.expressions]
+        days = [(ends[0][0][0], ends[1][0][1])] if all(ends) else []
+    elif others:
+        days = [each for from_, _ in others[0].days(today) for each in first.days(from_)]
+        return Span(one.words, [_micros_of(each) for each in days], AFTERWARDS)
+    else:
+        days = list(first.days(today))
+    ranges = [_related(one.relation, *_micros_of(each)) for each in days]
+    return Span(one.words, ranges, AFTERWARDS if one.relation in ("within", "during") else 0)
+
+
+def _of_event(one: RelatedTime, event: Event | None) -> Span:
+    """The time before or after a memory; that of its session, or its day, if the question asks what was meanwhile."""
+    if event is None or is_invented(event.at):
+        return Span(one.words)
+    at = micros(event.at)
+    if one.relation == "during" and event.session is not None:
+        return Span(one.words, sessions={event.session: MEANWHILE}, event=event.id)
+    ends = _micros_of((event.at.date(), event.at.date())) if one.relation == "during" else (at, at)
+    return Span(one.words, [_related(one.relation, *ends, includes=True)], event=event.id)
+
+
+def _related(relation: Relation, since: int, until: int, *, includes: bool = False) -> tuple[int | None, int | None]:
+    """The range before, after, since or until another one. What an event is told with may also be after it."""
+    match relation:
+        case "since":
+            return since, None
+        case "after":
+            return until, None
+        case "before":
+            return None, since
+        case "until":
+            return None, until + includes
+        case _:
+            return since, until
+
+
+def _micros_of(days: Days) -> tuple[int, int]:
+    first, last = (micros(datetime.combine(day, time(), UTC)) for day in days)
+    return first, last + _DAY
+
+
+def _sessions(outline: Outline, which: Conversation) -> dict[str, float]:
     """The first session, or the newest ones. A space with one session has no first and last one."""
+    if which == "current":
+        return {outline.newest: 1.0}
     if outline.previous is None:
         return {}
-    if first:
+    if which == "first":
         return {outline.first: 1.0}
     return {outline.newest: 1.0, outline.previous: PREVIOUS}
 
 
-def _share(at: int, since: int, until: int) -> float:
-    return 1.0 if since <= at < until else max(0.0, 1 - (at - until) / AFTERWARDS) if at >= until else 0.0
+def _narrowed(narrower: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else narrower(one, other)
+
+
+def _share(at: int, since: int | None, until: int | None, afterwards: int) -> float:
+    if since is not None and at < since:
+        return 0.0
+    if until is None or at < until:
+        return 1.0
+    return max(0.0, 1 - (at - until) / afterwards) if afterwards else 0.0

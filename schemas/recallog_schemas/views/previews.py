@@ -47,8 +47,15 @@ class SearchHit(Preview, Standing):
     """Rounded to four decimals; comparable within one result only."""
     also: tuple[str, ...] = ()
     """The ids of further hits that it stands for: an entry made from it, or what it was made from."""
+    near: str | None = None
+    """The id of the better hit of whose stretch of conversation it is a part; see `RecallHit.near`."""
     weak: bool
     """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
+
+    @property
+    def key(self) -> str:
+        """What `near` of another hit names it by."""
+        return self.id
 
     def line(self, reader: str | None = None, *, dated: bool = False) -> str:
         """The preview as one line of a prompt, with its note; see `Preview.line`."""
@@ -74,8 +81,8 @@ class SearchPage(Recalled):
         return all(hit.weak for hit in self.hits)
 
     def format(self) -> str:
-        """The previews, best first, one per line, without weak ones; "" if none is left."""
-        return "\n".join(self.lines(hit for hit in self.hits if not hit.weak))
+        """The previews, one per line, without weak ones; see `format_hits`."""
+        return self.format_hits(self.hits)
 
 
 class AroundView(OfAgent):

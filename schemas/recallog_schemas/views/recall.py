@@ -1,12 +1,14 @@
 """Results of recall: whole memories with their scores."""
 
-from datetime import datetime
-from typing import ClassVar
+from collections.abc import Iterable
+from datetime import datetime, time, timedelta
+from typing import ClassVar, Protocol
 
 from recallog_schemas import kinds
 from recallog_schemas.event import Position
 from recallog_schemas.shortening import MARK
-from recallog_schemas.views.base import Bounded, OfAgent, Remembered, Standing
+from recallog_schemas.views.base import Bounded, EventLine, OfAgent, Remembered, Standing, View, one_line
+from recallog_schemas.views.grouping import Groupable, grouped
 
 
 class RecallHit(Remembered, Standing):
@@ -28,8 +30,16 @@ class RecallHit(Remembered, Standing):
     from; `event.payload` has the key of the document. None for memories."""
     also: tuple[str, ...] = ()
     """The ids of further hits that it stands for: an entry made from it, or what it was made from."""
+    near: str | None = None
+    """The id of the better hit of whose stretch of conversation it is a part: at most 3 turns before or after it. None:
+    there is no such hit."""
     weak: bool
     """Whether it probably has nothing to do with the query, by a measure that holds across results, unlike `score`."""
+
+    @property
+    def key(self) -> str:
+        """What `near` of another hit names it by."""
+        return self.event.id
 
     @property
     def is_entry(self) -> bool:
@@ -50,6 +60,49 @@ class RecallHit(Remembered, Standing):
         return f"{before}{self.text[start:end].strip()}{after}"
 
 
+class NamedTime(View):
+    """A time that a question names, such as "last week", and how it was understood."""
+
+    words: str
+    """The part of the question that names it."""
+    ranges: tuple[tuple[datetime | None, datetime | None], ...]
+    """From the first time to before the second, in UTC; None: without that limit. Several if the words have several
+    readings. None at all if they name a conversation, or an event of which no memory tells."""
+    sessions: tuple[str, ...]
+    """The sessions that it names, such as "our last conversation"; "" is that of events without one."""
+    event: str | None
+    """The id of the memory whose time is meant, by words such as "since the move"."""
+    hits: int
+    """How many hits of the answer are of this time, without weak ones."""
+    has_memories: bool
+    """Whether the agent may see any memory of this time that passes the filters of the query."""
+
+    @property
+    def note(self) -> str:
+        """How it was understood, and whether the hits are of this time, in one line."""
+        spans = [_span(since, until) for since, until in self.ranges] + [_session(each) for each in self.sessions[:1]]
+        if not spans:
+            return one_line(f'"{self.words}": no memory says when that was')
+        by = "" if self.event is None else f", by {self.event}"
+        what = "" if self.hits else ": no hit is of this time" if self.has_memories else ": no memory is of this time"
+        return one_line(f'"{self.words}" is {" or ".join(spans)}{by}{what}')
+
+
+def _span(since: datetime | None, until: datetime | None) -> str:
+    """A range in words: whole days as dates, whose last one is included."""
+    whole = not any(each.time() != time() for each in (since, until) if each is not None)
+    first = None if since is None else f"{since:%Y-%m-%d}" if whole else f"{since:%Y-%m-%d %H:%M}"
+    end = None if until is None else until - timedelta(days=1) if whole and since is not None else until
+    last = None if end is None else f"{end:%Y-%m-%d}" if whole else f"{end:%Y-%m-%d %H:%M}"
+    if first is None or last is None:
+        return f"before {last}" if first is None else f"from {first} on"
+    return first if first == last else f"{first} to {last}"
+
+
+def _session(session: str) -> str:
+    return f"the session {session}" if session else "what has no session"
+
+
 class Recalled(OfAgent):
     """The fields that all results of recall have in common: the query, and how it was executed."""
 
@@ -64,6 +117,8 @@ class Recalled(OfAgent):
     now: datetime | None = None
     """The time of the query, from which ages are measured: its `now` or `as_of`, else that of the newest event of the
     space."""
+    times: tuple[NamedTime, ...] = ()
+    """The times that the query names."""
     considered: int
     """The number of memories that were scored."""
     index: str | None
@@ -75,6 +130,26 @@ class Recalled(OfAgent):
     compared."""
     degraded: str | None
     """Why the result is degraded; None if it is not."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know of the named times before the hits: which of them no hit is of."""
+        return [each.note for each in self.times if not each.hits]
+
+    def format_hits(self, hits: "Iterable[GroupedLine]") -> str:
+        """`notes` in brackets, then the lines of hits without weak ones: those of a group after its first, indented."""
+        groups = grouped(hit for hit in hits if not hit.weak)
+        lines = iter(self.lines(hit for group in groups for hit in group))
+        indents = ("  " if number else "" for group in groups for number in range(len(group)))
+        notes = [f"({note})" for note in self.notes]
+        return "\n".join([*notes, *(f"{indent}{line}" for indent, line in zip(indents, lines, strict=True))])
+
+
+class GroupedLine(Groupable, EventLine, Protocol):
+    """A hit that can be shown as one line: `RecallHit`, `SearchHit`."""
+
+    @property
+    def weak(self) -> bool: ...
 
 
 class RecallView(Recalled, Bounded):
@@ -97,5 +172,5 @@ class RecallView(Recalled, Bounded):
         return all(hit.weak for hit in self.hits)
 
     def format(self) -> str:
-        """The memories in the format of a prompt, best first, one per line, without weak ones; "" if none is left."""
-        return "\n".join(self.lines(hit for hit in self.hits if not hit.weak))
+        """The memories in the format of a prompt, one per line, without weak ones; see `format_hits`."""
+        return self.format_hits(self.hits)

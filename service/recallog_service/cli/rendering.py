@@ -95,16 +95,34 @@ def print_based_on(ids: Sequence[str]) -> None:
 
 
 def _recall(view: "views.RecallView", *, full: WholeText = False, explain: ExplainScore = False) -> None:
-    print_start(found=bool(view.hits), nothing_close=view.nothing_close)
-    for hit in view.hits:
-        event = hit.event
-        head = f"{hit.score:.3f}  {event.id}  {event.agent}{_when(event.at)}"
-        terminal.print_lines(one_line(head + _mark(hit)), "dim" if hit.weak else "bold")
-        print_text(hit.text, hit.quote, weak=hit.weak, full=full)
-        if explain:
-            for line in _why(hit, view):
-                terminal.print_lines(f"{_INDENT}{line}", "dim")
+    from recallog_schemas.views.grouping import grouped  # most commands do not need it
+
+    print_start(found=bool(view.hits), nothing_close=view.nothing_close, notes=[time.note for time in view.times])
+    for first, *others in grouped(view.hits):
+        event = first.event
+        head = f"{first.score:.3f}  {event.id}  {event.agent}{_when(event.at)}"
+        terminal.print_lines(one_line(head + _mark(first)), "dim" if first.weak else "bold")
+        print_text(first.text, first.quote, weak=first.weak, full=full)
+        _print_why(first, view, explain=explain)
+        for hit in others:
+            _print_further(hit, full=full)
+            _print_why(hit, view, explain=explain)
     print_end(view, explain=explain)
+
+
+def _print_further(hit: "views.RecallHit", *, full: bool) -> None:
+    """A hit that is not the first of its group: the beginning of its text in one line, or its whole text."""
+    head = one_line(f"+ {hit.event.id}  {hit.event.agent}{_mark(hit)}")
+    line = head if full else one_line(f"{head}: {hit.quote}")
+    terminal.print_lines(_INDENT + terminal.first_lines(line, 1, len(_INDENT))[0], "dim" if hit.weak else "")
+    if full:
+        print_text(hit.text, hit.quote, weak=hit.weak, full=True)
+
+
+def _print_why(hit: "views.RecallHit", view: "views.RecallView", *, explain: bool) -> None:
+    """The score of a hit, if it is to be explained."""
+    for line in _why(hit, view) if explain else ():
+        terminal.print_lines(f"{_INDENT}{line}", "dim")
 
 
 def _when(at: datetime) -> str:
@@ -114,7 +132,8 @@ def _when(at: datetime) -> str:
 
 def _mark(hit: "views.RecallHit | views.SearchHit") -> str:
     also = f"  (also {', '.join(hit.also)})" if hit.also else ""
-    also += f"  ({hit.note})" if hit.note else ""
+    by = f": {hit.superseded_by} says what holds now" if hit.superseded_by is not None else ""
+    also += f"  ({hit.note}{by})" if hit.note else ""
     return f"{also}  (weak)" if hit.weak else also
 
 
@@ -130,7 +149,7 @@ def _why(hit: "views.RecallHit", view: "views.RecallView") -> Iterable[str]:
 
 
 def _search(page: "views.SearchPage") -> None:
-    print_start(found=bool(page.hits), nothing_close=page.nothing_close)
+    print_start(found=bool(page.hits), nothing_close=page.nothing_close, notes=[time.note for time in page.times])
     for hit in page.hits:
         head = f"{hit.score:.4f}  {hit.id}{_when(hit.at)}  {hit.agent}  {hit.kind}{_mark(hit)}"
         terminal.print_lines(one_line(f"{head}  ~{hit.tokens:,} tokens  {hit.preview}"), "dim" if hit.weak else "")
@@ -143,8 +162,10 @@ def print_text(text: str, quote: str, *, weak: bool, full: bool) -> None:
         terminal.print_lines(f"{_INDENT}{line}", "dim" if weak else "")
 
 
-def print_start(*, found: bool, nothing_close: bool) -> None:
-    """The line before the hits, if there are none or only weak ones."""
+def print_start(*, found: bool, nothing_close: bool, notes: Sequence[str] = ()) -> None:
+    """The lines before the hits: `notes`, and whether there are none or only weak ones."""
+    for note in notes:
+        terminal.print_lines(note, "dim")
     if not found:
         terminal.print_lines("(nothing)")
     elif nothing_close:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from recallog_schemas.views import AroundView, EntriesView, Preview, RecallHit, RecallView, View, indented, one_line
+from recallog_schemas.views.grouping import grouped
 
 NOTHING = "No relevant memories found."
 NEAREST = " The nearest ones, which may have nothing to do with it:"
@@ -24,14 +25,18 @@ def text(answer: View, given: Given) -> str:
 
 
 def recalled(answer: RecallView, given: Given) -> str:
-    """One line for each memory, best first; weak ones only if there is no other, and marked as weak."""
+    """One line for each memory, best first, those of its stretch of conversation indented below it; weak ones only if
+    there is no other, and marked as weak."""
     hits = answer.hits if answer.nothing_close else [hit for hit in answer.hits if not hit.weak]
     lines = [
-        one_line(f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}{_noted(hit)}: {hit.quote}")
-        for hit in hits
+        ("  " if number else "")
+        + one_line(f"- {_origin(hit.event.id, hit.at, hit.event.agent, hit.event.kind)}{_noted(hit)}: {hit.quote}")
+        for group in grouped(hits)
+        for number, hit in enumerate(group)
     ]
     if answer.nothing_close:
         lines = [NOTHING + (NEAREST if lines else ""), *lines]
+    lines = [*(f"({time.note})" for time in answer.times), *lines]
     if answer.degraded is not None:
         lines.append(ONLY_WORDS)
     return "\n".join(lines)

@@ -61,10 +61,14 @@ def _place(id_: str, past: Mapping[str, Said]) -> Place:
 async def marked(
     reading: ReadSession, query: RecallQuery, hits: Sequence[RecallHit], rows: Mapping[int, EntryRow]
 ) -> Sequence[RecallHit]:
-    """`hits`, each entry with its standing, and none before the one that holds now instead of it.
+    """`hits`, each with its standing, and no entry before the one that holds now instead of it.
 
-    If that one is not among the hits of a query without filters, it takes the place of the weakest.
+    If that one is not among the hits of a query without filters, it takes the place of the weakest. What somebody has
+    said in an event is compared with other hits alone.
     """
+    hits = _events_marked(hits)
+    if not rows:
+        return hits
     shown = {hit.event.id: rows[hit.position.offset] for hit in hits if hit.is_entry and hit.position.offset in rows}
     places = await places_of(reading, list(shown.values()))
     now = {id_: first for id_, row in shown.items() if (first := places[row.offset].now) is not None}
@@ -84,6 +88,35 @@ async def marked(
             ordered.setdefault(first, _in_place_of(hit, entry.row))
         ordered.setdefault(id_, hit)
     return list(ordered.values())[: max(query.top_k, 1)]
+
+
+def _events_marked(hits: Sequence[RecallHit]) -> Sequence[RecallHit]:
+    """`hits`, in their order: of what one author has told the same readers, the first later event that disagrees
+    supersedes an event."""
+    said = defaultdict[Any, list[tuple[RecallHit, statements.Statement]]](list)
+    for hit in hits:
+        statement = None if hit.weak or hit.is_entry else statements.statement_of(hit.text)
+        if statement is not None:
+            said[hit.event.agent, frozenset(hit.event.audience or ()), statement.key].append((hit, statement))
+    past: dict[str, RecallHit] = {}
+    for of_one in said.values():
+        if len(of_one) == 1:
+            continue
+        in_order = sorted(of_one, key=lambda each: (each[0].at, each[0].position.offset))
+        for place, (hit, one) in enumerate(in_order):
+            later = (other for other, another in in_order[place + 1 :] if statements.disagree(one, another))
+            if (by := next(later, None)) is not None:
+                past[hit.event.id] = by
+    if not past:
+        return hits
+    return [hit.model_copy(update=_replaced(hit, past)) if hit.event.id in past else hit for hit in hits]
+
+
+def _replaced(hit: RecallHit, past: Mapping[str, RecallHit]) -> Mapping[str, Any]:
+    by = now = past[hit.event.id]
+    while now.event.id in past:
+        now = past[now.event.id]
+    return {**Place(now=now.event.id).fields, "valid_until": by.at}
 
 
 def _in_place_of(hit: RecallHit, row: EntryRow) -> RecallHit:

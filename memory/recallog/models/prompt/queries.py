@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from recallog.models.beliefs import queries as reflections
 from recallog.models.prompt import recalled
 from recallog.models.prompt.fitting import CountTokens, Line, Prompt, Section
+from recallog.models.prompt.recalled import RecalledSection
 from recallog.models.working import queries as working
 from recallog.queries import salient
 from recallog.queries.salient import Related, SalienceQuery
 from recallog.queries.scene import newest_of
+from recallog.reading.event_order import in_event_time
 from recallog.reading.read_session import Snapshot
 from recallog.reading.readings import AgentReading
 from recallog.reading.time_travel import AsOf
@@ -201,13 +203,13 @@ async def compose(
                 *(event.position.offset for event in memory.events),
                 *working.offsets_shown(snapshot, space, agent),
             }
-            further = recalled.shown(found, rag, elsewhere, auto, request.query)
+            further = recalled.section_of(found, rag, elsewhere, auto, request.query)
             reflection = await reflections.view(reading, snapshot)
             return Composition(
                 snapshot,
                 own,
                 _prompt(own, request, reflection, shown, memory, further),
-                further,
+                further.hits,
                 salience_query,
                 related,
                 reflection,
@@ -262,8 +264,9 @@ def _prompt(
     reflection: ReflectionView,
     shown: _SectionContents,
     memory: _MemorySection,
-    hits: Sequence[RecallHit],
+    asked_for: RecalledSection,
 ) -> Prompt:
+    hits = asked_for.hits
     due = reflection.on if reflection.due else ()
     with_dates = (
         *shown.beliefs,
@@ -286,8 +289,13 @@ def _prompt(
     given = [Line(shown.scene)] if shown.scene else []
     beliefs = [line(event) for event in shown.beliefs]
     memories = [line(event) for event in memory.events]
-    in_order = sorted(hits, key=lambda hit: hit.position.offset)
-    further = [recalled.line(hit, reflection.agent, dated=dated, auto=bool(own.auto_recall)) for hit in in_order]
+    further = {
+        hit.position.offset: recalled.line(
+            hit, reflection.agent, dated=dated, auto=bool(own.auto_recall), follows=follows
+        )
+        for hit, follows in recalled.in_groups(hits)
+    }
+    notes = [Line(f"({note})") for note in asked_for.notes]
     actions = [line(event) for event in shown.actions]
     visitors = [line(event) for event in shown.visitors if event.position.offset not in shown.answered]
     added = [Section(heading, [Line(line) for line in text.splitlines()]) for heading, text in request.sections]
@@ -299,7 +307,7 @@ def _prompt(
     evidence_heading = [Line("The newest of these events, by id:")] if evidence else []
     no_memory = [] if memories else [Line("(no prior memory)")]
     quiet = [] if shown.visitors else [Line("(quiet)")]
-    weakest_first = [further[in_order.index(hit)] for hit in reversed(hits)]
+    weakest_first = [further[hit.position.offset] for hit in reversed(hits)]
     asked = weakest_first if request.query is not None or own.auto_recall else []
     by_section = [
         [] if asked else weakest_first,
@@ -320,7 +328,7 @@ def _prompt(
             Section("CURRENT SCENE", given or seen),
             Section("YOUR BELIEFS", beliefs),
             Section(MEMORY_HEADING, memories or no_memory),
-            Section(recalled.HEADING, further),
+            Section(recalled.HEADING, [*notes, *further.values()]),
             *added,
             Section("ACTION HISTORY", actions),
             Section("VISITOR", visitors or quiet),
@@ -331,7 +339,7 @@ def _prompt(
         ),
         frozenset((*surplus, *floors)),
         (
-            *(*surplus, *no_memory, *quiet, *oldest_first, *asked[:best_asked]),
+            *(*surplus, *no_memory, *quiet, *oldest_first, *asked[:best_asked], *notes),
             *(*floors, *seen[-1:], *given, *extra, *goals, *asked[best_asked:]),
         ),
         frozenset(asked),
@@ -358,7 +366,7 @@ def _visitors(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:
     tails = snapshot.tail(scene.OWN_VISITOR, space, agent), snapshot.tail(scene.SHARED_VISITOR, space)
     entries = [scene.SHARED_VISITOR.decode(data) for tail in tails for data in tail.entries]
     newest = sorted(entries, key=lambda one: one.offset)[-limits.VISITOR_EVENTS :]
-    return [snapshot.remembered(one.offset, one.data, one.text) for one in newest]
+    return in_event_time([snapshot.remembered(one.offset, one.data, one.text) for one in newest])
 
 
 def _actions(snapshot: Snapshot, space: str, agent: str) -> list[Remembered]:

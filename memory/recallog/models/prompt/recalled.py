@@ -37,6 +37,7 @@ from recallog_schemas.kinds import RagSettings
 from recallog_schemas.models.prompt import limits as prompt_limits
 from recallog_schemas.shortening import cut
 from recallog_schemas.views import RecallHit, RecallView, Remembered, one_line
+from recallog_schemas.views.grouping import grouped
 
 HEADING = "RECALLED"
 
@@ -174,6 +175,30 @@ def plain(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .!?。！？…")
 
 
+@dataclass(frozen=True, slots=True)
+class RecalledSection:
+    """What the section RECALLED shows."""
+
+    hits: Sequence[RecallHit]
+    """Best first."""
+    notes: Sequence[str] = ()
+    """What to know of the times that the query names, before the hits."""
+
+
+def section_of(
+    found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
+) -> RecalledSection:
+    """The hits that are shown, and the times that the `query` of the caller names and that no hit is of."""
+    hits = shown(found, rag, elsewhere, auto, query)
+    return RecalledSection(hits, () if found is None or auto is not None else found.notes)
+
+
+def in_groups(hits: Sequence[RecallHit]) -> list[tuple[RecallHit, bool]]:
+    """The hits, the oldest group first, each with whether it follows another one of its group."""
+    oldest_first = sorted(grouped(hits), key=lambda group: min(hit.position.offset for hit in group))
+    return [(hit, number > 0) for group in oldest_first for number, hit in enumerate(group)]
+
+
 def shown(
     found: RecallView | None, rag: RagSettings, elsewhere: Collection[int], auto: Automatic | None, query: str | None
 ) -> list[RecallHit]:
@@ -208,14 +233,15 @@ def entries_of(hits: Sequence[RecallHit], offsets: Collection[int]) -> tuple[str
     return tuple(hit.event.id for hit in entries if hit.position.offset in offsets)
 
 
-def line(hit: RecallHit, reader: str, *, dated: bool, auto: bool = False) -> Line:
-    """A hit as a line; for automatic recall a snippet after "- ".
+def line(hit: RecallHit, reader: str, *, dated: bool, auto: bool = False, follows: bool = False) -> Line:
+    """A hit as a line; for automatic recall a snippet after "- ". One that follows another of its group is indented.
 
     An entry whose priority is not normal shows it: `[turn 003][memory.retained][critical] …`.
     """
+    indent = "  " if follows else ""
     if auto:
-        return Line(_snippet(hit), "- ", hit.position.offset)
-    prefix = hit.line_prefix(reader, dated=dated)
+        return Line(_snippet(hit), f"{indent}- ", hit.position.offset)
+    prefix = indent + hit.line_prefix(reader, dated=dated)
     label = _label(hit.event)
     return Line(one_line(hit.quote), prefix if label is None else f"{prefix[:-1]}[{label}] ", hit.position.offset)
 

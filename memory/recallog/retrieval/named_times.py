@@ -1,0 +1,80 @@
+"""The times that a question names, in its answer: how each was understood, and whether any memory is of it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from recallog.index.indexer import IndexSnapshot
+from recallog.retrieval import time_relations
+from recallog.retrieval.candidates import Candidate
+from recallog.retrieval.query import QueryTerms, RecallQuery, query_terms
+from recallog.retrieval.time_relations import RelatedTime
+from recallog.retrieval.time_scope import Span, TimeScope
+from recallog_projections.index.language import questions
+from recallog_schemas import Event
+from recallog_schemas.timestamps import micros, moment_of
+from recallog_schemas.views import NamedTime, RecallHit, RecallView
+
+
+async def events_of(times: Sequence[RelatedTime], ask: Callable[[str], Awaitable[RecallView]]) -> Mapping[str, Event]:
+    """By their words: the memories that tell of the events which a question names, by the best answers of `ask`.
+
+    A weak memory tells of nothing, and a question only asks.
+    """
+    found = {}
+    for one in times:
+        if one.event and one.event not in found:
+            hits = (await ask(one.event)).hits
+            telling = (hit.event for hit in hits if not hit.weak and not questions.is_question(hit.text))
+            event = next(telling, None)
+            if event is not None:
+                found[one.event] = event
+    return found
+
+
+def words_beside(
+    question: str, times: Sequence[RelatedTime], scope: TimeScope | None, agents: Sequence[str]
+) -> tuple[QueryTerms, TimeScope | None]:
+    """The terms of a question that names times, and its scope. "Session" in "our last session" is not a term, and a
+    question that asks for nothing but a time has none. The words of an event tell what happened before and after it."""
+    conversations = [one for one in times if one.expressions and one.expressions[0].conversation is not None]
+    words = query_terms(time_relations.without_times(question, conversations), agents)
+    if scope is None or not scope.spans or any(one.event for one in times):
+        return words, scope
+    if query_terms(time_relations.beyond_times(question, times), agents).terms:
+        return words, scope
+    return replace(words, terms=(), term_spans=()), replace(scope, is_all=True)
+
+
+async def named(
+    scope: TimeScope | None,
+    query: RecallQuery,
+    found: Sequence[Candidate],
+    index: IndexSnapshot | None,
+    hits: Sequence[RecallHit],
+) -> tuple[NamedTime, ...]:
+    """The times of a scope. `found` are the memories that were compared, of which the index may have more."""
+    return tuple(
+        [
+            NamedTime(
+                words=span.words,
+                ranges=tuple(tuple(None if end is None else moment_of(end) for end in ends) for ends in span.ranges),
+                sessions=tuple(span.sessions),
+                event=span.event,
+                hits=sum(not hit.weak and span.holds(hit.event.session or "", micros(hit.at)) for hit in hits),
+                has_memories=await _has_memories(span, query, found, index),
+            )
+            for span in (() if scope is None else scope.spans)
+        ]
+    )
+
+
+async def _has_memories(
+    span: Span, query: RecallQuery, found: Sequence[Candidate], index: IndexSnapshot | None
+) -> bool:
+    """Whether the agent may see a memory of this time which passes the filters of the query."""
+    if any(query.wants(each) and span.holds(each.session, each.at) for each in found):
+        return True
+    if index is None:
+        return False
+    within = [each for wanted in query.searched() for each in span.filters(wanted, afterwards=False)]
+    return any([await index.engine.count(index.collection, each) for each in within])

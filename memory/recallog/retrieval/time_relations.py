@@ -1,0 +1,143 @@
+"""How a question relates to the times that it names: "since March", "before the move", "between May and July".
+
+A relation precedes its time in European languages, and follows it in Chinese, Japanese and Korean. The time is a date,
+or that of an event which the question names by words: "since the migration".
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from recallog.retrieval import dates, time_forms
+from recallog.retrieval.dates import Expression
+from recallog_projections.index import terms
+
+Relation = Literal["within", "since", "before", "after", "until", "during"]
+
+EVENT_CHARS_MAX = 80
+"""An event of more characters is a part of a sentence that says something else too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedTime:
+    """A time of a question, and what is asked about it."""
+
+    words: str
+    """The part of the question that names it."""
+    start: int
+    """Where it begins in the question, in characters."""
+    relation: Relation
+    expressions: Sequence[Expression] = ()
+    """What names it: one expression, the two ends of a range, or a time that is counted back from another one
+    ("two weeks before 3 May"). Nothing for an event."""
+    event: str = ""
+    """The words that name an event."""
+
+
+def find(question: str) -> list[RelatedTime]:
+    """The times that a question names, in order; an event only where no date follows the relation."""
+    folded = dates.folded(question)
+    if not time_forms.may_name_a_time(folded):
+        return []
+    expressions = dates.find(question)
+    relations = list(_relations(folded, expressions))
+    found, left = list[RelatedTime](), list(expressions)
+    while left:
+        each = left.pop(0)
+        start, end = each.start, each.end
+        relation: Relation = "within"
+        own = _relation_of(relations, folded, each)
+        if own is not None:
+            relations.remove(own)
+            relation, start, end = own[2], min(start, own[0]), max(end, own[1])
+        together = [each]
+        if relation == "before" and (earlier := _earlier(folded, start, found)) is not None:
+            together, start = [earlier, each], earlier.start
+            found = [one for one in found if earlier not in one.expressions]
+        elif left and relation == "within" and _are_range(folded, each, left[0]):
+            together.append(left.pop(0))
+            end = together[-1].end
+        found.append(RelatedTime(question[start:end], start, relation, together))
+    for start, end, relation in relations:
+        if (span := _event(folded, start, end)) is not None:
+            named = question[slice(*span)].strip()
+            first, last = min(start, span[0]), max(end, span[1])
+            if not any(first < one.end and one.start < last for one in expressions):
+                found.append(RelatedTime(question[first:last].rstrip(), first, relation, event=named))
+    return sorted(found, key=lambda one: one.start)
+
+
+def without_times(question: str, times: Sequence[RelatedTime]) -> str:
+    """The question with spaces in place of its times."""
+    for one in times:
+        question = question[: one.start] + " " * len(one.words) + question[one.start + len(one.words) :]
+    return question
+
+
+def beyond_times(question: str, times: Sequence[RelatedTime]) -> str:
+    """What is left of a question besides its times and the words of asking: "What did we talk about yesterday?"."""
+    return time_forms.pattern("asking").sub(" ", without_times(dates.folded(question), times))
+
+
+def _relations(folded: str, expressions: Sequence[Expression]) -> Iterator[tuple[int, int, Relation]]:
+    """(start, end, relation) of the words of relations, without "vor" of "vor zwei Tagen"."""
+    for name in ("relation before", "relation after"):
+        for match in time_forms.pattern(name).finditer(folded):
+            start, end = match.span()
+            if not any(one.start + (one.form != "ago") <= start and end <= one.end for one in expressions):
+                yield start, end, next(each for each in get_args(Relation) if match.groupdict().get(each))
+
+
+def _relation_of(
+    relations: Sequence[tuple[int, int, Relation]], folded: str, expression: Expression
+) -> tuple[int, int, Relation] | None:
+    """The relation next to an expression, or at its beginning."""
+    for start, end, relation in relations:
+        is_after = _follows(folded[start])
+        between = folded[expression.end : start] if is_after else folded[end : expression.start]
+        near = expression.end <= start if is_after else start <= expression.start <= expression.end >= end
+        if near and re.fullmatch(r"\s*(?:(?:the|el|la|le|dem|der|den|am)\s+)?", between):
+            return start, end, relation
+    return None
+
+
+def _follows(letter: str) -> bool:
+    """Whether a relation that begins with this letter stands after what it relates to."""
+    return letter >= "\u3000"
+
+
+def _earlier(folded: str, start: int, found: Sequence[RelatedTime]) -> Expression | None:
+    """What is counted back from a date: "two weeks" before it, "last weekend" before it."""
+    for one in found:
+        if one.expressions and not folded[one.expressions[-1].end : start].strip():
+            return one.expressions[-1]
+    match = time_forms.pattern("earlier").search(folded[:start])
+    if match is None:
+        return None
+    words = {"number": match["number"] or "one", "unit": match["unit"]}
+    return Expression("ago", match.start(), match.end(), words)
+
+
+def _are_range(folded: str, first: Expression, last: Expression) -> bool:
+    between = folded[first.end : last.start]
+    is_from = time_forms.pattern("from").search(folded[: first.start]) is not None or _follows(
+        between.strip()[:1] or " "
+    )
+    return is_from and time_forms.pattern("to").fullmatch(between) is not None
+
+
+def _event(folded: str, start: int, end: int) -> tuple[int, int] | None:
+    """The start and the end of the words of the event that a relation is about; None if there are none."""
+    if _follows(folded[start]):
+        begin = max((each.end() for each in time_forms.pattern("clause").finditer(folded[:start])), default=0)
+        begin += 2 if folded[begin:].startswith("自从") else 0
+        span = begin, start + (folded[start] in "るた")
+    else:
+        stop = time_forms.pattern("clause").search(folded, end)
+        match = time_forms.pattern("event").match(folded[: stop.start() if stop else len(folded)], end)
+        if match is None:
+            return None
+        span = match.span("event")
+    named = folded[slice(*span)].strip()
+    return span if len(named) <= EVENT_CHARS_MAX and any(terms.occurrences(named)) else None
