@@ -13,6 +13,9 @@ from recallog.retrieval.candidates import Candidate, RankingQuery, Terms, discou
 from recallog.retrieval.channels import RRF
 from recallog.retrieval.weights import AROUND, REACH, RankingWeights
 
+NEIGHBOURS = "neighbours"
+"""The term of the turns around a memory."""
+
 _ORDINAL_BITS = 42
 """Ordinals are below 2**42."""
 
@@ -32,7 +35,7 @@ def structure(
     # A long text speaks for itself: what stands around it adds to it in proportion to its brevity.
     shares = 1 / passages(candidates)
     scores = np.append(np.maximum(own - weights.floor * own.max(), 0.0), 0.0)
-    terms = {"neighbours": shares * _neighbours(scores, turns, weights)}
+    terms = {NEIGHBOURS: shares * _neighbours(scores, turns, weights)}
     if weights.around and query.fusion != RRF:
         terms["around"] = weights.around * _around(candidates, turns)
     is_question = np.array([*(each.is_question for each in candidates), False])
