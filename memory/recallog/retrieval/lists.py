@@ -12,7 +12,7 @@ from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.structure import NEIGHBOURS
 from recallog.retrieval.weights import LIST_DISCOUNTS, LIST_HITS
 
-_LIST = re.compile(r"\b(?:kinds?|types?|sorts?) of\b|\bin common\b|\bboth\b|哪些|哪几")
+_LIST = re.compile(r"\bin common\b|\bboth\b|哪些|哪几")
 _PERFECT = re.compile(r"(?:what|which|where|who)(?: \w+)? (?:has|have)\b")
 """The experiences of somebody: "where has she camped?"."""
 _ASKED = re.compile(r"(?:\w+ )?(?:what|which)((?: [\w+-]+){1,4})")
@@ -21,7 +21,7 @@ _PLURAL = re.compile(r" (?!(?:does|this|always|sometimes|hers|yours|theirs)\b)[\
 
 
 def asks_for_list(question: str) -> bool:
-    """Whether a question asks for several things, by its form: "which pets", "what kind of", "what has she painted".
+    """Whether a question asks for several things, by its form: "which pets", "what kinds of", "what has she painted".
 
     In English, and by 哪些 and 哪几 in Chinese.
     """
