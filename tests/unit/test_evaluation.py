@@ -120,6 +120,12 @@ def test_evidence_that_several_hits_show_counts_once_and_one_hit_may_show_severa
     assert metrics.ranks_of([("a",), ("x", "a"), ("b", "c"), ("c",)], "abc") == (1, 3, 3)
 
 
+def test_sessions_are_ranked_by_their_first_hit_and_what_is_no_turn_is_of_none() -> None:
+    hits = [("D2:1",), ("D2:9",), ("note",), ("D7:1", "D3:4"), ("D1:1",)]
+    assert metrics.session_ranks(hits, ["D3:1", "D1:7", "D1:8", "D9:1"]) == (3, 4)
+    assert metrics.session_ranks([("D2:1",)] * 20 + [("D1:1",)], ["D1:1"]) == ()
+
+
 def test_a_percentile_is_a_value_that_was_measured() -> None:
     values = [float(n) for n in range(20, 0, -1)]
     assert [metrics.percentile(values, percent) for percent in (0, 50, 95, 100)] == [1, 10, 19, 20]
@@ -297,6 +303,36 @@ def test_progress_counts_questions() -> None:
 
     asyncio.run(result.answers_of(QUESTIONS, ask, lambda done, total: seen.append((done, total))))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def of_sessions(*hits: str, category: int = 1) -> Answered:
+    async def ask(space: str, agent: str, question: str) -> list[Hit]:
+        return [Hit(id_) for id_ in hits]
+
+    evidence = ("D6:1", "D6:2", "D9:1")
+    (answer,) = asyncio.run(result.answers_of([Question("conv-1", 1, "Ann", "one?", category, evidence)], ask))
+    return answer
+
+
+def test_a_session_counts_once_however_many_turns_of_it_are_evidence_or_hits() -> None:
+    answer = of_sessions("D1:1", "D1:2", "D6:7", "D2:1", "D3:1", "D4:1", "D9:3")
+    assert answer.session_values() == {"hit_at_5": 1, "hit_at_10": 1, "recall_at_5": 0.5, "recall_at_10": 1}
+    assert of_sessions("D1:1").session_values() == dict.fromkeys(result.SESSION_MEASURES, 0)
+
+
+def test_sessions_of_adversarial_questions_are_left_out_and_changes_are_paired() -> None:
+    found, missed, adversarial = of_sessions("D9:3"), of_sessions("D1:1"), of_sessions("D1:1", category=5)
+    sessions = result.summary_of([found, missed, adversarial]).sessions
+    assert sessions is not None
+    assert (sessions.hit_at_5, sessions.recall_at_5) == (0.5, 0.25)
+    assert result.summary_of([adversarial]).sessions is None
+    change = result.compared([missed, missed, adversarial], [found, missed, adversarial]).sessions
+    assert {name: (each.difference, each.wins) for name, each in change.items()} == {
+        "hit_at_5": (0.5, 1),
+        "hit_at_10": (0.5, 1),
+        "recall_at_5": (0.25, 1),
+        "recall_at_10": (0.25, 1),
+    }
 
 
 def test_a_comparison_pairs_question_by_question() -> None:
@@ -557,6 +593,7 @@ def test_a_run_is_reported_saved_and_compared_with_itself(tmp_path: Path, file: 
     assert again.code == 0
     assert "1 multi-hop" in again.out
     assert "+0.0 to +0.0" in again.out
+    assert re.search(r"sessions, 1 to 4 .*hit@5.*\n.* \+0\.0", again.out)
     assert f"from the same run in {kept}" in again.err
 
 

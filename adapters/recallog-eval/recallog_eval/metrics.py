@@ -30,6 +30,22 @@ def ranks_of(hits: Sequence[Collection[str]], evidence: Collection[str]) -> tupl
     return tuple(first.values())
 
 
+def session_ranks(hits: Sequence[Collection[str]], evidence: Collection[str]) -> tuple[int, ...]:
+    """For each session of the evidence among those of the first `HITS`: its rank, from 1; ascending.
+
+    Sessions are ranked by the first hit that shows a turn of each. Ids of turns are "D<session>:<turn>"; others are of
+    no session.
+    """
+    wanted = {session_of(id_) for id_ in evidence}
+    found = dict.fromkeys(session_of(id_) for shown in hits[:HITS] for id_ in shown if ":" in id_)
+    return tuple(rank for rank, session in enumerate(found, 1) if session in wanted)
+
+
+def session_of(turn: str) -> str:
+    """The session in the id of a turn: "D8" of "D8:6"."""
+    return turn.partition(":")[0]
+
+
 def recall_at(k: int, ranks: Sequence[int], evidence: int) -> float:
     """The fraction of the evidence that the first `k` hits show. `evidence` is how much of it there is, at least 1."""
     return sum(rank <= k for rank in ranks) / evidence

@@ -5,7 +5,7 @@ compared with those of an earlier result that answer the same questions about a 
 """
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -35,6 +35,7 @@ Ask = Callable[[str, str, str], Awaitable[Sequence[Hit]]]
 OFF = "off"
 EMBEDDED = "embedded"
 MEASURES = ("recall_at_5", "recall_at_10", "recall_at_20", "mrr")
+SESSION_MEASURES = ("hit_at_5", "hit_at_10", "recall_at_5", "recall_at_10")
 
 
 class Used(View):
@@ -80,6 +81,18 @@ class Answered(View):
             "mrr": metrics.reciprocal_rank(self.ranks),
         }
 
+    def session_values(self) -> dict[str, float]:
+        """The value of each of `SESSION_MEASURES`, 0 to 1."""
+        hits = [self.facts.get(hit, (hit,)) for hit in self.hits]
+        ranks = metrics.session_ranks(hits, self.evidence)
+        sessions = len({metrics.session_of(id_) for id_ in self.evidence})
+        return {
+            "hit_at_5": float(any(rank <= 5 for rank in ranks)),
+            "hit_at_10": float(any(rank <= 10 for rank in ranks)),
+            "recall_at_5": metrics.recall_at(5, ranks, sessions),
+            "recall_at_10": metrics.recall_at(10, ranks, sessions),
+        }
+
     @property
     def nothing_close(self) -> bool:
         """Whether an answer of the default size has only weak hits."""
@@ -107,6 +120,25 @@ class Figures(View):
         values = [answer.values() for answer in answers]
         means = {name: sum(value[name] for value in values) / len(values) for name in MEASURES}
         return cls(questions=len(answers), **means)
+
+
+class SessionFigures(View):
+    """Means over questions, 0 to 1, where a session counts as one item. Sessions are ranked by their first hit."""
+
+    hit_at_5: float
+    """The share of the questions with a session of the evidence among the first 5."""
+    hit_at_10: float
+    recall_at_5: float
+    """The share of the sessions of the evidence that are among the first 5."""
+    recall_at_10: float
+
+    @classmethod
+    def of(cls, answers: Sequence[Answered]) -> "SessionFigures | None":
+        """The means over the answers; None if there are none."""
+        if not answers:
+            return None
+        values = [answer.session_values() for answer in answers]
+        return cls(**{name: sum(value[name] for value in values) / len(values) for name in SESSION_MEASURES})
 
 
 class WeakHits(View):
@@ -143,6 +175,8 @@ class Summary(View):
     """Of category 5."""
     by_category: dict[int, Figures]
     """Of each category that was asked, 1 to 4."""
+    sessions: SessionFigures | None = None
+    """Of categories 1 to 4."""
     weak: WeakHits
     latency_ms_p50: float
     latency_ms_p95: float
@@ -159,6 +193,8 @@ class Comparison(View):
     """Of categories 1 to 4; empty if none of them was asked."""
     by_category: dict[int, dict[str, Paired]]
     """Of each category that was asked, including 5."""
+    sessions: dict[str, Paired] = Field(default_factory=dict)
+    """The change of each of `SESSION_MEASURES`, of categories 1 to 4."""
 
 
 class Run(View):
@@ -271,8 +307,10 @@ def summary_of(answers: Sequence[Answered], degraded: Sequence[str] = ()) -> Sum
     """The figures of at least one answer. `degraded` has the reason of each answer that used keywords only."""
     milliseconds = [answer.seconds * 1e3 for answer in answers]
     by_category = {category: Figures.of(group) for category, group in _groups(answers) if category != ADVERSARIAL}
+    answerable = [answer for answer in answers if answer.category != ADVERSARIAL]
     return Summary(
-        overall=Figures.of([answer for answer in answers if answer.category != ADVERSARIAL]),
+        overall=Figures.of(answerable),
+        sessions=SessionFigures.of(answerable),
         adversarial=Figures.of([answer for answer in answers if answer.category == ADVERSARIAL]),
         by_category={category: figures for category, figures in by_category.items() if figures is not None},
         weak=_weak_hits(answers),
@@ -285,12 +323,11 @@ def summary_of(answers: Sequence[Answered], degraded: Sequence[str] = ()) -> Sum
 
 def compared(before: Sequence[Answered], after: Sequence[Answered]) -> Comparison:
     """The change from `before` to `after`, which answer the same questions in the same order."""
-    judged = [answer.category != ADVERSARIAL for answer in after]
+    judged = [pair for pair in zip(before, after, strict=True) if pair[1].category != ADVERSARIAL]
+    was, now = [one for one, _ in judged], [one for _, one in judged]
     return Comparison(
-        overall=_changes(
-            [answer for answer, one in zip(before, judged, strict=True) if one],
-            [answer for answer, one in zip(after, judged, strict=True) if one],
-        ),
+        overall=_changes(was, now),
+        sessions=_paired([one.session_values() for one in was], [one.session_values() for one in now]),
         by_category={
             category: _changes([answer for answer in before if answer.category == category], group)
             for category, group in _groups(after)
@@ -380,7 +417,11 @@ def _groups(answers: Sequence[Answered]) -> list[tuple[int, list[Answered]]]:
 
 
 def _changes(before: Sequence[Answered], after: Sequence[Answered]) -> dict[str, Paired]:
+    return _paired([answer.values() for answer in before], [answer.values() for answer in after])
+
+
+def _paired(before: Sequence[Mapping[str, float]], after: Sequence[Mapping[str, float]]) -> dict[str, Paired]:
+    """The change of each measure; empty without answers."""
     if not after:
         return {}
-    was, now = [answer.values() for answer in before], [answer.values() for answer in after]
-    return {name: metrics.paired([value[name] for value in was], [value[name] for value in now]) for name in MEASURES}
+    return {name: metrics.paired([was[name] for was in before], [now[name] for now in after]) for name in after[0]}

@@ -1,4 +1,4 @@
-"""The result of `eval` as text: a table of all files and runs, one of categories, and one of weak hits.
+"""The result of `eval` as text: all files and runs; and of the first run categories, sessions, and weak hits.
 
 The tables fit a terminal of 100 columns.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from recallog_eval import answerable, result
 from recallog_eval.locomo_questions import ADVERSARIAL, CATEGORIES
 from recallog_eval.metrics import Paired
-from recallog_eval.result import MEASURES, Figures, FileResult, Result, Run
+from recallog_eval.result import MEASURES, SESSION_MEASURES, Figures, FileResult, Result, Run
 from recallog_service.cli import console, terminal
 
 _HEADINGS = ("R@5", "R@10", "R@20", "MRR")
@@ -25,6 +25,11 @@ def print_result(done: Result, against: Path | None) -> None:
     console.print_table(
         (f"{done.files[0].runs[0].name}, by category", "questions", *_HEADINGS),
         [row for file in done.files for row in _rows_of_categories(file)],
+    )
+    terminal.print_lines("")
+    console.print_table(
+        ("sessions, 1 to 4", "hit@5", "hit@10", *_HEADINGS[:2]),
+        [_row_of_sessions(file, against) for file in done.files],
     )
     terminal.print_lines("")
     console.print_table(("weak evidence lost", *_HEADINGS[:3]), [_row_of_weak_evidence(file) for file in done.files])
@@ -78,6 +83,17 @@ def _rows_of_categories(file: FileResult) -> Iterator[tuple[str, ...]]:
     for category, of_category in figures.items():
         changed = None if change is None else change.by_category[category]
         yield (f"  {category} {CATEGORIES[category]}", f"{of_category.questions:9,}", *_cells(of_category, changed))
+
+
+def _row_of_sessions(file: FileResult, against: Path | None) -> tuple[str, ...]:
+    """The first run; its changes where an earlier result is given."""
+    run = file.runs[0]
+    figures = run.summary.sessions
+    change = None if against is None or run.against_earlier is None else run.against_earlier.sessions
+    if figures is None:
+        return (file.file, *("-" for _ in SESSION_MEASURES))
+    shares = {name: f"{getattr(figures, name) * 100:5.1f}" for name in SESSION_MEASURES}
+    return (file.file, *(f"{text} {_points(change[name], name)}" if change else text for name, text in shares.items()))
 
 
 def _row_of_weak_evidence(file: FileResult) -> tuple[str, ...]:

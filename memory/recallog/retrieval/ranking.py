@@ -55,12 +55,19 @@ class Ranked:
     _terms: Terms
     _number: int
     """Its place in the columns of `_terms`."""
+    _lift: float = 0.0
 
     @property
     def parts(self) -> dict[str, float]:
         """The terms of the score by name; the score is their sum."""
         of_all = {name: float(column[self._number]) for name, column in self._terms.items()}
-        return {name: value for name, value in of_all.items() if not math.isnan(value)}
+        found = {name: value for name, value in of_all.items() if not math.isnan(value)}
+        return found | {"list": self._lift} if self._lift else found
+
+    def lift_to(self, score: float) -> None:
+        """Raise the score to that of a candidate that it comes before in a list."""
+        self._lift += score - self.score
+        self.score = score
 
 
 def rank(candidates: Sequence[Candidate], query: RankingQuery) -> list[Ranked]:

@@ -18,6 +18,7 @@ from recallog.retrieval import (
     closeness,
     filtered,
     index_lag,
+    lists,
     named_times,
     persons,
     quoting,
@@ -30,7 +31,7 @@ from recallog.retrieval import (
 from recallog.retrieval import sources as all_sources
 from recallog.retrieval.attempts import attempted
 from recallog.retrieval.candidates import Candidate, RankingQuery, set_apart
-from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC
+from recallog.retrieval.channels import LATE_INTERACTION, SEMANTIC, STRUCTURE
 from recallog.retrieval.query import QueryTerms, RecallQuery, now_of, possible_names, query_terms
 from recallog.retrieval.ranking import Ranked
 from recallog.retrieval.searcher import Searcher
@@ -162,6 +163,8 @@ async def _recalled(reading: AgentReading, query: RecallQuery, events: int) -> R
     least = query.min_similarity
     if least is not None:
         ranked = [one for one in ranked if one.candidate.semantic is None or one.candidate.semantic >= least]
+    if query.asked and STRUCTURE in query.channels and lists.asks_for_list(query.text):
+        ranked = lists.spread(ranked)
     hits: Sequence[RecallHit] = await _best_hits(snapshot.partition, query, gathered, ranked, words)
     for source in sources:
         of_source = {offset: kept.text for offset, kept in gathered.texts.items() if kept.source is source}

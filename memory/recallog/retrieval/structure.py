@@ -20,6 +20,9 @@ _TIME_ALONE = 10.0
 more."""
 _NEWEST = 0.5
 """Share of the weight of the time for the newest candidate, if a question asks for what happened last."""
+NEIGHBOURS = "neighbours"
+"""The term of the turns around a memory."""
+
 _ORDINAL_BITS = 42
 """Ordinals are below 2**42."""
 
@@ -39,7 +42,7 @@ def structure(
     # A long text speaks for itself: the shorter a text, the more its surroundings add to it.
     shares = 1 / passages(candidates)
     scores = np.append(np.maximum(own - weights.floor * own.max(), 0.0), 0.0)
-    terms = {"neighbours": shares * _neighbours(scores, turns, weights)}
+    terms = {NEIGHBOURS: shares * _neighbours(scores, turns, weights)}
     if weights.around and query.fusion != RRF:
         terms["around"] = weights.around * _around(candidates, turns)
     is_question = np.array([*(each.is_question for each in candidates), False])

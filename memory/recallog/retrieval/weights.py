@@ -15,6 +15,12 @@ LONG_TEXT_DISCOUNT = 0.1
 """Exponent on the number of passages of a memory, by which its scores are divided: the best of many passages is close
 to a query by chance, and a long text has many words."""
 
+LIST_HITS = 10
+"""How many hits of a question for a list are spread. Further down, the turns around answers help to find them."""
+
+LIST_DISCOUNTS = (0.4, 0.16, 0.064)
+"""The shares that each of these hits takes of what neighbours add to the turns at 1, 2 and 3 steps from it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
