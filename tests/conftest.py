@@ -33,7 +33,7 @@ if _use_ram():
 # Tests must not use the memory of the developer.
 for _name in [name for name in os.environ if name.startswith("RECALLOG_") and not name.startswith("RECALLOG_TEST_")]:
     del os.environ[_name]
-# Many tests start processes, and each would compile all modules anew: half of its time.
+# Many tests start processes, and each would compile all modules again, which takes half of its time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # Most tests do not need the index, which is a process with a model; those that do enable it.

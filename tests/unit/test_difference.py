@@ -31,7 +31,7 @@ def change(found: MemoryDifference, id_: str) -> KnownChange:
 
 
 async def contents(memory: Memory, agent: str, ids: list[str]) -> Contents:
-    """What the operations of a memory answer about an agent at present, without the prompt."""
+    """What the operations of a memory answer about an agent now, without the prompt."""
     found = {}
     for each in (await memory.episodic("village", agent)).memories:
         found["window", each.event.id] = each.text, ""
@@ -66,7 +66,7 @@ def expected(old: Contents, new: Contents) -> set[tuple[object, ...]]:
 
 
 def mixed_history(seed: int) -> list[Event]:
-    """Events about entries and others, without those that erase: a past shows what is erased at present as erased."""
+    """Events about entries and others, without those that erase: a past shows what is erased now as erased."""
     rng = random.Random(seed)
     drawn: dict[str, Event] = {}
     for number, fields in enumerate(random_history(rng, EVENTS)):

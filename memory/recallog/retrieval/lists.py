@@ -33,7 +33,7 @@ def asks_for_list(question: str) -> bool:
 
 
 def spread(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """The memories that may answer a question for a list, best first, with its first `LIST_HITS` places given anew.
+    """The memories that may answer a question for a list, best first, with its first `LIST_HITS` places assigned again.
 
     They are given one after another: each hit takes from the turns around it a share of what their neighbours add to
     them. The other memories follow as they were. A hit that comes before better ones gets the best of their scores.

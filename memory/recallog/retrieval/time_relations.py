@@ -103,7 +103,7 @@ def _relation_of(
 
 
 def _follows(letter: str) -> bool:
-    """Whether a relation that begins with this letter stands after what it relates to."""
+    """Whether a relation that begins with this letter follows what it relates to."""
     return letter >= "\u3000"
 
 

@@ -140,7 +140,7 @@ def _of_event(one: RelatedTime, event: Event | None) -> Span:
 
 
 def _related(relation: Relation, since: int, until: int, *, includes: bool = False) -> tuple[int | None, int | None]:
-    """The range before, after, since or until another one. What an event is told with may also be after it."""
+    """The range before, after, since or until another one. The words that report an event may also be after it."""
     match relation:
         case "since":
             return since, None

@@ -8,7 +8,7 @@ from recallog_service.access.keys import Key, KeyStore
 from recallog_streams.databases.database import Documents
 
 _UNSEALED = b'{"id":'
-"""Documents of earlier versions begin so: the key alone."""
+"""How documents of earlier versions begin, which have the key alone."""
 
 
 class KeysInDatabase(KeyStore):

@@ -226,12 +226,12 @@ class _Command:
 
 
 def _has_short_ids(operation: Operation) -> bool:
-    """Whether some of its ids may be short: a model says so of those of an agent."""
+    """Whether its ids may be short: those of an agent in a model."""
     return bool(operation.group) and "agent" in operation.parameters
 
 
 def _on_a_terminal(operation: Operation, answer: Any) -> Any:
-    """The answer as a terminal shows it; itself if the output is none."""
+    """The answer as a terminal shows it; the answer itself if the output is not a terminal."""
     if not _has_short_ids(operation) or not sys.stdout.isatty():
         return answer
     from recallog_service.cli import short_ids

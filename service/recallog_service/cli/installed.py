@@ -55,7 +55,7 @@ def _summary_of_model(name: str) -> str | None:
 
 
 def panel_of(name: str) -> str:
-    """The panel of a command: that of its operation, or for another package than ours, of those who operate a memory.
+    """The panel of a command: that of its operation, or for a package of somebody else, that of operators.
 
     An entry point has no place for a panel, and the command is not imported."""
     if name in _of_models():

@@ -120,7 +120,7 @@ def _print_further(hit: "views.RecallHit", *, full: bool) -> None:
 
 
 def _print_why(hit: "views.RecallHit", view: "views.RecallView", *, explain: bool) -> None:
-    """The score of a hit, if it is to be explained."""
+    """The explained score of a hit; nothing without `explain`."""
     for line in _why(hit, view) if explain else ():
         terminal.print_lines(f"{_INDENT}{line}", "dim")
 
