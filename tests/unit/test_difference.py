@@ -133,6 +133,19 @@ def test_an_entry_that_left_says_why_and_one_that_changed_says_from_what() -> No
     assert (change(found, "l-3").before, change(found, "l-3").after) == ("Rye costs 3.", "Rye costs 4.")
 
 
+def test_the_reason_of_a_retraction_is_for_the_owner_alone() -> None:
+    async def work() -> tuple[MemoryDifference, MemoryDifference]:
+        async with Memory.in_memory() as memory:
+            await memory.long_term.retain("village", "miller", "Ann is well.", entry_id="l-1", audience=["baker"])
+            await memory.long_term.retract("village", "miller", "l-1", reason="she is ill")
+            baker, miller = [await memory.diff("village", agent, Position(0, 0)) for agent in ("baker", "miller")]
+            return baker, miller
+
+    baker, miller = run(work())
+    assert change(baker, "l-1").why == "not readable any more"
+    assert change(miller, "l-1").why == "retracted: she is ill"
+
+
 def test_what_is_erased_is_neither_told_as_left_nor_shown() -> None:
     async def work() -> MemoryDifference:
         async with Memory.in_memory() as memory:

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 
 from recallog.models.long_term import additions, live_entries, standing
-from recallog.models.long_term.entry_lookup import entries_by_id
+from recallog.models.long_term.entry_lookup import FoundEntry, entries_by_id
 from recallog.queries.difference import KnownItem
 from recallog.reading.readings import AgentReading
-from recallog_projections.models.long_term.tables import LIVE, EntryRef
+from recallog_projections.models.long_term.tables import LIVE
 
 
 class EntriesInventory:
@@ -26,10 +26,12 @@ class EntriesInventory:
 
     async def explain_left(self, reading: AgentReading, ids: Collection[str]) -> Mapping[str, str]:
         found = await entries_by_id(reading, reading.space, ids)
-        return {id_: _reason(entry.ref) for id_, entry in found.items()}
+        return {id_: _reason(entry, reading.agent) for id_, entry in found.items()}
 
 
-def _reason(ref: EntryRef) -> str:
-    if ref.status == LIVE:
+def _reason(entry: FoundEntry, agent: str) -> str:
+    """Why an entry has left, which its owner alone may read."""
+    ref = entry.ref
+    if ref.status == LIVE or entry.readable_by(agent) is None:
         return "not readable any more"
     return ref.status if ref.reason is None else f"{ref.status}: {ref.reason}"
