@@ -26,8 +26,12 @@ from recallog.index_service.service import Service
 from recallog.settings import Settings
 from recallog_projections.index.embedders.registry import embedder
 from recallog_projections.index.engines.edge import EdgeEngine
+from recallog_projections.index.unread import UNREAD, key_of
+from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
+from recallog_projections.stores.store import Checkpoint, Generation, Outcome
+from recallog_projections.tables import RowKey
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import (
     IndexUnavailable,
@@ -413,3 +417,33 @@ def test_a_wait_for_the_index_sees_the_texts_of_a_batch_that_is_not_committed() 
     assert index.left == 0
     assert shown[0] == (1, 256)
     assert shown[-1] == (20, 256)
+
+
+class FirstPass(Standing):
+    """An index that reads one record of a backlog each time it is asked, and computes their vectors after the last."""
+
+    def __init__(self, records: int) -> None:
+        super().__init__(0)
+        self.generation = Generation("first", 0, "{}", records)
+        self.records, self.read = records, 0
+
+    async def start(self) -> messages.HealthReport:
+        if self.read == 0:
+            await self.rows.create(self.generation)
+        noted = [(UNREAD, "", "", key_of(offset, "point")) for offset in range(self.records)]
+        if self.read < self.records:
+            rows = {noted[self.read]: b""}
+            await self._commit(self.read - 1, self.read, rows)
+            self.read += 1
+        else:
+            await self._commit(self.read - 1, self.read - 1, dict.fromkeys(noted))
+            await self.rows.activate(self.generation)
+        return await super().start()
+
+    async def _commit(self, expected: int, new: int, rows: dict[RowKey, bytes | None]) -> None:
+        found = await self.rows.commit(self.generation, Checkpoint(expected), Checkpoint(new), Changes(rows, {}, {}))
+        assert found is Outcome.APPLIED
+
+
+def test_the_first_pass_over_a_backlog_is_progress_though_it_computes_no_vectors() -> None:
+    run(FirstPass(10).wait(0, 9, 0.2))

@@ -93,10 +93,11 @@ class SemanticIndex(ABC):
         """
         committed, embedded_before, since = -1, 0, time.monotonic()
         shown: int | None = None
+        moved: tuple[int, int] | None = None
         while True:
             health = await self.start()
             try:
-                processed, of_all = await self._processed(partition)
+                processed, of_all, read = await self._processed(partition)
                 is_built = (await self.rows.pointer(partition)).active is not None
             except StorageError as error:
                 raise IndexUnavailable(f"the state of the index cannot be read: {error}") from error
@@ -107,8 +108,10 @@ class SemanticIndex(ABC):
             if of_all != committed or health.indexed < embedded_before:
                 committed, embedded_before = of_all, health.indexed
             seen = of_all + health.indexed - embedded_before
+            if (read, seen) != moved:  # the first pass over a backlog computes no vectors
+                moved, since = (read, seen), time.monotonic()
             if seen != shown:
-                shown, since = seen, time.monotonic()
+                shown = seen
                 if progress is not None:
                     progress(min(processed + health.indexed - embedded_before, offset) + 1, offset + 1)
             idle_seconds = time.monotonic() - since
@@ -124,26 +127,27 @@ class SemanticIndex(ABC):
                 )
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _processed(self, partition: int) -> tuple[int, int]:
+    async def _processed(self, partition: int) -> tuple[int, int, int]:
         """The last offset processed in one partition, and the sum over all: an indexer reads partitions in turn.
 
-        Less by the events whose vectors are not computed yet.
+        Both are less by the events whose vectors are not computed yet. The third is the sum with these events.
         """
         rows = self.rows
 
-        async def processed(number: int) -> int:
+        async def processed(number: int) -> tuple[int, int]:
             pointer = await rows.pointer(number)
             shown = pointer.active or pointer.building
             checkpoint = await rows.checkpoint(shown) if shown is not None else None
             if shown is None or checkpoint is None:
-                return -1
+                return -1, -1
             try:
-                return checkpoint.offset - len(await unread(rows, shown))
+                return checkpoint.offset - len(await unread(rows, shown)), checkpoint.offset
             except Rebuilding:  # another one has just replaced it
-                return -1
+                return -1, -1
 
         found = await gathered(processed, range(len(await self.ledger.ends())))
-        return found[partition], sum(found)
+        of_all, read = map(sum, zip(*found, strict=True))
+        return found[partition][0], of_all, read
 
 
 class IndexInProcess(SemanticIndex):
