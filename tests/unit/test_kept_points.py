@@ -1,5 +1,6 @@
 """Points kept in memory: they are what was written last, read once, and bounded in bytes."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,6 +71,21 @@ def test_the_least_recently_used_points_are_removed_above_the_bound() -> None:
     assert points.reads == []
     kept.find(["1"], ["turn"])
     assert points.reads == [["1"]]
+
+
+def test_no_text_outlives_the_points() -> None:
+    """`sys.intern` keeps texts until the process ends, in some versions of Python."""
+    points = written(2)
+    kept = KeptPoints(points.read, ENOUGH)
+    for id_ in points.points:
+        points.points[id_]["agent"] = "-".join(["shared", "by", "two"])
+    first, second = (kept.find([id_], ["agent"])[id_].payload["agent"] for id_ in ("0", "1"))
+    assert first is second
+    same = "-".join(["shared", "by", "two"])
+    assert sys.intern(same) is same
+    points.points["0"]["agent"] = same
+    kept.forget(["0", "1"])
+    assert kept.find(["0"], ["agent"])["0"].payload["agent"] is same
 
 
 def test_more_points_than_the_bound_are_all_found() -> None:

@@ -4,7 +4,6 @@ The library finds and scores points fast, but parses the whole payload of each p
 the time of a recall.
 """
 
-import sys
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -20,6 +19,8 @@ ReadPoint = tuple[str, Mapping[str, Any], Sparse | None]
 
 _POINT_BYTES = 1_300
 """The size of a kept point besides its strings and terms."""
+_SHARED_TEXTS = 10_000
+"""Short texts that points share. `sys.intern` keeps texts until the process ends in Python 3.12, also erased ones."""
 
 
 class KeptPoint(msgspec.Struct, frozen=True, gc=False):
@@ -42,6 +43,7 @@ class KeptPoints:
         self._bytes_max = bytes_max
         self._fields: frozenset[str] = frozenset()
         self._points: OrderedDict[str, KeptPoint] = OrderedDict()
+        self._texts: dict[str, str] = {}
         self.size_bytes = 0
 
     def find(self, ids: Iterable[str], fields: Collection[str]) -> dict[str, KeptPoint]:
@@ -63,7 +65,7 @@ class KeptPoints:
                 self._points.move_to_end(id_)
         if missing:
             for id_, payload, sparse in self._read(list(missing), sorted(self._fields)):
-                found[id_] = self._points[id_] = kept = _kept(payload, sparse)
+                found[id_] = self._points[id_] = kept = self._kept(payload, sparse)
                 self.size_bytes += kept.size_bytes
             while self.size_bytes > self._bytes_max:
                 self.size_bytes -= self._points.popitem(last=False)[1].size_bytes
@@ -71,20 +73,22 @@ class KeptPoints:
 
     def forget(self, ids: Iterable[str]) -> None:
         """Remove points that are written or deleted."""
+        self._texts.clear()
         for id_ in ids:
             if (point := self._points.pop(id_, None)) is not None:
                 self.size_bytes -= point.size_bytes
 
-
-def _kept(payload: Mapping[str, Any], sparse: Sparse | None) -> KeptPoint:
-    """A point in a form that takes little memory: short texts, most of which many points share, exist once."""
-    size_bytes, fields = _POINT_BYTES, dict(payload)
-    for name, value in payload.items():
-        if type(value) is str:
-            size_bytes += len(value)
-            if len(value) <= limits.NAME_CHARS_MAX:
-                fields[name] = sys.intern(value)
-    if sparse is None:
-        return KeptPoint(fields, None, size_bytes)
-    indices, values = array("I", sparse.indices), array("f", sparse.values)
-    return KeptPoint(fields, Sparse(indices, values), size_bytes + indices.itemsize * 2 * len(indices))
+    def _kept(self, payload: Mapping[str, Any], sparse: Sparse | None) -> KeptPoint:
+        """A point in a form that takes little memory: short texts, most of which many points share, exist once."""
+        if len(self._texts) >= _SHARED_TEXTS:
+            self._texts.clear()
+        size_bytes, fields = _POINT_BYTES, dict(payload)
+        for name, value in payload.items():
+            if type(value) is str:
+                size_bytes += len(value)
+                if len(value) <= limits.NAME_CHARS_MAX:
+                    fields[name] = self._texts.setdefault(value, value)
+        if sparse is None:
+            return KeptPoint(fields, None, size_bytes)
+        indices, values = array("I", sparse.indices), array("f", sparse.values)
+        return KeptPoint(fields, Sparse(indices, values), size_bytes + indices.itemsize * 2 * len(indices))
