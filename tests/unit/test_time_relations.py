@@ -72,6 +72,13 @@ def test_some_words_of_relations_relate_to_no_time(question: str) -> None:
     assert time_relations.find(question) == []
 
 
+def test_a_question_has_a_bounded_number_of_times() -> None:
+    """Each event costs a recall, and each time searches."""
+    events = ", ".join(f"since the trip {number}" for number in range(time_relations.TIMES_MAX + 1))
+    assert len(time_relations.find(events)) == time_relations.TIMES_MAX
+    assert len(time_relations.find("today and yesterday, " * 100)) == time_relations.TIMES_MAX
+
+
 WORDS = ["before", "the", "trip", "since", "March", ",", "3月", "之后", "from", "3", "May", "to", "前", "搬家", "?"]
 
 

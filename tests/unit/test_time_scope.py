@@ -115,6 +115,27 @@ def scope_of(question: str, now: datetime | None = MONDAY, outline: Outline | No
     return time_scope.scope(time_relations.find(question), now, outline, {})
 
 
+@pytest.mark.parametrize(
+    ("question", "first", "end"),
+    [
+        ("What did we talk about between 20 April and 3 May?", (2022, 4, 20), (2022, 5, 4)),
+        ("What did we talk about between 20 April and 28 April?", (2023, 4, 20), (2023, 4, 29)),
+        ("What did we talk about between Sunday and Friday?", (2023, 4, 23), (2023, 4, 29)),
+    ],
+)
+def test_a_range_ends_after_it_begins(question: str, first: tuple[int, int, int], end: tuple[int, int, int]) -> None:
+    scope = scope_of(question)
+    assert scope is not None
+    ((since, until),) = scope.spans[0].ranges
+    assert since is not None
+    assert until is not None
+    assert (moment_of(since), moment_of(until)) == (datetime(*first, tzinfo=UTC), datetime(*end, tzinfo=UTC))
+
+
+def test_a_range_of_years_in_the_wrong_order_is_no_scope() -> None:
+    assert scope_of("What did we talk about between 3 May 2023 and 5 April 2022?") is None
+
+
 def test_one_session_is_neither_the_first_nor_the_last() -> None:
     assert scope_of("What did I say in our first conversation?", outline=Outline((), "only", "only", None)) is None
 

@@ -15,6 +15,8 @@ from recallog_projections.index import terms
 
 Relation = Literal["within", "since", "before", "after", "until", "during"]
 
+TIMES_MAX = 8
+"""Times of one question: each costs searches, and an event a recall of its own."""
 EVENT_CHARS_MAX = 80
 """An event of more characters is a part of a sentence that says something else too."""
 
@@ -36,7 +38,7 @@ class RelatedTime:
 
 
 def find(question: str) -> list[RelatedTime]:
-    """The times that a question names, in order; an event only where no date follows the relation."""
+    """The first `TIMES_MAX` times that a question names; an event only where no date follows the relation."""
     folded = dates.folded(question)
     if not time_forms.may_name_a_time(folded):
         return []
@@ -65,7 +67,7 @@ def find(question: str) -> list[RelatedTime]:
             first, last = min(start, span[0]), max(end, span[1])
             if not any(first < one.end and one.start < last for one in expressions):
                 found.append(RelatedTime(question[first:last].rstrip(), first, relation, event=named))
-    return sorted(found, key=lambda one: one.start)
+    return sorted(found, key=lambda one: one.start)[:TIMES_MAX]
 
 
 def without_times(question: str, times: Sequence[RelatedTime]) -> str:

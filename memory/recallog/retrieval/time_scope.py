@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 
-from recallog.retrieval.dates import Conversation, Days
+from recallog.retrieval.dates import Conversation, Days, Expression
 from recallog.retrieval.time_relations import RelatedTime, Relation
 from recallog_projections.index.engines.engine import Filter
 from recallog_projections.views.outline import Outline
@@ -117,8 +117,7 @@ def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | Non
         sessions = {} if outline is None else _sessions(outline, first.conversation)
         return Span(one.words, sessions=sessions)
     if others and one.relation == "within":
-        ends = [each.days(today) for each in one.expressions]
-        days = [(ends[0][0][0], ends[1][0][1])] if all(ends) else []
+        days = list(_between(first, others[0], today))
     elif others:
         days = [each for from_, _ in others[0].days(today) for each in first.days(from_)]
         return Span(one.words, [_micros_of(each) for each in days], AFTERWARDS)
@@ -126,6 +125,13 @@ def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | Non
         days = list(first.days(today))
     ranges = [_related(one.relation, *_micros_of(each)) for each in days]
     return Span(one.words, ranges, AFTERWARDS if one.relation in ("within", "during") else 0)
+
+
+def _between(first: Expression, last: Expression, today: date | None) -> Iterator[Days]:
+    """The days from one time to another. "20 December and 5 January" are of two years: the first precedes the second."""
+    for _, end in last.days(today)[:1]:
+        begins = [begin for now in (today, end) for begin, _ in first.days(now)[:1]]
+        yield from [(begin, end) for begin in begins if begin <= end][:1]
 
 
 def _of_event(one: RelatedTime, event: Event | None) -> Span:
