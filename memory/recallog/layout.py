@@ -3,7 +3,6 @@
 from pathlib import PurePath
 
 LEDGER = "ledger.db"
-REACTORS_LOCK = "reactors.lock"
 SEALING_KEYS = "sealing.db"
 """The keys of sealed records. A backup of the ledger needs a copy of it."""
 KEYS = "keys.json"

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -31,7 +31,6 @@ from recallog_projections.rows import Changes
 from recallog_projections.stores.memory import MemoryStore
 from recallog_projections.stores.sqlite import SqliteStore
 from recallog_projections.stores.store import Checkpoint, Generation, Outcome
-from recallog_projections.tables import RowKey
 from recallog_schemas import Event, Position
 from recallog_schemas.errors import (
     IndexUnavailable,
@@ -440,7 +439,7 @@ class FirstPass(Standing):
             await self.rows.activate(self.generation)
         return await super().start()
 
-    async def _commit(self, expected: int, new: int, rows: dict[RowKey, bytes | None]) -> None:
+    async def _commit(self, expected: int, new: int, rows: Mapping[tuple[str, str, str, str], bytes | None]) -> None:
         found = await self.rows.commit(self.generation, Checkpoint(expected), Checkpoint(new), Changes(rows, {}, {}))
         assert found is Outcome.APPLIED
 

@@ -128,7 +128,7 @@ def _of_expressions(one: RelatedTime, today: date | None, outline: Outline | Non
 
 
 def _between(first: Expression, last: Expression, today: date | None) -> Iterator[Days]:
-    """The days from one time to another. "20 December and 5 January" are of two years: the first precedes the second."""
+    """The days from one time to another, which is later: "20 December and 5 January" are of two years."""
     for _, end in last.days(today)[:1]:
         begins = [begin for now in (today, end) for begin, _ in first.days(now)[:1]]
         yield from [(begin, end) for begin in begins if begin <= end][:1]
