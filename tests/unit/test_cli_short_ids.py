@@ -84,6 +84,17 @@ def test_a_part_of_no_id_is_an_unknown_id(home: Path) -> None:
     assert result.code == 1
 
 
+def test_an_id_that_another_owner_shares_is_not_the_end_of_an_own_one(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with Memory.open(tmp_path) as memory:
+            await memory.long_term.retain("village", "baker", TEXTS[FIRST], entry_id=FIRST)
+            await memory.long_term.retain("village", "miller", "Rye.", entry_id="d868", audience=["baker"])
+
+    run(work())
+    found = recallog("long-term", "get", "village", "baker", "d868", "--home", tmp_path, "--json").json
+    assert found["entry"]["text"] == "Rye."
+
+
 def test_the_id_of_a_new_entry_is_taken_as_it_is(tmp_path: Path) -> None:
     made = recallog(
         "long-term", "retain", "village", "miller", "Flour.", "--entry-id", "d868", "--home", tmp_path, "--json"

@@ -2,7 +2,7 @@
 
 A terminal shows them in place of whole ids, and commands take them, or any other beginning or end of an id that just
 one has. A model says of what its ids are: a module `ids` has the names of its facade, of the parameters that take
-them, and a function that lists those of an agent.
+them, a function that says whether a text is one, and one that lists those of an agent.
 """
 
 import re
@@ -36,7 +36,12 @@ async def written_out(memory: Memory, operation: Operation, arguments: dict[str,
             ids = [value] if isinstance(value, str) else list(value or ())
             if any(map(_PART.fullmatch, ids)):
                 known = await part.list_ids(memory, arguments["space"], arguments["agent"]) if known is None else known
-                ids = [whole(each, known, written(operation, name)) for each in ids]
+                ids = [
+                    each
+                    if _PART.fullmatch(each) and await part.is_id(memory, arguments["space"], arguments["agent"], each)
+                    else whole(each, known, written(operation, name))
+                    for each in ids
+                ]
                 found[name] = ids[0] if isinstance(value, str) else ids
     return found
 

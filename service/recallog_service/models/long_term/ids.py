@@ -7,6 +7,11 @@ FACADE = "long_term"
 PARAMETERS = frozenset({"entry_id", "entry_ids", "only"})
 
 
+async def is_id(memory: Memory, space: str, agent: str, text: str) -> bool:
+    """Whether a text is the id of an entry that the agent may read, also of another owner."""
+    return (await memory.long_term.get(space, agent, text)).entry is not None
+
+
 async def list_ids(memory: Memory, space: str, agent: str) -> list[str]:
     """The ids of the entries of an agent: all live ones, and those of which a change is on record."""
     page = await memory.long_term.list(space, agent, limit=limits.PAGE_ITEMS_MAX)
