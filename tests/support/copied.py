@@ -25,7 +25,7 @@ READING: Mapping[str, Operation] = {
     if operation.read_only and operation.scope == Scope.READ and "space" in operation.parameters
 }
 """The operations that ask about one space."""
-_COMPUTED = ("generation", "checkpoint", "projections")
+_COMPUTED = ("generation", "checkpoint", "since_checkpoint", "projections")
 """The fields that say what computed an answer."""
 _POSITION = re.compile(r"\d{1,10}:\d{1,19}")
 
