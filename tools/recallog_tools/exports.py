@@ -37,7 +37,6 @@ _VIEWS = {
     "recallog_schemas.views.verification": "*",
     "recallog_schemas.models.*.views": "*",
 }
-_FORMATTING = "are_dated continued counted indented one_line shown_date"
 
 EXPORTS: Mapping[str, Mapping[str, str]] = {
     "recallog": {
@@ -124,7 +123,8 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
     },
     "recallog_schemas.views": {
         **_VIEWS,
-        "recallog_schemas.views.base": f"{_VIEWS['recallog_schemas.views.base']} {_FORMATTING}",
+        "recallog_schemas.views.base": "are_dated continued counted indented one_line shown_date "
+        + _VIEWS["recallog_schemas.views.base"],
     },
     "recallog_service.formats": {
         "recallog.messages.blocks": "LeftOut",
