@@ -41,7 +41,6 @@ _VIEWS = {
 EXPORTS: Mapping[str, Mapping[str, str]] = {
     "recallog": {
         "recallog.admin": "Admin",
-        "recallog.errors": "*",
         "recallog.memory": "Memory",
         "recallog.model": "MODELS Model",
         "recallog.models.consensus.operations": "Consensus",
@@ -60,6 +59,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
         "recallog.settings": "Settings",
         "recallog.version": "__version__",
         "recallog.wrapping": "wrap",
+        "recallog_schemas.errors": "*",
         "recallog_schemas.event": "Event Position",
         "recallog_streams.ledgers.ledger": "Batch",
         "recallog_streams.progress": "Progress",
