@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -86,11 +87,21 @@ def test_a_dry_run_of_rebuild_reports_the_plan_and_changes_nothing(cluster: Clus
     assert generations(cluster) == before
 
 
+def is_building(cluster: Cluster) -> bool:
+    return any(row.building for row in cluster.ask(lambda memory: memory.admin.status()).partitions)
+
+
 def test_a_killed_rebuild_is_joined_or_abandoned(cluster: Cluster) -> None:
-    process = start(cluster, "rebuild")
+    """The rebuild pauses after each batch, and is stopped when it is observed: it cannot end before it is killed."""
+    process = start(cluster, "rebuild", "--workers", "1", "--throttle", "0.95")
     try:
-        while not any(row.building for row in cluster.ask(lambda memory: memory.admin.status()).partitions):
+        while True:
             assert process.poll() is None
+            if is_building(cluster):
+                process.send_signal(signal.SIGSTOP)
+                if is_building(cluster):
+                    break
+                process.send_signal(signal.SIGCONT)
     finally:
         process.kill()
         process.communicate()
