@@ -33,7 +33,8 @@ class KeptPoint(msgspec.Struct, frozen=True, gc=False):
 class KeptPoints:
     """Points by id, which `read` reads where they are not kept. Above `bytes_max`, the least recently used are removed.
 
-    The caller that writes or deletes points calls `forget` first. All kept points have the fields that were wanted of any point.
+    The caller that writes or deletes points calls `forget` first. All kept points have the fields that were wanted of
+    any point.
     """
 
     def __init__(self, read: Callable[[list[str], list[str]], Iterable[ReadPoint]], bytes_max: int) -> None:
