@@ -16,6 +16,7 @@ from recallog_projections.stores.memory import MemoryStore
 from recallog_schemas import Event, Position, codec
 from recallog_schemas.errors import RecallogError
 from recallog_streams.ledgers.ledger import Ledger
+from support.events import MOMENT
 from support.partitioned import PartitionedLedger
 
 READING: Mapping[str, Operation] = {
@@ -24,7 +25,7 @@ READING: Mapping[str, Operation] = {
     if operation.read_only and operation.scope == Scope.READ and "space" in operation.parameters
 }
 """The operations that ask about one space."""
-_COMPUTED = ("generation", "checkpoint", "projections")
+_COMPUTED = ("generation", "checkpoint", "since_checkpoint", "projections")
 """The fields that say what computed an answer."""
 _POSITION = re.compile(r"\d{1,10}:\d{1,19}")
 
@@ -106,6 +107,7 @@ def _arguments(operation: Operation, space: str, events: Sequence[Event]) -> lis
         "event_id": ids[:: max(1, len(ids) // 3)],
         "entry_id": ids[:: max(1, len(ids) // 3)],
         "ids": [ids[:50]],
+        "since": [MOMENT],
         "session": ["morning"],
         "namespace": ["notes"],
         "key": ["tip"],

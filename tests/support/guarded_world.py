@@ -154,6 +154,7 @@ POOLS: Mapping[str, Sequence[Any]] = {
     "messages": [[{"role": "user", "content": "question"}]],
     "position": ["0:2", "0:8"],
     "after": ["0:0", "0:7"],
+    "since": ["2020-01-01T00:00:00Z"],
     "as_of": ["0:9", "2999-01-01T00:00:00Z"],
     "author": [BERT, ANNA],
     "containing": ["bread"],

@@ -97,7 +97,7 @@ def test_the_difference_is_that_of_two_memories_which_stopped_at_the_moments(see
                     old, new = await contents(earlier, agent, ids), await contents(later, agent, ids)
                     old_lines, new_lines = await prompt_lines(earlier, agent), await prompt_lines(later, agent)
                 found = await memory.diff("village", agent, Position(0, since), until=Position(0, until))
-                assert found.since == Position(0, since)
+                assert found.since_checkpoint == Position(0, since)
                 assert found.checkpoint == Position(0, until)
                 told = [each for each in found.changes if each.section != "prompt"]
                 assert {(each.section, each.id, each.change, each.before, each.after) for each in told} == expected(

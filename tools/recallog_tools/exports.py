@@ -38,12 +38,10 @@ _VIEWS = {
     "recallog_schemas.views.verification": "*",
     "recallog_schemas.models.*.views": "*",
 }
-_FORMATTING = "are_dated continued counted indented one_line shown_date"
 
 EXPORTS: Mapping[str, Mapping[str, str]] = {
     "recallog": {
         "recallog.admin": "Admin",
-        "recallog.errors": "*",
         "recallog.memory": "Memory",
         "recallog.model": "MODELS Model",
         "recallog.models.consensus.operations": "Consensus",
@@ -62,6 +60,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
         "recallog.settings": "Settings",
         "recallog.version": "__version__",
         "recallog.wrapping": "wrap",
+        "recallog_schemas.errors": "*",
         "recallog_schemas.event": "Event Position",
         "recallog_streams.ledgers.ledger": "Batch",
         "recallog_streams.progress": "Progress",
@@ -131,7 +130,8 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
     },
     "recallog_schemas.views": {
         **_VIEWS,
-        "recallog_schemas.views.base": f"{_VIEWS['recallog_schemas.views.base']} {_FORMATTING}",
+        "recallog_schemas.views.base": "are_dated continued counted indented one_line shown_date "
+        + _VIEWS["recallog_schemas.views.base"],
     },
     "recallog_service.formats": {
         "recallog.messages.blocks": "LeftOut",

@@ -97,7 +97,7 @@ async def compare(
         items = sum(len(old.keys() | after.items[section].keys()) for section, old in before.items.items())
         return MemoryDifference(
             **await of_agent(session, snapshot),
-            since=before.position,
+            since_checkpoint=before.position,
             changes=tuple(changes),
             unchanged=items - len(changes),
         )

@@ -44,8 +44,9 @@ class MemoryDifference(OfAgent, Bounded):
     list_field: ClassVar[str] = "changes"
     rest: ClassVar[str] = "compare moments that are closer together"
 
-    since: Position | None
-    """The last position that the earlier moment has; None: nothing yet. `checkpoint` is that of the later one."""
+    since_checkpoint: Position | None
+    """The last position that the views had processed at the earlier moment; None: nothing yet. `checkpoint` is that of the
+    later one."""
     changes: tuple[KnownChange, ...]
     """The changes, by section."""
     unchanged: int
