@@ -648,7 +648,13 @@ class Memory(Parts):
         """
         return await self._access.of_agent(space, agent, at, queries.lineage.lineage, event_id)
 
-    @operation(example="recallog diff village baker 0:20 --until 0:40", gen_ai=GenAi.SEARCH, records="changes")
+    @operation(
+        example="recallog diff village baker 0:20 --until 0:40",
+        uses_index=True,
+        asks=frozenset({RELEVANCE}),
+        gen_ai=GenAi.SEARCH,
+        records="changes",
+    )
     async def diff(
         self,
         space: parameters.Space,

@@ -67,6 +67,22 @@ def test_a_prompt_is_the_same_but_for_relevance(
 
 
 @pytest.mark.models("prompt")
+def test_two_moments_are_compared_while_a_process_serves_the_index(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
+    """The prompt is compared, and RECALLED of it needs the index, which the process that asks cannot open."""
+
+    async def work() -> None:
+        async with Memory.open(settings_of(tmp_path, endpoint)) as memory:
+            since, *_ = await memory.publish_many([configured(), *EVENTS])
+            await memory.catch_up_index()
+            found = await memory.diff(*A, since)
+            lines = {each.after for each in found.changes if (each.section, each.id) == ("prompt", "RECALLED")}
+            assert lines
+            assert lines <= set((await memory.context(*A)).text.splitlines())
+
+    run(work())
+
+
+@pytest.mark.models("prompt")
 def test_the_memory_of_a_prompt_is_what_that_index_finds(tmp_path: Path, endpoint: EmbeddingEndpoint) -> None:
     async def work() -> None:
         settings = settings_of(tmp_path, endpoint)

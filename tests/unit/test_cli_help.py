@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recallog_service.cli import panels
+from recallog_service.cli import installed, panels
 from recallog_service.cli.app import SUMMARIES
 from support.cli import recallog
 
@@ -49,6 +49,12 @@ def test_where_commands_are_listed() -> None:
     assert {"long-term", "conversation", "erase", "workspace"} <= set(shown["Keep"])
     assert {"status", "verify", "rebuild", "dead-letters", "schema"} <= set(shown["Operate"])
     assert {"serve", "mcp", "worker", "keys"} <= set(shown["Serve"])
+
+
+def test_commands_of_one_package_have_summaries_of_their_own() -> None:
+    summaries = {name: installed.summary_of(name) for name in ("hook", "install", "uninstall")}
+    assert len(set(summaries.values())) == len(summaries)
+    assert summaries["uninstall"] == "Take out what `recallog install` has put in."
 
 
 @pytest.mark.models("long_term")

@@ -113,6 +113,7 @@ def test_a_filter_that_the_event_does_not_pass(wanted: Any) -> None:
     ("wanted", "path", "said"),
     [
         ({"catgory": 1}, "filter.catgory", "did you mean category? For a key of the metadata, write metadata.catgory"),
+        ({"metadat.city": 1}, "filter.metadat.city", "is not a field; did you mean metadata.city?"),
         ({"city": 1}, "filter.city", "For a key of the metadata, write metadata.city"),
         ({"AND": []}, "filter.AND", "did you mean $and?"),
         ({"turn": {"gt": 3}}, "filter.turn.gt", "did you mean $gt?"),

@@ -1,6 +1,7 @@
 """Hits that belong together: of one stretch of a conversation, and what says now what others said before."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from recallog.retrieval.weights import REACH
 from recallog_schemas import Position
 from recallog_schemas.views import RecallView
 from recallog_schemas.views.grouping import grouped
+from support.cli import recallog
 from support.events import event, run
 
 pytestmark = pytest.mark.models("long_term", "prompt")
@@ -97,6 +99,15 @@ def test_an_event_names_the_later_one_of_its_author_that_disagrees() -> None:
 def test_what_another_author_says_supersedes_nothing() -> None:
     said_by_two = [*said("I live in Rome."), event(id="other", agent="miller", payload={"text": "I live in Milan."})]
     assert all(hit.superseded_by is None for hit in recalled(said_by_two, "Who lives in Rome or Milan?").hits)
+
+
+def test_the_command_shows_the_text_of_what_is_past(tmp_path: Path) -> None:
+    in_folder = {"RECALLOG_HOME": str(tmp_path / "memory"), "RECALLOG_INDEX": "off"}
+    for text in ("Ann lives in Rome.", "Ann lives in Oslo."):
+        recallog("long-term", "retain", "village", "baker", text, **in_folder)
+    said = recallog("recall", "village", "baker", "Where does Ann live?", **in_folder).out
+    assert "Ann lives in Oslo." in said
+    assert "): Ann lives in Rome." in said
 
 
 def test_a_prompt_shows_a_group_together_and_its_best_hit_first() -> None:

@@ -255,6 +255,9 @@ def _wrong_part(place: Sequence[str], key: object, path: str) -> InvalidArgument
 
 
 def _unknown(name: object, path: str, what: str, known: Sequence[str]) -> InvalidArgument:
+    first, _, key = str(name).partition(".")
+    if known is FIELDS and key and (roots := get_close_matches(first, _ROOTS, 1)):
+        return _invalid(path, f"is not {what}; did you mean {roots[0]}.{key}?", "unknown")
     # Names of other languages for filters: `AND`, `gte`.
     dollared = f"${str(name).casefold()}"
     near = [dollared] if dollared in known else get_close_matches(str(name), known, 1)

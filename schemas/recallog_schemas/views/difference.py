@@ -45,8 +45,8 @@ class MemoryDifference(OfAgent, Bounded):
     rest: ClassVar[str] = "compare moments that are closer together"
 
     since_checkpoint: Position | None
-    """The last position that the views had processed at the earlier moment; None: nothing yet. `checkpoint` is that of
-    the later one."""
+    """The last position that the views had processed at the earlier moment; None: nothing yet. `checkpoint` is that
+    of the later one."""
     changes: tuple[KnownChange, ...]
     """The changes, by section."""
     unchanged: int

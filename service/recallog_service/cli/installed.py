@@ -9,13 +9,13 @@ from recallog_service.cli import panels
 
 _GROUP, _MODELS = "recallog.commands", "recallog.models"
 _PACKAGES = {
-    "demo": ("recallog-demo", panels.START),
-    "eval": ("recallog-eval", panels.OPERATE),
-    "hook": ("recallog-agents", panels.SERVE),
-    "install": ("recallog-agents", panels.START),
-    "uninstall": ("recallog-agents", panels.START),
+    "demo": ("recallog-demo", panels.START, ""),
+    "eval": ("recallog-eval", panels.OPERATE, ""),
+    "hook": ("recallog-agents", panels.SERVE, "Run the hook of a coding agent."),
+    "install": ("recallog-agents", panels.START, "Let a coding agent remember, by hooks and an MCP server."),
+    "uninstall": ("recallog-agents", panels.START, "Take out what `recallog install` has put in."),
 }
-"""Packages of ours by their commands, and the panels of these."""
+"""Packages of ours by their commands, the panels of these, and their summaries where a package has several commands."""
 
 
 def names() -> list[str]:
@@ -35,13 +35,16 @@ def _of_models() -> list[str]:
 
 
 def summary_of(name: str) -> str | None:
-    """What `recallog --help` says of a command: the summary of its distribution, so that the command is not imported.
+    """What `recallog --help` says of a command: its summary here, else that of its distribution, so that the command is
+    not imported.
 
     None if no installed package has the command.
     """
     found: EntryPoint | None = next(iter(entry_points(group=_GROUP, name=name)), None)
     if found is None:
         return _summary_of_model(name)
+    if name in _PACKAGES and _PACKAGES[name][2]:
+        return _PACKAGES[name][2]
     metadata = None if found.dist is None else found.dist.metadata
     return metadata["Summary"] if metadata and "Summary" in metadata else ""
 
@@ -69,7 +72,7 @@ def advice_on(name: str) -> str | None:
     """What to do about a command that is not there; None if no package of ours has it."""
     from recallog_schemas.extras import how_to_install
 
-    package, _ = _PACKAGES.get(name, (None, None))
+    package, *_ = _PACKAGES.get(name, (None,))
     return package and f"recallog {name} is a command of {package}. {how_to_install(package)}"
 
 

@@ -105,14 +105,14 @@ def _recall(view: "views.RecallView", *, full: WholeText = False, explain: Expla
         print_text(first.text, first.quote, weak=first.weak, full=full)
         _print_why(first, view, explain=explain)
         for hit in others:
-            _print_further(hit, full=full)
+            _print_further(hit, event.id, full=full)
             _print_why(hit, view, explain=explain)
     print_end(view, explain=explain)
 
 
-def _print_further(hit: "views.RecallHit", *, full: bool) -> None:
+def _print_further(hit: "views.RecallHit", first: str, *, full: bool) -> None:
     """A hit that is not the first of its group: the beginning of its text in one line, or its whole text."""
-    head = one_line(f"+ {hit.event.id}  {hit.event.agent}{_mark(hit)}")
+    head = one_line(f"+ {hit.event.id}  {hit.event.agent}{_mark(hit, first)}")
     line = head if full else one_line(f"{head}: {hit.quote}")
     terminal.print_lines(_INDENT + terminal.first_lines(line, 1, len(_INDENT))[0], "dim" if hit.weak else "")
     if full:
@@ -130,9 +130,10 @@ def _when(at: datetime) -> str:
     return "" if is_invented(at) else f"  {at:%Y-%m-%d %H:%M:%S}"
 
 
-def _mark(hit: "views.RecallHit | views.SearchHit") -> str:
+def _mark(hit: "views.RecallHit | views.SearchHit", first: str | None = None) -> str:
+    """What is to be known of a hit. What supersedes it is not named if it is `first`, the id of the hit above it."""
     also = f"  (also {', '.join(hit.also)})" if hit.also else ""
-    by = f": {hit.superseded_by} says what holds now" if hit.superseded_by is not None else ""
+    by = f": {hit.superseded_by} says what holds now" if hit.superseded_by not in (None, first) else ""
     also += f"  ({hit.note}{by})" if hit.note else ""
     return f"{also}  (weak)" if hit.weak else also
 
