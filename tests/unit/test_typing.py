@@ -71,7 +71,7 @@ SYNC_CALLS = (
     .replace("async ", "")
     .replace(
         "from recallog import Event, Memory, Position, Remote\n",
-        "from recallog import Event, Position, RecallView\nfrom recallog.extending import Batch\n",
+        "from recallog import Batch, Event, Position\nfrom recallog.views import RecallView\n",
     )
     + """
 
