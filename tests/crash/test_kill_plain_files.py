@@ -29,6 +29,8 @@ from recallog import Event
 from recallog.extending import AdapterSettings
 from recallog_plain_files import open_ledger
 
+TEXT = "Bread! " * 40
+
 async def main(folder, agent, batches, events, torn=-1, length=0):
     ledger = open_ledger(f"files://{folder}", AdapterSettings())
     write = os.write
@@ -42,7 +44,7 @@ async def main(folder, agent, batches, events, torn=-1, length=0):
         if batch == int(torn):
             os.write = write_a_part
         await ledger.append([
-            Event(space="village", agent=agent, kind="agent.spoke", turn=batch, id=each, payload={"text": "Bread! " * 40})
+            Event(space="village", agent=agent, kind="agent.spoke", turn=batch, id=each, payload={"text": TEXT})
             for each in ids
         ])
         print(*ids, flush=True)

@@ -125,7 +125,7 @@ class LedgerContract(ABC):
                 await asyncio.sleep(0)
                 (until,) = await ledger.ends()
                 assert offsets(await batches(ledger, 0, until)) == [*range(until)]
-            assert sorted(at.offset for each in appending for at in await each) == [*range(len(sent))]
+            assert sorted([at.offset for each in appending for at in await each]) == [*range(len(sent))]
 
         run(work())
         assert sorted(each.id for each in events_in(ledger)) == sorted(each.id for each in sent)
