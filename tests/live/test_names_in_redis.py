@@ -7,7 +7,7 @@ from contract.key_store_contract import key
 from live.conftest import NewRedis
 from recallog import Settings
 from recallog.composition import compose, database_of
-from recallog.extending import Record, Rows, Table
+from recallog.extending import KeptTexts, Record, Rows, Table
 from recallog_projections.stores.redis import RedisStore
 from recallog_projections.stores.redis_server import RedisServer
 from recallog_schemas.sealing import Unit
@@ -51,7 +51,7 @@ class Own:
 
     name: ClassVar[str] = "own"
     version: ClassVar[int] = 1
-    tables: ClassVar[tuple[Table[str], ...]] = (Table("own.rows", str),)
+    tables: ClassVar[tuple[Table[KeptTexts], ...]] = (Table("own.rows", KeptTexts),)
 
     def apply(self, rows: Rows, run: Sequence[Record]) -> None:
         """It keeps nothing."""
