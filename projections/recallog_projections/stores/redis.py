@@ -368,7 +368,9 @@ class RedisStore(Store):
     async def scan_chunk(self, generation: Generation, scan: Scan, damaged: list[tuple[str, str, str]] | None) -> Chunk:
         """As in `Store`. A chunk also ends when its items reach 4 MiB; it is then not the last."""
         keys, table, after = scan.key_range(), scan.table, scan.after
-        end = "+" if keys.end is None else f"({pack_key(*keys.end)}"
+        # The key of a log has two parts, and would lie before an end of three.
+        parts = 2 if scan.includes_logs else 3
+        end = "+" if keys.end is None else f"({pack_key(*keys.end[:parts])}"
         logs_from, log, ordinal = "", "", 0
         if scan.includes_logs:
             logs_from = f"[{pack_key(*keys.first[:2])}"
